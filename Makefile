@@ -1,0 +1,55 @@
+# Two targets do everything on a fresh machine with Python 3.11: `make demo` and `make test`.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+TOPIC ?= Should remote work be the default for software teams?
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check lint types bench docs clean browser
+
+help: ## Say what each target does
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
+
+demo: $(VENV)/.run ## Set up and run a debate with the built-in offline model
+	$(BIN)/moot run "$(TOPIC)" --model offline --turns 6 --seed 1 --db $(VENV)/demo.sqlite
+
+test: $(VENV)/.dev browser ## Set up and pass all tests (lint, types, unit, integration, docs, notebooks)
+	$(MAKE) --no-print-directory lint types
+	MOOT_REQUIRE_BROWSER=$${MOOT_REQUIRE_BROWSER:-} $(BIN)/python -m pytest -n 2 --dist loadgroup
+
+check: $(VENV)/.dev ## The quick part of `make test`: lint, types and unit tests
+	$(MAKE) --no-print-directory lint types
+	$(BIN)/python -m pytest -n 2 tests/unit
+
+lint: $(VENV)/.dev ## Lint and check the formatting
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.dev ## Check types, strictly
+	$(BIN)/mypy
+
+bench: $(VENV)/.dev ## Measure: growth, memory fidelity, prefix, budgets under attack, drift, council
+	$(BIN)/python -m benchmarks
+
+docs: $(VENV)/.dev ## Write the generated parts of docs/ anew
+	$(BIN)/python -m graph.cli.reference > docs/cli.md
+	$(BIN)/python -m graph.document_schema > docs/debate.schema.json
+
+browser: ## Install Debian's Chromium for the report's tests, where that is possible
+	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
+	  { apt-get update -qq && apt-get install -y -qq chromium chromium-driver >/dev/null; }; } || true
+
+clean: ## Remove the environment and everything generated
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .langgraph_api *.egg-info
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.run: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(PIP) --constraint constraints.txt --editable .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(PIP) --constraint constraints.txt --editable '.[dev]'
+	@touch $@ $(VENV)/.run
