@@ -1,0 +1,121 @@
+"""Personas, the blackboard, dialogues, and who gives the floor."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+ANCHOR_CHARS = 40_000
+"""Characters of all anchors of one debater: they are frozen into the state with the configuration."""
+
+
+class Anchor(BaseModel):
+    """A text of a persona's own, from which passages are brought back and cited."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str = Field("text", min_length=1, max_length=60)
+    """What it is cited as."""
+    text: str = Field(min_length=1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_text(cls, data: Any) -> Any:
+        return {"text": data} if isinstance(data, str) else data
+
+
+class Persona(BaseModel):
+    """The contract of a persona, beside its name, role and stance; every field is optional."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    personality: str = ""
+    """Temper and habits of mind."""
+    stakes: str = ""
+    """What it stands to win or lose."""
+    epistemology: str = ""
+    """What it takes for knowledge: trials, precedent, first principles."""
+    time_horizon: str = ""
+    """How far ahead it looks, such as `ten years`."""
+    flip_conditions: tuple[str, ...] = ()
+    """What would change its mind."""
+    evidence_policy: str = ""
+    """What evidence it offers and accepts."""
+    voice: str = ""
+    """How it speaks."""
+    anchors: tuple[Anchor, ...] = ()
+    """Texts of its own: `{name, text}` each, or the text alone."""
+
+    @model_validator(mode="after")
+    def _check_anchors(self) -> Persona:
+        size = sum(len(anchor.text) for anchor in self.anchors)
+        if size > ANCHOR_CHARS:
+            raise ValueError(f"anchors hold {size} characters: give at most {ANCHOR_CHARS}")
+        return self
+
+
+class BlackboardConfig(BaseModel):
+    """How the blackboard is kept."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    extraction: Literal["auto", "rule-based", "llm"] = "auto"
+    """Who reads what was said: a model in one call a step, or the rules; `auto` means a model in `dialogue`
+    alone. A call that fails is replaced by the rules."""
+    model: str | None = None
+    """Model of extraction, reflections and crux cards; `None` means the debate's."""
+    temperature: float | None = Field(0.0, ge=0, le=2)
+    """Sampling temperature of these calls."""
+    reply: int = Field(1500, ge=200)
+    """Reserve for their answers, tokens."""
+    reflect_at: int = Field(15, ge=1)
+    """A reflection is due once 3·new disagreements + 4·concessions + 5·shifts pass this."""
+
+
+class CruxConfig(BaseModel):
+    """When two debaters are sent to a crux room, and for how long."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    enabled: bool = True
+    confidence: float = Field(0.6, ge=0, le=1)
+    """How sure the extraction must be that both stand on opposite sides of the claim."""
+    specific: bool = True
+    """Whether the claim must be specific."""
+    relevance: int = Field(1, ge=0)
+    """Terms that the claim must share with the topic, its aspect or the pair's positions on it."""
+    cooldown: int = Field(1, ge=0)
+    """Rounds that must pass before the same pair enters another room."""
+    max_rooms: int = Field(4, ge=0)
+    """Rooms in the whole debate."""
+    cycles: int = Field(2, ge=1, le=6)
+    """Exchanges with steelmanning in one room, at most."""
+
+
+class DialogueConfig(BaseModel):
+    """How a dialogue runs."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    aspects: tuple[str, ...] = ()
+    """Aspects of the topic, one after the other; empty asks a model for them."""
+    max_aspects: int = Field(3, ge=1, le=12)
+    """Aspects that a model may name."""
+    minirounds: int = Field(1, ge=1, le=6)
+    """Times that everybody responds and replies on one aspect."""
+    crux: CruxConfig = Field(default_factory=CruxConfig)
+
+
+class ModeratorConfig(BaseModel):
+    """Who gives the floor in `moderated`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    model: str | None = None
+    """Model name; `None` means the debate's."""
+    temperature: float | None = Field(0.3, ge=0, le=2)
+    """Sampling temperature."""
+    patience: int = Field(2, ge=1)
+    """Turns that one debater, or one pair, may hold the floor without progress before the least recent
+    speaker gets it; twice as many for a pair."""

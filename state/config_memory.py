@@ -1,0 +1,170 @@
+"""Budgets and thresholds of a debate's memory."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+SHARES = {"system": 0.25, "summary": 0.125, "messages": 0.625}
+"""What each section gets of `total` where it is not given."""
+
+MINIMUM = {"total": 400, "system": 100, "summary": 50, "messages": 150}
+"""Below these no view can hold the rules, a summary and one cut message, in tokens."""
+
+
+class Budget(BaseModel):
+    """How many tokens a view may have, section by section; exact counts, never exceeded."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    total: int = 8000
+    """Whole prompt, tokens."""
+    system: int = 2000
+    """Rules, topic, persona contract and instruction."""
+    summary: int = 1000
+    """Rolling and perspective summaries."""
+    messages: int = 5000
+    """Window, blackboard view and retrieved memories."""
+    reply: int = Field(1000, ge=16)
+    """Reserve for the answer, outside `total`."""
+    tail: int = Field(600, ge=50)
+    """What changes from speaker to speaker, at the end of a shared prompt; within the sections above."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _share_out(cls, data: Any) -> Any:
+        """Give the sections that are not named their share of what is left of `total`."""
+        if not isinstance(data, dict):
+            return data
+        data = dict(data)
+        given = {name: data[name] for name in SHARES if isinstance(data.get(name), int)}
+        total = data.setdefault("total", 8000 if len(given) < len(SHARES) else sum(given.values()))
+        if isinstance(total, int):
+            open_shares = {name: share for name, share in SHARES.items() if name not in given}
+            room = total - sum(given.values())
+            for name, share in open_shares.items():
+                data[name] = int(room * share / sum(open_shares.values()))
+            if "tail" not in data:
+                data["tail"] = max(50, min(600, total // 8))
+        return data
+
+    @model_validator(mode="after")
+    def _check_parts(self) -> Budget:
+        for name, least in MINIMUM.items():
+            if getattr(self, name) < least:
+                raise ValueError(
+                    f"memory.budget.{name} is {getattr(self, name)} tokens, too small for its parts: "
+                    f"give at least {least}"
+                )
+        parts = self.system + self.summary + self.messages
+        if parts > self.total:
+            raise ValueError(
+                f"memory.budget.total is {self.total} tokens, but system + summary + messages are {parts}: "
+                "raise the total or lower a part"
+            )
+        if self.tail > self.total // 2:
+            raise ValueError(f"memory.budget.tail is {self.tail} tokens: give at most half of the total")
+        return self
+
+
+class PerspectiveConfig(BaseModel):
+    """Summaries of what one debater has at stake: its own proposals and the critiques it received."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    enabled: bool = True
+    """Without, a debater sees its whole perspective, as far as the view's budget goes."""
+    threshold_chars: int = Field(5000, ge=0)
+    """A perspective longer than this is summarised as a round begins; characters."""
+    threshold_tokens: int | None = Field(None, ge=0)
+    """The same in tokens; stands for `threshold_chars` where it is given."""
+    max_chars: int = Field(2500, ge=100)
+    """Length of the summary, characters; `memory.budget.summary` wins."""
+    max_tokens: int | None = Field(None, ge=50)
+    """The same in tokens; stands for `max_chars` where it is given."""
+    method: str = "llm"
+    """`llm`, or any other method of `memory.summarizer`."""
+    mode: Literal["fresh", "rolling"] = "fresh"
+    """`fresh` summarises the whole perspective each time; `rolling` the old summary and what is new."""
+    prompt: str = ""
+    """Stands for the built-in prompt; a file's text on the command line."""
+
+    def merged(self, own: PerspectiveOverride | None) -> PerspectiveConfig:
+        """Return these settings with what a debater sets for itself in their place."""
+        set_there = own.model_dump(exclude_none=True) if own else {}
+        # A limit in one unit replaces the same limit in the other.
+        freed = {f"{name}_tokens": None for name in ("threshold", "max") if f"{name}_chars" in set_there}
+        return self.model_copy(update={**freed, **set_there})
+
+
+class PerspectiveOverride(BaseModel):
+    """One debater's own settings of its perspective summary; `None` means the debate's."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    enabled: bool | None = None
+    threshold_chars: int | None = Field(None, ge=0)
+    threshold_tokens: int | None = Field(None, ge=0)
+    max_chars: int | None = Field(None, ge=100)
+    max_tokens: int | None = Field(None, ge=50)
+    method: str | None = None
+    mode: Literal["fresh", "rolling"] | None = None
+    prompt: str | None = None
+
+
+class RetrievalConfig(BaseModel):
+    """What comes back into a debater's view of what has left the window."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    enabled: bool = True
+    """Whether anything is brought back in debate turns; questions always retrieve."""
+    top_k: int = Field(8, ge=1, le=50)
+    """Memories brought back at most, their neighbours not counted."""
+    max_tokens: int = Field(250, ge=16)
+    """Their room in the view's tail, whose budget wins; tokens."""
+    embeddings: str | None = None
+    """`module:attribute` of a LangChain `Embeddings`, or of what makes one; `None` compares words alone."""
+
+    @field_validator("embeddings")
+    @classmethod
+    def _check_embeddings(cls, value: str | None) -> str | None:
+        if value is not None and not re.fullmatch(r"[\w.]+:\w+", value):
+            raise ValueError(f"{value!r} is not of the form 'module:attribute'")
+        return value
+
+
+class MemoryConfig(BaseModel):
+    """Three tiers: full transcript, rolling summary, window of recent messages."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    budget: Budget = Field(default_factory=Budget)
+    """Tokens of a view."""
+    keep_recent: int = Field(50, ge=1)
+    """Messages that stay in the window after it is compacted; the token budget wins."""
+    summarize_every: int = Field(50, ge=1)
+    """The window grows by this many messages before it is compacted and summarised."""
+    summarizer: str = "rule-based"
+    """Method of the rolling summary: `rule-based`, `llm`, `hierarchical`, `semantic`, `retrieval`, or an
+    installed plug-in's name."""
+    summary_model: str | None = None
+    """Model of the `llm` summariser; `None` means the debate's own."""
+    summary_temperature: float | None = Field(None, ge=0, le=2)
+    """Temperature of the `llm` summariser; `None` means the debate's own."""
+    summary_prompt: str = ""
+    """Stands for what the built-in prompt of model-made summaries asks for; a file's text on the command
+    line."""
+    mode: Literal["rolling", "fresh"] = "rolling"
+    """`rolling` folds what left the window into the old summary; `fresh` summarises all of it anew, which
+    costs more with every compaction."""
+    layout: Literal["shared", "per-speaker"] = "shared"
+    """`shared` puts what all debaters share first, so that a provider's prefix cache pays for most of it."""
+    perspectives: PerspectiveConfig = Field(default_factory=PerspectiveConfig)
+    """Summaries of single debaters' perspectives, and the judge's of the final round."""
+    retrieval: RetrievalConfig = Field(default_factory=RetrievalConfig)
+    """What comes back of what has left the window."""
+    cross_debate: bool = False
+    """Debaters with an `identity` recall what they argued in earlier debates of the same database."""

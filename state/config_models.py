@@ -1,0 +1,48 @@
+"""Per-model settings: what a provider's model can take and what it costs."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class ModelSettings(BaseModel):
+    """How to talk to one model; every field has a default that suits a plain OpenAI-compatible server."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    base_url: str | None = None
+    """Endpoint; `None` means `OPENAI_BASE_URL`, else OpenAI's."""
+    api_key_env: str = "OPENAI_API_KEY"
+    """Environment variable that holds the key; the key itself never enters a configuration."""
+    context_size: int | None = Field(None, gt=0)
+    """Tokens of prompt and answer together; `None` where unknown. The view's budget must fit."""
+    encoding: Literal["o200k_base", "cl100k_base"] | None = None
+    """Tokenizer; `None` chooses by the model's name."""
+    input_usd_per_million: float | None = Field(None, ge=0)
+    """Price of a million prompt tokens, USD; `None` leaves cost uncounted."""
+    cached_usd_per_million: float | None = Field(None, ge=0)
+    """Price of a million prompt tokens read from the provider's cache; `None` means the full price."""
+    output_usd_per_million: float | None = Field(None, ge=0)
+    """Price of a million answered tokens, USD."""
+    temperature: bool = True
+    """Whether the model takes a temperature; reasoning models often refuse it."""
+    seed: bool = True
+    """Whether the model takes a seed."""
+    structured_output: Literal["json_schema", "function_calling", "json_mode", "prompt"] = "json_schema"
+    """How structured answers are asked for; `prompt` works with any model."""
+    merge_roles: bool = False
+    """Merge consecutive messages of one role, for chat templates that refuse them."""
+    system_role: bool = True
+    """Whether the model takes a system message; without, it is put before the first user message."""
+    stream: bool = True
+    """Whether the endpoint streams."""
+    reasoning_tokens: int = Field(0, ge=0)
+    """Added to the answer's reserve for thinking aloud, tokens."""
+    max_tokens_field: Literal["max_completion_tokens", "max_tokens"] = "max_tokens"
+    """Name of the request's field for the answer's limit."""
+    timeout_s: float = Field(120.0, gt=0)
+    """One attempt may take this long, seconds."""
+    max_attempts: int = Field(5, ge=1, le=20)
+    """Attempts of one call before its fallbacks are tried."""

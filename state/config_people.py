@@ -1,0 +1,21 @@
+"""What people and tools add to a debate."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+HUMAN = "human"
+"""A debater's `model` where a person takes the turns."""
+
+
+class ClarificationsConfig(BaseModel):
+    """Questions of the debaters to a person before the first round."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    enabled: bool = False
+    """Without, nobody is asked anything."""
+    max_per_debater: int = Field(3, ge=1, le=20)
+    """Questions that one debater may ask in one round."""
+    rounds: int = Field(1, ge=1, le=10)
+    """Times that debaters may ask, the later ones knowing the answers; ends once nobody has a question."""

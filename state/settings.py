@@ -1,0 +1,61 @@
+"""The process's environment, read in this module only."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def api_key(variable: str) -> str | None:
+    """Return the key that an environment variable holds, `None` where it is unset or empty."""
+    return os.environ.get(variable) or None
+
+
+def base_url() -> str | None:
+    """Return the configured OpenAI-compatible endpoint."""
+    return os.environ.get("OPENAI_BASE_URL") or None
+
+
+def default_model() -> str | None:
+    """Return the model that `MOOT_MODEL` names."""
+    return os.environ.get("MOOT_MODEL") or None
+
+
+def default_config_path() -> str | None:
+    """Return the configuration file that `MOOT_CONFIG` names."""
+    return os.environ.get("MOOT_CONFIG") or None
+
+
+def context_root() -> str | None:
+    """Return the folder that every context must lie in, from `MOOT_CONTEXT_ROOT`; `None` allows any."""
+    return os.environ.get("MOOT_CONTEXT_ROOT") or None
+
+
+def debug() -> bool:
+    """Return whether `MOOT_DEBUG` asks for tracebacks."""
+    return os.environ.get("MOOT_DEBUG", "") not in ("", "0")
+
+
+def environment_with(**variables: str) -> dict[str, str]:
+    """Return the process's environment with some variables set, for a child process."""
+    return {**os.environ, **variables}
+
+
+def database_url() -> str:
+    """Return the database: `MOOT_DB`, else `moot.sqlite` under the user's data directory."""
+    configured = os.environ.get("MOOT_DB")
+    if configured:
+        return configured
+    from platformdirs import user_data_path
+
+    return str(user_data_path("moot", appauthor=False) / "moot.sqlite")
+
+
+def is_postgres(url: str) -> bool:
+    """Return whether a database is a Postgres server's."""
+    return url.startswith(("postgresql://", "postgres://"))
+
+
+def sqlite_path(url: str) -> Path:
+    """Return the file of a SQLite database given as a path or `sqlite:///path`."""
+    return Path(url.removeprefix("sqlite:///")).expanduser()
