@@ -1,0 +1,110 @@
+"""Answers batches of calls: all at the same time, so many at once, each reply journalled before it is used.
+
+The driver answers the batches of nodes with it; judging and evaluating outside a graph do too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from langchain_core.runnables import RunnableConfig
+
+from nodes.environment import Environment
+from nodes.models.calls import ModelCall, Reply
+from nodes.portal import in_thread
+from state.config import DebateConfig
+from state.journal import JournalKey
+from state.records import Records
+
+T = TypeVar("T")
+Flow = Generator[Sequence[ModelCall], list[Reply], T]
+"""Asks for batches of calls, is sent the replies, and returns what came of them."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where calls stand in a debate's journal."""
+
+    records: Records | None = None
+    """`None` where there is no database: then nothing is journalled."""
+    debate: str = ""
+    step: int = 0
+    node: str = ""
+    anchor: str = ""
+    """Checkpoint that the calls are made on."""
+
+
+@dataclass
+class Spent:
+    """What calls used."""
+
+    totals: dict[str, float] = field(default_factory=dict)
+
+    def add(self, reply: Reply) -> None:
+        """Add one reply's usage."""
+        amounts = {"calls": 1, **{key: value for key, value in reply.usage.items() if value}}
+        for key, value in amounts.items():
+            self.totals[key] = self.totals.get(key, 0) + value  # type: ignore[operator]  # numbers all
+
+
+class Answering:
+    """Answers the batches of one run, in order."""
+
+    def __init__(
+        self, env: Environment, config: DebateConfig, place: Place, run: RunnableConfig | None = None
+    ) -> None:
+        self.spent = Spent()
+        self.batches = 0
+        """Batches done so far."""
+        self._env, self._place, self._run = env, place, run
+        self._models = env.models_of(config)
+        self._limit = asyncio.Semaphore(config.limits.concurrency)
+
+    async def answer(self, calls: Sequence[ModelCall]) -> list[Reply]:
+        """Return the replies to a batch, in its order."""
+        replies = await asyncio.gather(*(self._call(floor, call) for floor, call in enumerate(calls)))
+        self.batches += 1
+        for reply in replies:
+            self.spent.add(reply)
+        return list(replies)
+
+    async def _call(self, floor: int, call: ModelCall) -> Reply:
+        async def make() -> Reply:
+            async with self._limit:
+                return await self._env.complete(call, self._models, config=self._run)
+
+        return await self.once(floor, call.digest, make)
+
+    async def once(self, floor: int, digest: str, make: Callable[[], Awaitable[Reply]]) -> Reply:
+        """Return the journal's reply to a request, else make it and commit it; failures are not kept."""
+        place = self._place
+        key = JournalKey(place.debate, place.step, place.node, self.batches, floor, digest)
+        journalled = await self._in_thread("get", key, place.anchor)
+        if journalled is not None:
+            return Reply.from_json(journalled)
+        reply = await make()
+        if reply.ok:
+            await self._in_thread("put", key, place.anchor, reply.to_json())
+        return reply
+
+    async def _in_thread(self, method: str, *arguments: Any) -> Any:
+        if self._place.records is None:
+            return None
+        # To its end: a reply that has arrived is paid, so it is kept before a stopped run stops.
+        return await in_thread(getattr(self._place.records.journal, method), *arguments)
+
+
+async def run_flow(flow: Flow[T], answering: Answering) -> T:
+    """Run a flow of batches to its end and return what it returns."""
+    replies: Any = None
+    try:
+        while True:
+            replies = await answering.answer(flow.send(replies))
+    except StopIteration as end:
+        made: T = end.value
+        return made
+    finally:
+        flow.close()

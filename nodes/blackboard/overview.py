@@ -1,0 +1,173 @@
+"""The whole blackboard in words: for closings, and as the summary that a dialogue ends with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from nodes.blackboard.by_rule import split_source
+from nodes.blackboard.ledger import likeness
+from nodes.memory.extraction.plain import inert
+
+ACCEPTED = 0.25
+"""Likeness of a concession or agreement with a piece of evidence from which that counts as accepted."""
+
+State = Mapping[str, Any]
+Names = Mapping[str, str]
+
+
+def ledger_text(state: State, names: Names) -> str:
+    """Return where everybody stands, with evidence, challenges, concessions and shifts."""
+    return "\n".join(
+        line for who, row in (state.get("ledger") or {}).items() for line in _row_lines(who, row, names)
+    )
+
+
+def _row_lines(who: str, row: Mapping[str, Any], names: Names) -> Iterable[str]:
+    yield f"{_name(who, names)}: {row['stance']}"
+    for aspect, held in row["aspects"].items():
+        yield f"- on {inert(aspect)}: {held['position']}"
+        yield from (f"  - evidence: {text}" for text in held["evidence"])
+        yield from (f"  - challenged: {text}" for text in held["challenged"])
+    yield from (f"- conceded: {text}" for text in row["concessions"])
+    yield from (f"- agrees with {_name(a['with'], names)}: {a['on']}" for a in row["agreements"])
+    yield from (f"- moved: {_shift(shift)}" for shift in row["shifts"])
+
+
+def _shift(shift: Mapping[str, Any]) -> str:
+    return f"from “{shift['from']}” to “{shift['to']}” [{shift['message_id']}]"
+
+
+def reflections_text(state: State) -> str:
+    """Return all reflections, the most important first."""
+    ranked = sorted(state.get("reflections") or [], key=lambda item: (-item["importance"], item["id"]))
+    return "\n".join(f"- {item['content']}" for item in ranked)
+
+
+def rounds_text(state: State) -> str:
+    """Return a line for each round."""
+    return "\n".join(
+        f"- round {item['round']}: {item['summary']}" for item in state.get("round_records") or []
+    )
+
+
+def card_text(card: Mapping[str, Any], names: Names) -> str:
+    """Return one crux card."""
+    sides = [
+        f"- {_name(who, names)}: {side['answer']}. {side['reasoning']}"
+        + (f" (what would change it: {side['falsifier']})" if side["falsifier"] else "")
+        for who, side in card["sides"].items()
+    ]
+    outcome = (
+        f"- {'resolved' if card['resolved'] else 'not resolved'}: {card['resolution'] or card['diagnosis']}"
+    )
+    return "\n".join([f"{card['question']} ({card['type']})", *sides, outcome])
+
+
+def cards_text(state: State, names: Names) -> str:
+    """Return all crux cards."""
+    return "\n\n".join(card_text(card, names) for card in (state.get("crux_cards") or {}).values())
+
+
+def outcome_text(state: State, names: Names, flips: Mapping[str, Sequence[str]]) -> str:
+    """Return what a dialogue brought, as Markdown: from the blackboard alone, the same for the same state.
+
+    Args:
+        state: the debate's state.
+        names: display names by debater id.
+        flips: what would change each debater's mind, by its contract.
+    """
+    sections = (
+        ("Contested claims", _claim_lines(state, names)),
+        ("Agreements", _agreement_lines(state, names)),
+        ("Evidence", _evidence_lines(state, names)),
+        ("Changes of mind", _shift_lines(state, names)),
+        ("What would change minds", _flip_lines(state, names, flips)),
+        ("Paths to a resolution", _path_lines(state)),
+    )
+    parts = ["# What the dialogue brought"]
+    for title, lines in sections:
+        parts.append(f"## {title}\n" + ("\n".join(lines) or "None noted."))
+    return "\n\n".join(parts)
+
+
+def _claim_lines(state: State, names: Names) -> list[str]:
+    cards = state.get("crux_cards") or {}
+    lines = []
+    for claim in (state.get("claims") or {}).values():
+        between = " and ".join(_name(who, names) for who in claim["between"])
+        status = claim["status"].replace("_", " ")
+        lines.append(f"- {claim['claim']} ({between}; {status})")
+        card = cards.get(claim["card"])
+        lines += [
+            f"  - {_name(who, names)}: {side['answer']}. {side['reasoning']}"
+            for who, side in (card["sides"] if card else {}).items()
+        ]
+        lines += [f"  - {claim['resolution']}"] if claim["resolution"] else []
+    return lines
+
+
+def _agreement_lines(state: State, names: Names) -> list[str]:
+    return [
+        f"- {_name(who, names)} with {_name(item['with'], names)}: {item['on']} [{item['message_id']}]"
+        for who, row in (state.get("ledger") or {}).items()
+        for item in row["agreements"]
+    ]
+
+
+def _evidence_lines(state: State, names: Names) -> list[str]:
+    ledger = state.get("ledger") or {}
+    lines = []
+    for who, row in ledger.items():
+        for aspect in row["aspects"].values():
+            for text in aspect["evidence"]:
+                standing = _standing(text, who, ledger, bool(aspect["challenged"]))
+                lines.append(f"- {_name(who, names)}: {text} ({standing})")
+    return lines
+
+
+def _standing(evidence: str, who: str, ledger: State, challenged: bool) -> str:
+    """Return what became of a piece of evidence: accepted by somebody, challenged, or neither."""
+    body, _ = split_source(evidence)
+    accepted = any(
+        likeness(body, item["on"]) >= ACCEPTED
+        for other, row in ledger.items()
+        for item in row["agreements"]
+        if other != who and item["with"] == who
+    )
+    if accepted:
+        return "accepted"
+    return "position challenged" if challenged else "unchallenged"
+
+
+def _shift_lines(state: State, names: Names) -> list[str]:
+    return [
+        f"- {_name(who, names)}, {inert(shift['aspect'])}: {_shift(shift)}"
+        for who, row in (state.get("ledger") or {}).items()
+        for shift in row["shifts"]
+    ]
+
+
+def _flip_lines(state: State, names: Names, flips: Mapping[str, Sequence[str]]) -> list[str]:
+    lines = [f"- {_name(who, names)}: {inert(text)}" for who, texts in flips.items() for text in texts]
+    for card in (state.get("crux_cards") or {}).values():
+        for who, side in card["sides"].items():
+            if side["falsifier"]:
+                lines.append(f"- {_name(who, names)}, on “{card['question']}”: {side['falsifier']}")
+    return lines
+
+
+def _path_lines(state: State) -> list[str]:
+    lines = []
+    for card in (state.get("crux_cards") or {}).values():
+        path = "settled" if card["resolved"] else card["resolution"] or card["diagnosis"]
+        lines.append(f"- {card['question']} ({card['type']}): {path}")
+    cards = state.get("crux_cards") or {}
+    for claim in (state.get("claims") or {}).values():
+        if claim["status"] in ("active", "in_crux_room") and claim["card"] not in cards:
+            lines.append(f"- still open: {claim['claim']}")
+    return lines
+
+
+def _name(who: str, names: Names) -> str:
+    return inert(names.get(who, who))

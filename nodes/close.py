@@ -1,0 +1,20 @@
+"""`close`: ends the debate in good order."""
+
+from __future__ import annotations
+
+from nodes.driver import Body, Emit, NodeContext, Update
+from nodes.frozen import frozen_config
+from nodes.memory.earlier import remember_positions
+from nodes.protocols.table import protocol_named
+from state.conversation import ConversationState
+
+
+def close(state: ConversationState, context: NodeContext) -> Body:
+    """Set the final status and say why it ended."""
+    status = "limit" if state["step"]["reason"].startswith("limit: ") else "done"
+    yield from remember_positions(state, context)
+    yield Emit({"event": "end", "status": status, "reason": state["step"]["reason"]})
+    update: Update = {"status": status, "current_speaker": ""}
+    protocol, solution = protocol_named(frozen_config(state).protocol), state.get("solution", "")
+    answer = protocol.answer(state) if protocol.always_answers or not solution else ""
+    return {**update, "solution": f"{solution}\n\n{answer}".strip()} if answer else update

@@ -1,0 +1,70 @@
+"""What nodes are given from outside: models, clock and token counter. Tests pass plain functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from langchain_core.runnables import RunnableConfig
+
+from nodes.bookkeeping import note_progress, utc_now
+from nodes.memory.indexing import Indexes
+from nodes.memory.tokens import DEFAULT_ENCODING, TokenCounter, counter
+from nodes.models.backoff import Backoff
+from nodes.models.calls import ModelCall, Reply
+from nodes.models.complete import complete
+from nodes.models.registry import Factory, Models, make_model
+from state.config import DebateConfig
+from state.records import Records
+
+
+class Note(Protocol):
+    """Writes a node's progress to the catalogue."""
+
+    def __call__(
+        self, records: Records, debate: str, state: Mapping[str, Any], update: Mapping[str, Any]
+    ) -> None:
+        """Write it."""
+        ...
+
+
+class Complete(Protocol):
+    """Answers one call; never raises for a provider's failure."""
+
+    async def __call__(
+        self, call: ModelCall, models: Models, *, config: RunnableConfig | None = None
+    ) -> Reply:
+        """Return the reply."""
+        ...
+
+
+@dataclass(frozen=True)
+class Environment:
+    """The outside world of a graph's nodes."""
+
+    factory: Factory = make_model
+    """Builds a model's client from its name and settings; a test passes its own."""
+    complete: Complete = complete
+    note: Note = note_progress
+    clock: Callable[[], str] = utc_now
+    counter: Callable[[str], TokenCounter] = counter
+    """Token counter by encoding's name."""
+    backoff: Backoff = field(default_factory=Backoff)
+    """How long to wait between attempts."""
+    embeddings: Any = None
+    """A LangChain `Embeddings` for retrieval; wins over `memory.retrieval.embeddings`."""
+    indexes: Indexes = field(default_factory=Indexes, repr=False, compare=False)
+    """Retrieval indexes of the debates that this process works on."""
+    _models: dict[str, Models] = field(default_factory=dict, repr=False, compare=False)
+
+    def count_for(self, encoding: str = DEFAULT_ENCODING) -> TokenCounter:
+        """Return the counter of an encoding."""
+        return self.counter(encoding)
+
+    def models_of(self, config: DebateConfig) -> Models:
+        """Return the models of a debate, one set of clients for equal settings."""
+        key = repr(sorted(config.models.items()))
+        if key not in self._models:
+            self._models[key] = Models(config.models, self.factory, self.backoff)
+        return self._models[key]

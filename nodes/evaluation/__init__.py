@@ -1,0 +1,1 @@
+"""Evaluation: finished debates scored against their problem, on seven criteria of a design."""

@@ -1,0 +1,42 @@
+"""`judge`: the verdict on what was said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nodes.driver import Body, Emit, NodeContext
+from nodes.frozen import frozen_config
+from nodes.judging.assess import Assessment, assess
+from nodes.judging.convergence import CONVERGENCE, check_convergence
+from nodes.memory.tokens import DEFAULT_ENCODING
+from nodes.perspectives import Made, judge_summary
+from nodes.protocols.table import protocol_named
+from nodes.summarize import version_of
+from state.conversation import ConversationState
+
+
+def judge(state: ConversationState, context: NodeContext) -> Body:
+    """Let the panel judge; a verdict that failed says so and is never replaced by anybody's answer."""
+    config, count = frozen_config(state), context.env.count_for(DEFAULT_ENCODING)
+    if state["step"]["phase"] == CONVERGENCE:
+        return (yield from check_convergence(state, config, count))
+    ruling = protocol_named(config.protocol).ruling(state, config)
+    made: Made | None = None
+    if ruling is None:
+        made = yield from judge_summary(state, config, count, context.env.clock())
+        own: dict[str, Any] = dict(made.summary) if made else {}
+        assessment = yield from assess({**state, "judge_summary": own}, config, count)
+    else:
+        assessment = Assessment([], ruling)
+    decision = assessment.decision
+    yield Emit({"event": "verdict", "status": decision["status"], "winner": decision["winner"]})
+    update: dict[str, Any] = {
+        "verdicts": assessment.verdicts,
+        "verdict": decision,
+        "solution": decision["solution_markdown"],
+    }
+    if made:
+        update |= {"judge_summary": dict(made.summary), "summary_versions": [version_of(made.summary)]}
+    failures = [decision["error"] if decision["status"] == "failed" else "", made.failure if made else ""]
+    errors = [{"step": state["step"]["no"], "node": "judge", "error": error} for error in failures if error]
+    return {**update, "errors": errors} if errors else update

@@ -1,0 +1,1 @@
+"""Judging without a model: rubrics, verdicts, blinding, orders, decisions, agreement, calibration."""

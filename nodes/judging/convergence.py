@@ -1,0 +1,80 @@
+"""How far a council's proposals agree: one structured call at the end of a round."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from nodes.memory.material import Piece, with_pieces
+from nodes.memory.perspective import latest_proposals
+from nodes.memory.rendering import render_entry
+from nodes.memory.tokens import TokenCounter, cut_middle
+from nodes.memory.view import Block, fit
+from nodes.models.calls import ModelCall, Reply
+from nodes.prompts.library import load_prompt
+from state.config import DebateConfig
+from state.conversation import ConversationState
+
+CONVERGENCE = "convergence"
+"""Phase of the step that asks."""
+
+PROMPT = load_prompt("council/convergence", "topic")
+REPLY_TOKENS = 800
+
+
+class Convergence(BaseModel):
+    """What the judge may say. The reasoning comes first."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    reasoning: str
+    """Where the proposals agree and where they do not."""
+    in_dispute: list[str] = []
+    """What is still in dispute, one point each."""
+    agreement: float
+    """Share of agreement, 0 to 1."""
+
+
+def check_convergence(
+    state: ConversationState, config: DebateConfig, count: TokenCounter
+) -> Generator[Sequence[ModelCall], list[Reply], dict[str, Any]]:
+    """Ask how far the proposals agree; a check that fails counts as no agreement, and is recorded."""
+    round_no = str(state["step"]["round"])
+    (reply,) = yield [_call(state, config, count)]
+    if reply.ok and reply.data is not None:
+        said = Convergence.model_validate(reply.data)
+        found = {"agreement": min(max(said.agreement, 0.0), 1.0), "in_dispute": said.in_dispute}
+    else:
+        found = {"agreement": 0.0, "in_dispute": []}
+    checks = {**state.get("protocol_state", {}).get(CONVERGENCE, {}), round_no: found}
+    update: dict[str, Any] = {"protocol_state": {CONVERGENCE: checks}}
+    if reply.error:
+        error = f"convergence was not checked: {reply.error}"
+        update["errors"] = [{"step": state["step"]["no"], "node": "judge", "error": error}]
+    return update
+
+
+def _call(state: ConversationState, config: DebateConfig, count: TokenCounter) -> ModelCall:
+    budget, names = config.memory.budget, config.names()
+    topic = cut_middle(state["topic"], budget.total // 2, count)
+    frame = Block("system", {"role": "system", "content": PROMPT.render(topic=topic)}, label="problem")
+    proposals = latest_proposals(state["full_transcript"]).values()
+    pieces = [
+        Piece(render_entry(entry, names), 0, f"proposal {entry['id']}", (entry["id"],)) for entry in proposals
+    ]
+    last = Block("tail", {"role": "user", "content": "How far do these proposals agree?"}, label="question")
+    view = fit(with_pieces([frame], pieces, last, budget.total, count), budget.total, count)
+    return ModelCall(
+        purpose="evaluate",
+        model=config.judge.model or config.model,
+        messages=view.messages,
+        max_tokens=REPLY_TOKENS,
+        temperature=config.judge.temperature,
+        seed=config.seed,
+        fallbacks=config.fallbacks,
+        schema=Convergence,
+        prompt_tokens=view.total_tokens,
+        hints={"phase": CONVERGENCE, "topic": state["topic"], "debaters": list(config.names())},
+    )

@@ -1,0 +1,1 @@
+"""Three tiers of memory and the views assembled from them."""

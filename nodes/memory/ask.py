@@ -1,0 +1,332 @@
+"""Answering a question about a debate: the window shrinks, and retrieval fills the whole budget."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, Field
+
+from nodes.blackboard.rendering import render_blackboard
+from nodes.memory.extraction.plain import clip, inert
+from nodes.memory.rendering import cut_message, display_name
+from nodes.memory.scene import SUMMARY
+from nodes.memory.summarizers.rule_based import lay_out, render
+from nodes.memory.tokens import REPLY_PRIMING, TokenCounter, cut_middle, message_tokens
+from nodes.memory.view import Block, View, fit
+from nodes.models.calls import ModelCall, Reply, WireMessage
+from nodes.prompts.library import load_prompt
+from state.config import DebateConfig
+from state.conversation import ConversationState
+from state.entries import Entry, entry_id
+
+if TYPE_CHECKING:
+    from nodes.memory.retrieval import Evidence, EvidenceIndex, Question
+
+ASK = load_prompt("ask", "topic", "speakers")
+QUESTION = load_prompt("question", "question")
+
+SUMMARY_SHARE, RECENT_SHARE = 0.125, 0.15
+"""Most of the budget that the summary and the most recent messages take; retrieval gets all the rest."""
+FRAME_SHARE = 0.2
+"""Most of the budget that each of instruction and question takes, however long topic and question are."""
+LEDGER_SHARE = 0.4
+"""Most of the summary's room that the position ledger takes."""
+NAME_CHARS = 60
+HEADING = "# Messages\n"
+_LIKE_A_MESSAGE = re.compile(r"\n(?=[^\S\n]*\[m\d)")
+_CITED = re.compile(r"m?0*(\d{1,9})")
+
+
+class AskAnswer(BaseModel):
+    """What the model says to a question."""
+
+    reasoning: str = Field(description="What in the record bears on the question, and what it lacks.")
+    answer: str = Field(description="The answer, Markdown, with message ids such as [m000012].")
+    citations: list[str] = Field(description="Ids of the messages that the answer rests on.")
+    not_found: list[str] = Field(description="What was asked and the record does not say; empty for nothing.")
+
+
+@dataclass(frozen=True)
+class AskView:
+    """The prompt of a question and what was chosen for it."""
+
+    view: View
+    evidence: Evidence
+    room: int
+    """Tokens that the messages could take."""
+    unknown: tuple[str, ...]
+    """Words of the question that nobody ever used."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer to a question about a debate."""
+
+    text: str
+    """Markdown; `""` where nothing at all was found."""
+    citations: tuple[str, ...]
+    """Ids of existing messages, in the order cited."""
+    not_found: tuple[str, ...]
+    """What was asked and could not be found."""
+    dropped: int
+    """Citations of messages that do not exist."""
+    model: str
+    usage: Mapping[str, Any]
+    receipt: Mapping[str, Any] = field(default_factory=dict)
+    """What the view held: tokens by section, message ids, what was left out, terms nobody used."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON types."""
+        return {
+            "answer": self.text,
+            "citations": list(self.citations),
+            "not_found": list(self.not_found),
+            "dropped_citations": self.dropped,
+            "model": self.model,
+            "usage": dict(self.usage),
+            "receipt": dict(self.receipt),
+        }
+
+
+def ask(
+    state: ConversationState, config: DebateConfig, asked: AskView
+) -> Generator[Sequence[ModelCall], list[Reply], Answer]:
+    """Answer a question in one structured call.
+
+    Args:
+        state: the debate's, running or over.
+        config: its configuration.
+        asked: the question's view.
+
+    Raises:
+        ModelError: no model answered.
+    """
+    call = ModelCall(
+        purpose="ask",
+        model=answering_model(config),
+        messages=asked.view.messages,
+        max_tokens=config.memory.budget.reply,
+        temperature=config.judge.temperature,
+        seed=config.seed,
+        fallbacks=config.fallbacks,
+        schema=AskAnswer,
+        prompt_tokens=asked.view.total_tokens,
+        hints={"phase": "ask", "topic": state["topic"], "fields": {"not_found": list(asked.unknown)}},
+    )
+    (reply,) = yield [call]
+    said = AskAnswer.model_validate(reply.require().data or _nothing())
+    cited, dropped = check_citations(said.citations, len(state["full_transcript"]))
+    return Answer(
+        text=said.answer.strip(),
+        citations=cited,
+        not_found=tuple(filter(None, map(str.strip, said.not_found))),
+        dropped=dropped,
+        model=reply.model,
+        usage=dict(reply.usage),
+        receipt=_receipt(asked, state),
+    )
+
+
+def answering_model(config: DebateConfig) -> str:
+    """Return the model that answers questions: the judge's."""
+    return config.judge.model or config.model
+
+
+def _nothing() -> dict[str, Any]:
+    return {"reasoning": "", "answer": "", "citations": [], "not_found": ["the model gave no answer"]}
+
+
+def check_citations(cited: Iterable[str], entries: int) -> tuple[tuple[str, ...], int]:
+    """Return the distinct ids of existing messages, in order, and how many others were named."""
+    found: dict[str, None] = {}
+    dropped = 0
+    for text in cited:
+        match = _CITED.fullmatch(text.strip().strip("[]()"))
+        if match and int(match[1]) < entries:
+            found[entry_id(int(match[1]))] = None
+        else:
+            dropped += 1
+    return tuple(found), dropped
+
+
+def ask_view(
+    state: ConversationState,
+    config: DebateConfig,
+    question: str,
+    index: EvidenceIndex,
+    count: TokenCounter,
+    *,
+    budget: int | None = None,
+) -> AskView:
+    """Assemble the view of a question: instruction, summary, messages in order, question.
+
+    Of the messages, the most recent are always there; all others are chosen for the question until the exact
+    budget is full.
+
+    Args:
+        state: the debate's.
+        config: its configuration.
+        question: what is asked.
+        index: of the whole transcript.
+        count: token counter.
+        budget: tokens of the whole view; by default `memory.budget.total`.
+    """
+    from nodes.memory.retrieval import read_question, select_evidence
+
+    total = config.memory.budget.total if budget is None else budget
+    head = [_instruction(state, config, total, count), *_summary(state, config, total, count)]
+    tail = _question(question, total, count)
+    frame: WireMessage = {"role": "user", "content": HEADING}
+    fixed = sum(message_tokens(message, count) for message in (*_messages(head), frame, tail.message))
+    room = total - REPLY_PRIMING - fixed
+    lines = entry_lines(state, config, count)
+    read = read_question(index, question)
+    evidence = select_evidence(
+        index, read, budget=room, costs=lines.cost, must_keep=recent_seqs(state, lines, total)
+    )
+    shown = [_shown(evidence, lines, room)] if len(index) else []
+    return AskView(fit([*head, *shown, tail], total, count), evidence, room, _as_asked(read))
+
+
+def _as_asked(question: Question) -> tuple[str, ...]:
+    """Return the unknown terms in the question's own words."""
+    from nodes.memory.retrieval.terms import terms
+
+    unknown = frozenset(question.unknown)
+    found = [word for word in re.findall(r"[^\W_]+", question.text) if not unknown.isdisjoint(terms(word))]
+    return tuple(dict.fromkeys(map(str.lower, found)))
+
+
+def entry_lines(state: ConversationState, config: DebateConfig, count: TokenCounter) -> EntryLines:
+    """Return the rendering of a debate's entries."""
+    return EntryLines(state["full_transcript"], config.names(), count)
+
+
+def _messages(blocks: Iterable[Block]) -> list[WireMessage]:
+    return [block.message for block in blocks]
+
+
+class EntryLines:
+    """Entries as a question's view shows them, and what each costs."""
+
+    def __init__(self, transcript: Sequence[Entry], names: Mapping[str, str], count: TokenCounter) -> None:
+        self.transcript, self.names, self.count = transcript, names, count
+        self._labels: dict[str, str] = {}
+
+    def text(self, seq: int) -> str:
+        """Return an entry as one paragraph that no other can be mistaken for a part of."""
+        entry = self.transcript[seq]
+        who = entry["speaker"]
+        if who not in self._labels:
+            self._labels[who] = clip(inert(display_name(who, self.names)), NAME_CHARS)
+        content = _LIKE_A_MESSAGE.sub("\n> ", entry["content"].strip())
+        return f"[{entry['id']}] {self._labels[who]}: {content}\n"
+
+    def cost(self, seq: int) -> int:
+        """Return the tokens of an entry as shown."""
+        return self.count(self.text(seq))
+
+
+def _instruction(state: ConversationState, config: DebateConfig, total: int, count: TokenCounter) -> Block:
+    room = int(total * FRAME_SHARE)
+    spoke = dict.fromkeys(debater.name for debater in config.debaters)
+    text = ASK.render(
+        topic=cut_middle(state["topic"], room // 3, count),
+        speakers=cut_middle(inert(", ".join(spoke)), room // 3, count),
+    )
+    message = cut_message({"role": "system", "content": text}, room, count)
+    return Block("system", message, label="instruction")
+
+
+def _question(question: str, total: int, count: TokenCounter) -> Block:
+    room = int(total * FRAME_SHARE)
+    text = QUESTION.render(question=cut_middle(question, max(8, room - 60), count))
+    return Block("tail", cut_message({"role": "user", "content": text}, room, count), label="question")
+
+
+def _summary(state: ConversationState, config: DebateConfig, total: int, count: TokenCounter) -> list[Block]:
+    """Return summary and ledger as one message within their share, `[]` while there is neither."""
+    room = int(total * SUMMARY_SHARE) - 16
+    board = render_blackboard(
+        state, "", max_tokens=int(room * LEDGER_SHARE), count=count, names=config.names()
+    )
+    summary = _summary_text(state, config, room - count(board) - 8, count)
+    text = "\n\n".join(filter(None, [f"# Summary\n{summary}" if summary else "", board]))
+    if not text:
+        return []
+    message = cut_message({"role": "user", "content": text}, int(total * SUMMARY_SHARE), count)
+    return [Block("summary", message, SUMMARY, label="summary and ledger")]
+
+
+def _summary_text(state: ConversationState, config: DebateConfig, room: int, count: TokenCounter) -> str:
+    """Return the rolling summary within `room` tokens: as it is where it fits, else laid out anew."""
+    summary = state.get("rolling_summary") or {}
+    text = str(summary.get("text", ""))
+    if not text or room <= 0 or count(text) <= room:
+        return text if room > 0 else ""
+    points = summary.get("points")
+    if points and str(summary.get("method", "")).startswith("rule-based"):
+        return _laid_out(_Layout(text, room, tuple(config.names().items()), points, count))
+    return cut_middle(text, room, count)
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """A rule-based summary to be laid out in less room; told apart by its text."""
+
+    text: str
+    room: int
+    names: tuple[tuple[str, str], ...]
+    points: Any = field(compare=False)
+    count: TokenCounter = field(compare=False)
+
+
+@lru_cache(maxsize=64)
+def _laid_out(wanted: _Layout) -> str:
+    names = dict(wanted.names)
+    return render(lay_out(wanted.points, max_tokens=wanted.room, count=wanted.count, names=names), names)
+
+
+def recent_seqs(state: ConversationState, lines: EntryLines, total: int) -> list[int]:
+    """Return the `seq` of the newest messages that fit their share of a view of `total` tokens."""
+    room, kept = int(total * RECENT_SHARE), list[int]()
+    for entry in reversed(state["full_transcript"]):
+        if entry["tokens"] > room or entry["kind"] == "topic":
+            break
+        room -= lines.cost(entry["seq"])
+        if room < 0:
+            break
+        kept.append(entry["seq"])
+    return kept
+
+
+def _shown(evidence: Evidence, lines: EntryLines, room: int) -> Block:
+    """Return the chosen messages as one; where nothing fits, the best is cut in its middle."""
+    seqs = list(evidence.seqs)
+    text = "".join(map(lines.text, seqs))
+    while seqs and lines.count(text) > room:  # a joined text may count a token more than its lines
+        seqs.remove(min(seqs, key=lines.cost))
+        text = "".join(map(lines.text, seqs))
+    if not seqs and evidence.oversize is not None:
+        seqs = [evidence.oversize]
+        text = cut_middle(lines.text(seqs[0]), max(1, room), lines.count)
+    message: WireMessage = {"role": "user", "content": f"{HEADING}{text}".rstrip("\n")}
+    return Block("messages", message, ids=tuple(map(entry_id, seqs)), label="messages")
+
+
+def _receipt(asked: AskView, state: ConversationState) -> dict[str, Any]:
+    view = asked.view
+    return {
+        "budget": view.budget,
+        "total_tokens": view.total_tokens,
+        "sections": dict(view.sections),
+        "message_ids": list(view.shown),
+        "summary_version": int((state.get("rolling_summary") or {}).get("version", 0)),
+        "messages_left_out": asked.evidence.left_out,
+        "left_out": list(view.left_out),
+        "unknown_terms": list(asked.unknown),
+    }

@@ -1,0 +1,64 @@
+"""One-line, inert forms of what debaters wrote: text that can stand in a list without becoming structure."""
+
+from __future__ import annotations
+
+import re
+
+_BREAKS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+# Invisible and direction-changing characters; the two joiners stay, emoji and Persian need them.
+_INVISIBLE = re.compile(
+    r"[\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff"
+    r"\U000e0000-\U000e007f]+"
+)
+_LEADING_MARK = re.compile(r"(?:[#>|=~`]+|[-*+•](?=\s)|\d{1,3}[.)](?=\s)|-{2,}|\*{2,}|_{2,})\s*")
+_HTML_HEADING = re.compile(r"<(?=/?\s{0,8}[hH][1-6])")
+_MESSAGE_REFERENCE = re.compile(r"\[([^\[\]]{0,80}m\d{6,12}[^\[\]]{0,80})\]")
+
+
+def word_set(words: str) -> frozenset[str]:
+    """Return the set of the words of a table written as running text."""
+    return frozenset(words.split())
+
+
+def one_line(text: str) -> str:
+    """Return `text` on one line: control, line-breaking and invisible characters gone, white space single."""
+    return " ".join(_INVISIBLE.sub("", _BREAKS.sub(" ", text)).split())
+
+
+def inert(text: str) -> str:
+    """Return `text` on one line, unable to be a heading, a list item, a fence or somebody else's citation.
+
+    Emphasis and leading Markdown marks are removed; a bracketed message id, which in our own renderings
+    says where a point comes from, is put in parentheses.
+    """
+    line = one_line(one_line(text).replace("**", "").replace("```", ""))
+    start = 0
+    while mark := _LEADING_MARK.match(line, start):
+        start = mark.end()
+    line = _HTML_HEADING.sub("‹", line[start:])
+    return _MESSAGE_REFERENCE.sub(r"(\1)", line).strip()
+
+
+def clip(text: str, limit: int) -> str:
+    """Return at most `limit` characters of `text`, cut at a word where one ends near, marked with `…`."""
+    if len(text) <= limit:
+        return text
+    if limit < 2:
+        return "…"[:limit]
+    head = text[: limit - 1]
+    space = head.rfind(" ")
+    if space > limit * 0.6:
+        head = head[:space]
+    return head.rstrip(" ,;:\u200c\u200d") + "…"
+
+
+def excerpt(text: str, limit: int, around: int = 0) -> str:
+    """Return one line of at most `limit` characters of `text` that holds the character at offset `around`."""
+    start = max(0, around - limit // 4) if around > limit // 2 else 0
+    line = one_line(text[start : start + 2 * limit])
+    if start == 0:
+        return clip(line, limit)
+    space = line.find(" ")
+    if 0 <= space < limit // 6:
+        line = line[space + 1 :]
+    return "…" + clip(line, limit - 1)

@@ -1,0 +1,103 @@
+"""`llm`: a model condenses what left the window into notes, and writes the summary from all notes so far.
+
+Beside the prose stand key points found by rule, those first that the prose leaves out: what a model forgets
+is not lost.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Mapping, Sequence
+from typing import Any
+
+from nodes.memory.extraction.terms import term_set
+from nodes.memory.summarizers.base import Draft, Summarizing, SummaryRequest
+from nodes.memory.summarizers.by_model import (
+    Asked,
+    Note,
+    chunks_of,
+    condensed,
+    directly,
+    kept_notes,
+    merged,
+    temperature_of,
+    with_notes,
+    within_one_call,
+)
+from nodes.memory.summarizers.by_rule import RuleBased, render_within
+from nodes.memory.tokens import cut_middle
+from nodes.models.calls import ModelCall, Reply
+
+PROSE_SHARE = 0.65
+"""Share of the summary's tokens that the model's prose may take; key points take all that it leaves."""
+TOLD = 0.7
+"""A point is told where the prose has this share of its terms and all of its numbers."""
+HEADING = "Key points:"
+
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+
+
+class Llm:
+    """Summary by a model."""
+
+    name = "llm"
+
+    def summarize(self, request: SummaryRequest) -> Summarizing:
+        """Condense what is new, and write the summary from the notes of everything."""
+        asked = Asked()
+        points = yield from RuleBased().summarize(request)
+        room = int(request.max_tokens * PROSE_SHARE)
+        notes = yield from _notes(request, room, asked)
+        prose = yield from _prose(request, notes, room, asked)
+        return finished(self.name, request, points.points, notes, prose, asked)
+
+
+def _notes(
+    request: SummaryRequest, room: int, asked: Asked
+) -> Generator[Sequence[ModelCall], list[Reply], list[Note]]:
+    kept, chunks = kept_notes(request), chunks_of(request, request.entries)
+    if not kept and len(chunks) == 1:
+        return [(yield from directly(request, chunks[0], room, asked))]
+    new = yield from condensed(request, chunks, asked)
+    return (yield from within_one_call(request, [*kept, *new], asked))
+
+
+def _prose(
+    request: SummaryRequest, notes: Sequence[Note], room: int, asked: Asked
+) -> Generator[Sequence[ModelCall], list[Reply], str]:
+    (whole,) = yield from merged(request, [notes], room, asked)
+    return whole.text
+
+
+def finished(
+    method: str,
+    request: SummaryRequest,
+    points: Mapping[str, Any],
+    notes: Sequence[Note],
+    prose: str,
+    asked: Asked,
+) -> Draft:
+    """Return prose with the key points beside it, and all that the next version needs."""
+    left = request.max_tokens - request.count(f"{prose}\n\n{HEADING}\n") - 2
+    key_points = render_within(untold(points, prose), request, left) if left > 0 else ""
+    text = f"{prose}\n\n{HEADING}\n{key_points}" if key_points else prose
+    return Draft(
+        text=cut_middle(text, request.max_tokens, request.count),
+        points=with_notes(points, notes),
+        method=method,
+        model=asked.model,
+        temperature=temperature_of(request),
+        latency_s=asked.latency_s,
+    )
+
+
+def untold(points: Mapping[str, Any], prose: str) -> Mapping[str, Any]:
+    """Return the points that prose leaves out; all of them where it leaves out none."""
+    terms, numbers = term_set(prose), frozenset(_NUMBER.findall(prose))
+    missing = [point for point in points["points"] if not _is_told(point["text"], terms, numbers)]
+    return {**points, "points": missing} if missing else points
+
+
+def _is_told(text: str, terms: frozenset[str], numbers: frozenset[str]) -> bool:
+    own = term_set(text)
+    return numbers.issuperset(_NUMBER.findall(text)) and len(own & terms) >= TOLD * len(own)

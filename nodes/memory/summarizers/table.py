@@ -1,0 +1,39 @@
+"""The table of summarisers, and those that other packages bring."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from importlib.metadata import entry_points
+
+from nodes.memory.summarizers.base import Summarizer
+from nodes.memory.summarizers.by_rule import RuleBased
+from nodes.memory.summarizers.hierarchical import Hierarchical
+from nodes.memory.summarizers.llm import Llm
+from nodes.memory.summarizers.retrieval import Retrieval
+from nodes.memory.summarizers.semantic import Semantic
+from state.errors import ConfigError
+
+ENTRY_POINT_GROUP = "moot.summarizers"
+"""A package brings a summariser by an entry point of this group that names a `Summarizer` class."""
+
+SUMMARIZERS: dict[str, Summarizer] = {
+    summarizer.name: summarizer
+    for summarizer in (RuleBased(), Llm(), Hierarchical(), Semantic(), Retrieval())
+}
+
+
+@lru_cache(maxsize=32)
+def summarizer_named(name: str) -> Summarizer:
+    """Return the summariser of this name, shipped or plugged in.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    if name in SUMMARIZERS:
+        return SUMMARIZERS[name]
+    plugged = {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
+    if name not in plugged:
+        known = ", ".join(sorted({*SUMMARIZERS, *plugged}))
+        raise ConfigError(f"memory.summarizer: unknown method {name!r}: use one of {known}")
+    made: Summarizer = plugged[name].load()()
+    return made

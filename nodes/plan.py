@@ -1,0 +1,72 @@
+"""`plan`: takes up what was said from the floor, checks the limits, asks the protocol for the next step.
+
+A step's boundary is here: this is also where a run stops that somebody asked to pause.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import Any
+
+from nodes.clarify import clarification_step
+from nodes.driver import PAUSE, Ask, Body, Emit, Hear, Heard, NodeContext
+from nodes.frozen import frozen_config
+from nodes.interjections import interjected, taken_up
+from nodes.limits import limit_reached
+from nodes.models.calls import ModelCall, Reply
+from nodes.protocols.base import Consult, End, make_step
+from nodes.protocols.table import protocol_named
+from state.config import DebateConfig
+from state.conversation import ConversationState, Step
+
+
+def plan(state: ConversationState, context: NodeContext) -> Body:
+    """Decide the next step."""
+    config = frozen_config(state)
+    heard: Heard = yield Hear(state.get("heard", 0))
+    if heard.pause:
+        yield Ask(PAUSE)
+    step = yield from _next_step(state, config)
+    memo = step.pop("memo", {})
+    step["no"] = int(state.get("step", {}).get("no", 0)) + 1
+    speakers = [floor["speaker"] for floor in step["floors"]]
+    update: dict[str, Any] = {"step": step, "round": step["round"], "current_speaker": ", ".join(speakers)}
+    if memo:
+        update["protocol_state"] = memo
+    entries = interjected(state, context, heard.said)
+    if entries:
+        update |= {
+            "full_transcript": entries,
+            "messages": taken_up(entries, len(entries) - len(heard.said)),
+        }
+    if heard.said:
+        update["heard"] = heard.said[-1].no
+    for entry in entries:
+        yield Emit({"event": "entry", "entry": entry})
+    yield Emit(
+        {
+            "event": "step",
+            **{key: step[key] for key in ("no", "kind", "phase", "round")},
+            "speakers": speakers,
+        }
+    )
+    return update
+
+
+def _next_step(
+    state: ConversationState, config: DebateConfig
+) -> Generator[Sequence[ModelCall], list[Reply], Step]:
+    limit = limit_reached(state, config)
+    protocol = protocol_named(config.protocol)
+    clarifying = None if limit else clarification_step(state, config)
+    if clarifying is not None:
+        return clarifying
+    planned = End(limit) if limit else protocol.next_step(state, config)
+    while isinstance(planned, Consult):
+        replies = yield planned.calls
+        planned = planned.decide(replies)
+    if not isinstance(planned, End):
+        return planned
+    wants_verdict = config.judge.enabled and protocol.brief.judged and not state.get("verdict")
+    step = make_step("closing", state.get("round", 0), [], kind="judge" if wants_verdict else "close")
+    return {**step, "reason": (limit and f"limit: {limit}") or planned.reason}

@@ -1,0 +1,1 @@
+"""Prompts as Markdown files with named placeholders, checked when they are loaded."""

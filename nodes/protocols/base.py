@@ -1,0 +1,121 @@
+"""What a protocol is: pure functions from the state to the next step and to each floor's view."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from typing import Protocol as TypingProtocol
+
+from nodes.memory.scene import Scene
+from nodes.memory.view import Block
+from nodes.models.calls import ModelCall, Reply
+from state.config import DebateConfig
+from state.conversation import ConversationState, Floor, Step
+from state.entries import Entry
+
+if TYPE_CHECKING:
+    from nodes.protocols.forecast import Forecast
+
+
+@dataclass(frozen=True)
+class End:
+    """The debate is over, by its own rules."""
+
+    reason: str
+    """Why, in words for the report."""
+
+
+@dataclass(frozen=True)
+class Consult:
+    """Models must be asked before the next step is known: one batch of calls, and what follows from them."""
+
+    calls: Sequence[ModelCall]
+    decide: Callable[[Sequence[Reply]], Step | End | Consult]
+    """From the replies, in order and also failed ones, to the step: a pure function."""
+
+
+@dataclass(frozen=True)
+class JudgeBrief:
+    """What a protocol wants of its judge where the configuration does not say."""
+
+    wanted: str = ""
+    """What the verdict must hold beyond the rubric."""
+    rubric: str = "debate"
+    swap: bool = True
+    """Whether the order of presentation can decide: then every judge judges twice."""
+    judged: bool = True
+    """Whether there is anything to judge."""
+
+
+class Protocol(TypingProtocol):
+    """The rules of one kind of debate: pure methods, which depend on their arguments alone.
+
+    A protocol derives from this class and says at least `name`, `next_step` and `view`.
+    """
+
+    name: str
+    brief: JudgeBrief = JudgeBrief()
+    perspectives: bool = False
+    """Whether debaters have perspective summaries, brought up to date as a round begins."""
+    always_answers: bool = False
+    """Whether `answer` follows what the verdict gave, instead of standing in for it."""
+
+    def check(self, config: DebateConfig) -> None:
+        """Refuse a configuration that this protocol cannot run.
+
+        Raises:
+            ConfigError: what is wrong and what to do.
+        """
+        return
+
+    def next_step(self, state: ConversationState, config: DebateConfig) -> Step | End | Consult:
+        """Return the next step, whose `no` is filled in by `plan`, or whom to ask for it."""
+        ...
+
+    def view(self, scene: Scene) -> Sequence[Block]:
+        """Return the blocks of a floor's view in layout order: the view policy, phase by phase."""
+        ...
+
+    def entry_kind(self, phase: str) -> str:
+        """Return the kind of entry that a floor of this phase produces."""
+        return "speech"
+
+    def stand_in(
+        self, state: ConversationState, config: DebateConfig, floor: Floor, error: str
+    ) -> str | None:
+        """Return the notice that stands in for a floor whose call failed; `None` where that ends the run.
+
+        Where every floor of a step fails, the run ends in any case, saved.
+        """
+        return None
+
+    def evidence(self, state: ConversationState) -> list[Entry] | None:
+        """Return the entries that a judge must see, in order; `None` for everything that debaters said."""
+        return None
+
+    def final_round(self, state: ConversationState) -> list[Entry]:
+        """Return what the judge's own summary is made of, once it is long; `[]` for none."""
+        return []
+
+    def ruling(self, state: ConversationState, config: DebateConfig) -> dict[str, Any] | None:
+        """Return the verdict that follows by rule alone, without a judge; `None` where there is none."""
+        return None
+
+    def answer(self, state: ConversationState) -> str:
+        """Return the debate's answer where no verdict gave one, Markdown."""
+        return ""
+
+    def forecast(self, config: DebateConfig) -> Forecast | None:
+        """Return what a run will take, in closed form; `None` where that cannot be said."""
+        return None
+
+
+def make_step(phase: str, round_no: int, floors: Sequence[Floor], *, kind: str = "turn") -> Step:
+    """Build a step."""
+    return {"no": 0, "kind": kind, "phase": phase, "round": round_no, "floors": list(floors), "reason": ""}
+
+
+def make_floor(speaker: str, instruction: str = "", *, targets: Sequence[str] = (), room: str = "") -> Floor:
+    """Build a floor."""
+    return {"speaker": speaker, "targets": list(targets), "instruction": instruction, "room": room}

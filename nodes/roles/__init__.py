@@ -1,0 +1,1 @@
+"""Roles that ship with Moot, one Markdown file each."""

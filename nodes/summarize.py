@@ -1,0 +1,129 @@
+"""`summarize`: folds what left the window into the rolling summary."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from typing import Any
+
+from nodes.driver import Body, Emit, NodeContext
+from nodes.frozen import frozen_config
+from nodes.memory.coverage import uncovered
+from nodes.memory.embeddings import embeddings_of
+from nodes.memory.recall import Memories
+from nodes.memory.summarizers.base import Draft, SummaryFailed, SummaryRequest
+from nodes.memory.summarizers.by_rule import RuleBased
+from nodes.memory.summarizers.rule_based import NOTICE_BELOW
+from nodes.memory.summarizers.table import summarizer_named
+from nodes.memory.tokens import cut_middle
+from nodes.models.calls import ModelCall, Reply
+from state.config import DebateConfig
+from state.conversation import ConversationState, Summary
+from state.entries import Entry
+
+
+def summarize(state: ConversationState, context: NodeContext) -> Body:
+    """Make the next version of the rolling summary; a summariser that fails is replaced by `rule-based`."""
+    config = frozen_config(state)
+    entries = uncovered(state)
+    if not entries:
+        return {}
+    request = _request(state, context, config, entries)
+    draft, failure = yield from draft_summary(config.memory.summarizer, request)
+    summary = make_summary("rolling", request, draft, context.env.clock())
+    summary = _next_of(summary, state.get("rolling_summary") or {})
+    yield Emit({"event": "summary", "version": summary["version"], "method": summary["method"]})
+    update: dict[str, Any] = {"rolling_summary": summary, "summary_versions": [version_of(summary)]}
+    if failure:
+        update["errors"] = [
+            {"step": (state.get("step") or {}).get("no", 0), "node": "summarize", "error": failure}
+        ]
+    return update
+
+
+def _request(
+    state: ConversationState, context: NodeContext, config: DebateConfig, entries: Sequence[Entry]
+) -> SummaryRequest:
+    """Return what is to be summarised: what is new, or in the mode `fresh` all that has left the window."""
+    transcript = state["full_transcript"]
+    fresh = config.memory.mode == "fresh"
+    entries = transcript[: entries[-1]["seq"] + 1] if fresh else entries
+    embeddings = embeddings_of(config, context.env.embeddings)
+    return SummaryRequest(
+        previous={} if fresh else state.get("rolling_summary") or {},
+        entries=[entry for entry in entries if entry["kind"] != "topic"] or entries,  # the rules hold it
+        max_tokens=config.memory.budget.summary - FRAME_TOKENS,
+        topic=state["topic"],
+        config=config,
+        count=context.env.count_for(),
+        prompt=config.memory.summary_prompt,
+        transcript=transcript,
+        memories=Memories(context.env.indexes, context.debate, embeddings),
+    )
+
+
+def _next_of(summary: Summary, before: Mapping[str, Any]) -> Summary:
+    """Return a summary as the version after `before`, also where it was made without it."""
+    version, created = int(before.get("version", 0)) + 1, before.get("created_at") or summary["created_at"]
+    return Summary(**{**summary, "version": version, "created_at": created})
+
+
+FRAME_TOKENS = 24
+"""Kept free in the summary's budget for its heading and the message around it."""
+
+
+def draft_summary(
+    method: str, request: SummaryRequest
+) -> Generator[Sequence[ModelCall], list[Reply], tuple[Draft, str]]:
+    """Draft by a method; return the draft and why another method had to make it, `""` where it had not."""
+    if request.max_tokens < NOTICE_BELOW:
+        method = RuleBased.name  # a notice is all there is room for: no model is paid for more
+    try:
+        draft = yield from summarizer_named(method).summarize(request)
+        if not draft.text.strip():
+            raise SummaryFailed("the summary is empty")
+    except GeneratorExit:
+        raise
+    except Exception as error:  # a summariser, also a plugged-in one, must never reach the turn
+        failure = f"{method}: {type(error).__name__}: {error}"
+        draft = yield from RuleBased().summarize(request)
+        return Draft(**{**draft.__dict__, "method": f"{draft.method} (after {method} failed)"}), failure
+    return draft, ""
+
+
+def version_of(summary: Summary) -> dict[str, Any]:
+    """Return a summary as the list of versions keeps it: of its pool of points, those that are shown."""
+    pool = summary["points"]
+    shown = [
+        {"text": point["text"], "speaker": point["speaker"], "message_ids": point["message_ids"]}
+        for point in pool.get("points", [])[: pool.get("shown", 0)]
+    ]
+    return {**summary, "points": shown}
+
+
+def make_summary(kind: str, request: SummaryRequest, draft: Draft, now: str) -> Summary:
+    """Return the version that is recorded, clamped to its budget whatever the summariser wrote."""
+    previous: Mapping[str, Any] = request.previous
+    text = cut_middle(draft.text, request.max_tokens, request.count)
+    old = previous.get("text", "")
+    return {
+        "kind": kind,
+        "owner": request.owner,
+        "version": int(previous.get("version", 0)) + 1,
+        "text": text,
+        "points": draft.points,
+        "covers_from_seq": min(
+            [seq for seq in (previous.get("covers_from_seq"), request.entries[0]["seq"]) if seq is not None]
+        ),
+        "covers_through_seq": request.entries[-1]["seq"],
+        "messages": int(previous.get("messages", 0)) + len(request.entries),
+        "before_tokens": request.count(old) + sum(entry["tokens"] for entry in request.entries),
+        "after_tokens": request.count(text),
+        "before_chars": len(old) + sum(len(entry["content"]) for entry in request.entries),
+        "after_chars": len(text),
+        "method": draft.method,
+        "model": draft.model,
+        "temperature": draft.temperature,
+        "latency_s": draft.latency_s,
+        "created_at": previous.get("created_at") or now,
+        "updated_at": now,
+    }
