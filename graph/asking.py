@@ -1,0 +1,56 @@
+"""Asks a stored debate a question, without changing it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, cast
+
+from nodes.answering import Answering, Place, run_flow
+from nodes.environment import Environment
+from nodes.frozen import frozen_config
+from nodes.memory.ask import Answer, AskView, answering_model, ask, ask_view
+from nodes.memory.embeddings import embeddings_of
+from nodes.memory.tokens import encoding_for
+from nodes.portal import call_from_sync
+from state.config import DebateConfig
+from state.conversation import ConversationState
+from state.entries import clean_text
+from state.errors import InputError
+
+if TYPE_CHECKING:
+    from graph.stored_debate import Debate
+
+
+def ask_debate(debate: Debate, question: str) -> Answer:
+    """Answer a question about a debate, running or over, from its record.
+
+    The debate stays as it is: nothing is written, and another process may run it meanwhile.
+
+    Raises:
+        InputError: the question is empty.
+        ModelError: no model answered.
+    """
+    asked = clean_text(question).strip()
+    if not asked:
+        raise InputError("the question is empty: say what you want to know")
+    return call_from_sync(_answer, debate, asked)
+
+
+async def _answer(debate: Debate, question: str) -> Answer:
+    environment, graph = debate._debates.environment, debate._debates.graph
+    snapshot = await graph.aget_state({"configurable": {"thread_id": debate.id}})
+    state = cast(ConversationState, snapshot.values)
+    config = frozen_config(state)
+    # Reading a long transcript for the first time takes a while; other debates run on this loop.
+    asked = await asyncio.to_thread(_view, debate, environment, state, config, question)
+    return await run_flow(ask(state, config, asked), Answering(environment, config, Place()))
+
+
+def _view(
+    debate: Debate, environment: Environment, state: ConversationState, config: DebateConfig, question: str
+) -> AskView:
+    model = answering_model(config)
+    count = environment.count_for(config.settings(model).encoding or encoding_for(model))
+    embeddings = embeddings_of(config, environment.embeddings)
+    index = environment.indexes.of(debate.id, "ask", state["full_transcript"], config.names(), embeddings)
+    return ask_view(state, config, question, index, count)

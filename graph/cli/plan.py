@@ -1,0 +1,99 @@
+"""`moot plan`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from graph.cli.group import new_app
+from graph.cli.options import ConfigOption, JsonOption, TurnsOption
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from nodes.protocols.forecast import Forecast
+
+app = new_app()
+
+
+@app.command()
+def plan(
+    topic: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="TOPIC|@FILE|-", help="What would be argued; without it, a short one is assumed."
+        ),
+    ] = None,
+    config: ConfigOption = None,
+    debater: Annotated[
+        list[str] | None,
+        typer.Option("--debater", "-d", metavar="NAME[:ROLE[:STANCE]]", help="Who speaks; repeat for each."),
+    ] = None,
+    turns: TurnsOption = None,
+    rounds: Annotated[int | None, typer.Option("--rounds", min=1, metavar="N", help="Rounds.")] = None,
+    protocol: Annotated[
+        str | None, typer.Option("--protocol", metavar="NAME", help="Rules of the debate.")
+    ] = None,
+    latency: Annotated[
+        float, typer.Option("--latency", min=0, metavar="S", help="Seconds that one call takes.")
+    ] = 5.0,
+    as_json: JsonOption = False,
+) -> None:
+    """Say what a debate would take, before anything is paid: calls, tokens and time.
+
+    Calls are exact where the configuration decides them; tools, reflections by a model, retries and answers
+    that are asked for again come on top, and a debate that converges takes less. Tokens are what the prompts
+    ask for, and the most that the budgets allow.
+    """
+    from graph.cli import request
+    from graph.cli.output import print_json, print_result
+    from nodes.protocols.table import protocol_named
+    from state.config_files import make_config
+    from state.errors import ConfigError
+
+    flags = {
+        "topic": request.read_topic(topic),
+        "debaters": [request.parse_debater(each) for each in debater] if debater else None,
+        "turns": turns,
+        "rounds": rounds,
+        "protocol": protocol,
+    }
+    settings = make_config(request.merged(request.file_data(config), flags))
+    rules = protocol_named(settings.protocol)
+    rules.check(settings)
+    forecast = rules.forecast(settings)
+    if forecast is None:
+        raise ConfigError(f"protocol {settings.protocol!r}: what it takes cannot be said beforehand")
+    if as_json:
+        seconds = round(forecast.seconds(latency), 3)
+        print_json(
+            {"protocol": settings.protocol, **forecast.to_json(), "latency_s": latency, "seconds": seconds}
+        )
+    else:
+        print_result(*_screen(forecast, latency))
+
+
+def _screen(forecast: Forecast, latency: float) -> list[RenderableType]:
+    """Return the forecast as a table, one row a kind of batch, and what it comes to."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("phase")
+    table.add_column("purpose")
+    for heading in ("at once", "times", "calls", "prompt a call", "reply a call"):
+        table.add_column(heading, justify="right")
+    for batch in forecast.batches:
+        figures = (batch.calls, batch.times, batch.all_calls, batch.prompt.expected, batch.reply.expected)
+        table.add_row(batch.phase, batch.purpose, *(f"{round(figure):,}" for figure in figures))
+    planned = forecast.to_json()
+    most = {key: planned[f"{key}_tokens_at_most"] for key in ("prompt", "completion")}
+    summary = (
+        f"calls           {forecast.calls:,}",
+        f"prompt tokens   {planned['prompt_tokens']:,} (at most {most['prompt']:,})",
+        f"reply tokens    {planned['completion_tokens']:,} (at most {most['completion']:,})",
+        f"critical path   {forecast.critical_path:,} calls in a row at concurrency {forecast.concurrency}: "
+        f"{forecast.seconds(latency):,.1f} s at {latency:g} s a call",
+    )
+    return [table, Text(""), *map(Text, summary)]

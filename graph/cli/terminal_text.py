@@ -1,0 +1,38 @@
+"""Text of debates made safe for a terminal: nothing in it can move the cursor, recolour or reorder."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+_REORDERING = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
+_UNSAFE = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff{_REORDERING}\ud800-\udfff]")
+
+
+def _visible(match: re.Match[str]) -> str:
+    code = ord(match.group())
+    if code < 0x20:
+        return chr(0x2400 + code)
+    return "␡" if code == 0x7F else f"⟨U+{code:04X}⟩"
+
+
+def safe(text: str) -> str:
+    """Return text whose control characters and bidirectional overrides are shown instead of obeyed.
+
+    Line breaks and tabs stay. The result holds no escape sequence, whatever the text was made of, and any
+    part of it can be made safe on its own.
+    """
+    return _UNSAFE.sub(_visible, text.replace("\r\n", "\n"))
+
+
+def one_line(text: str, width: int) -> str:
+    """Return safe text on one line, cut to so many characters."""
+    line = " ".join(safe(text).split())
+    return line if len(line) <= width else line[: width - 1].rstrip() + "…"
+
+
+def json_text(value: Any) -> str:
+    """Return JSON in readable characters, with what a terminal would obey as an escape."""
+    text = json.dumps(value, ensure_ascii=False, indent=2)
+    return _UNSAFE.sub(lambda match: f"\\u{ord(match.group()):04x}", text.replace("\x7f", "\\u007f"))

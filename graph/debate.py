@@ -1,0 +1,112 @@
+"""The graph: what Studio draws, and what every run goes through."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.store.base import BaseStore
+
+from nodes.clarify import clarify
+from nodes.close import close
+from nodes.driver import NodeBody, as_node
+from nodes.environment import Environment
+from nodes.judge import judge
+from nodes.memory.coverage import uncovered
+from nodes.open import open_debate
+from nodes.perspectives import perspectives_due, summarize_all
+from nodes.plan import plan
+from nodes.record import record
+from nodes.reflect import reflect, reflect_due
+from nodes.trim import trim
+from nodes.turn import turn
+from state.config import DebateConfig
+from state.conversation import ConversationInput, ConversationOutput, ConversationState
+
+RECURSION_LIMIT = 10**9
+"""LangGraph's default would end a debate at about 2,500 turns."""
+
+NODES: Mapping[str, NodeBody] = {
+    "open": open_debate,
+    "plan": plan,
+    "clarify": clarify,
+    "turn": turn,
+    "record": record,
+    "trim": trim,
+    "summarize": summarize_all,
+    "reflect": reflect,
+    "judge": judge,
+    "close": close,
+}
+
+DebateGraph = CompiledStateGraph[ConversationState, DebateConfig, ConversationInput, ConversationOutput]
+
+
+def after_window(state: ConversationState) -> Literal["summarize", "plan"]:
+    """Go where messages have left the window unsummarised or perspective summaries are due, else on."""
+    return "summarize" if uncovered(state) or perspectives_due(state) else "plan"
+
+
+def after_trim(state: ConversationState) -> Literal["summarize", "reflect", "plan"]:
+    """Go where summaries are due, else where enough has happened to reflect on, else on."""
+    return "summarize" if after_window(state) == "summarize" else after_summary(state)
+
+
+def after_summary(state: ConversationState) -> Literal["reflect", "plan"]:
+    """Go where enough has happened to reflect on, or a crux room is to be looked at, else on."""
+    return "reflect" if reflect_due(state) else "plan"
+
+
+def after_plan(state: ConversationState) -> Literal["clarify", "turn", "judge", "close"]:
+    """Go to the node that carries out the step."""
+    kind: Literal["clarify", "turn", "judge", "close"] = state["step"]["kind"]
+    return kind
+
+
+def build_graph(
+    checkpointer: BaseCheckpointSaver[Any] | Literal[False] | None = None,
+    *,
+    store: BaseStore | None = None,
+    environment: Environment | None = None,
+) -> DebateGraph:
+    """Compile the debate graph.
+
+    Args:
+        checkpointer: where debates are kept; `None` for none, or for the server's own.
+        store: where debaters' memories across debates are kept; `None` for none, or for the server's own.
+        environment: models, clock and counters; the default reaches OpenAI-compatible endpoints and the
+            built-in offline model.
+
+    Returns:
+        A graph for `invoke`, `stream`, `ainvoke` and `astream`, with `{"topic": …}` as input,
+        `{"configurable": {"thread_id": …}}` as config and a `DebateConfig` as `context`.
+    """
+    env = environment or Environment()
+    builder = StateGraph(
+        ConversationState,
+        context_schema=DebateConfig,
+        input_schema=ConversationInput,
+        output_schema=ConversationOutput,
+    )
+    for name, body in NODES.items():
+        builder.add_node(name, as_node(name, body, env))
+    builder.add_edge(START, "open")
+    builder.add_conditional_edges("open", after_window, ["summarize", "plan"])
+    builder.add_conditional_edges("plan", after_plan, ["clarify", "turn", "judge", "close"])
+    builder.add_edge("clarify", "trim")
+    builder.add_edge("turn", "record")
+    builder.add_edge("record", "trim")
+    builder.add_conditional_edges("trim", after_trim, ["summarize", "reflect", "plan"])
+    builder.add_conditional_edges("summarize", after_summary, ["reflect", "plan"])
+    builder.add_edge("reflect", "plan")
+    builder.add_conditional_edges("judge", after_window, ["summarize", "plan"])
+    builder.add_edge("close", END)
+    compiled = builder.compile(checkpointer=checkpointer, store=store, name="debate")
+    return compiled.with_config(recursion_limit=RECURSION_LIMIT)
+
+
+graph = build_graph()
+"""The graph for `langgraph.json`; the server brings the checkpointer."""

@@ -1,0 +1,29 @@
+"""What a reader of one format hands back, and the names that fields go by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+SPEAKER_KEYS = ("speaker", "name", "author", "agentId", "agent", "from", "who", "role")
+CONTENT_KEYS = ("content", "text", "message", "utterance", "speech", "body", "value")
+TIME_KEYS = ("at", "minute", "time", "timestamp", "start", "created_at")
+CLOCK = r"\d{0,2}(?::\d{2}){1,2}(?:[.,]\d+)?"
+"""A time of the clock or of a recording: `01:20`, `:57`, `01:10:43`."""
+
+
+@dataclass(frozen=True)
+class Said:
+    """One speech, its speaker still as the transcript writes it."""
+
+    name: str
+    content: str
+    at: str = ""
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """A transcript before its speakers are told apart."""
+
+    said: list[Said]
+    topic: str = ""
+    solution: str = ""

@@ -1,0 +1,29 @@
+"""Refuses, before any call is paid, what could not run to its end."""
+
+from __future__ import annotations
+
+from nodes.environment import Environment
+from nodes.judging.assess import rubric_for
+from nodes.memory.embeddings import embeddings_of
+from nodes.memory.perspective import perspective_settings
+from nodes.memory.summarizers.table import summarizer_named
+from nodes.protocols.table import protocol_named
+from nodes.tools.context import check_tools
+from state.config import DebateConfig
+
+
+def check_config(config: DebateConfig, environment: Environment) -> None:
+    """Check everything that a configuration names: protocol, models, rubrics, summarisers, tools, context.
+
+    Raises:
+        ConfigError: what is wrong and what to do.
+    """
+    protocol_named(config.protocol).check(config)
+    check_tools(config, environment.count_for())
+    summarizer_named(config.memory.summarizer)
+    embeddings_of(config, environment.embeddings)
+    for debater in config.names():
+        summarizer_named(perspective_settings(config, debater).method)
+    for seat in config.judge.seats():
+        rubric_for(seat, config)
+    environment.models_of(config).check(config.model_names())

@@ -1,0 +1,150 @@
+"""Words of models and people as safe HTML: Markdown without HTML, remote images or odd links."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import nh3
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from markupsafe import Markup, escape
+
+PLAIN_ABOVE = 20_000
+"""Characters from which on a text is shown as it is: Markdown's worst cases are quadratic."""
+
+CITATION = re.compile(r"\bm\d{6,}\b")
+SAFE_SCHEMES = frozenset({"http", "https", "mailto"})
+_SAFE_LINK = re.compile(r"(?i)(?:https?://|mailto:)[^\s\\]+\Z")
+_TAGS = (
+    "a blockquote br code del em h1 h2 h3 h4 h5 h6 hr li ol p pre s strong table tbody td th thead tr ul span"
+)
+_CLEANER = nh3.Cleaner(
+    tags=set(_TAGS.split()),
+    attributes={"a": {"href", "title"}, "ol": {"start"}},
+    allowed_classes={"a": {"cite"}, "p": {"heading"}, "span": {"image"}},
+    url_schemes=set(SAFE_SCHEMES),
+    url_relative=lambda url: url if url.startswith("#") else None,
+    link_rel="noopener noreferrer nofollow",
+)
+
+
+def parser() -> MarkdownIt:
+    """Return the Markdown parser of the reports: CommonMark and tables, HTML shown as text."""
+    markdown = MarkdownIt("commonmark", {"html": False, "linkify": False, "typographer": False})
+    return markdown.enable(["table", "strikethrough"])
+
+
+class Prose:
+    """Turns texts into HTML, with citations of message ids linked to their anchors.
+
+    Args:
+        anchors: message id → id of its element in the page.
+    """
+
+    def __init__(self, anchors: Mapping[str, str]) -> None:
+        self._anchors = anchors
+        self._markdown = parser()
+
+    def block(self, text: str) -> Markup:
+        """Render Markdown whose headings are none of the page's (they become emphasised paragraphs)."""
+        return self._render(text, heading_base=None)
+
+    def section(self, text: str, base: int = 3) -> Markup:
+        """Render Markdown whose headings join the page's outline from level `base`, none skipped."""
+        return self._render(text, heading_base=base)
+
+    def inline(self, text: str) -> Markup:
+        """Escape plain text and link the citations in it."""
+        pieces: list[Markup] = []
+        done = 0
+        for match in CITATION.finditer(text):
+            if match[0] in self._anchors:
+                pieces += [escape(text[done : match.start()]), self.link(match[0])]
+                done = match.end()
+        return Markup().join([*pieces, escape(text[done:])])
+
+    def link(self, message_id: str) -> Markup:
+        """Link a message id to its anchor; an id that the transcript lacks is marked as such."""
+        anchor = self._anchors.get(message_id)
+        if anchor is None:
+            missing = '<span class="cite gone" title="not in the transcript">{}</span>'
+            return Markup(missing).format(message_id)  # noqa: S704  # a constant; format() escapes
+        return Markup('<a class="cite" href="#{}">{}</a>').format(anchor, message_id)  # format() escapes
+
+    def _render(self, text: str, heading_base: int | None) -> Markup:
+        if len(text) > PLAIN_ABOVE:
+            return Markup('<div class="verbatim">{}</div>').format(text)
+        tokens = self._markdown.parse(text)
+        _place_headings(tokens, heading_base)
+        for token in tokens:
+            if token.children:
+                token.children = self._inline_tokens(token.children)
+        html = self._markdown.renderer.render(tokens, self._markdown.options, {})
+        return Markup(_CLEANER.clean(html))  # noqa: S704  # sanitised by nh3
+
+    def _inline_tokens(self, children: Sequence[Token]) -> list[Token]:
+        out: list[Token] = []
+        links: list[bool] = []
+        for child in children:
+            if child.type == "link_open":
+                links.append(is_safe_link(str(child.attrGet("href") or "")))
+                out += [child] if links[-1] else []
+            elif child.type == "link_close":
+                out += [child] if links.pop() else []
+            elif child.type == "image":
+                out += _image_as_link(child, inside_link=any(links))
+            elif child.type == "text" and not any(links):
+                out += self._cited(child.content)
+            else:
+                out.append(child)
+        return out
+
+    def _cited(self, text: str) -> list[Token]:
+        out: list[Token] = []
+        done = 0
+        for match in CITATION.finditer(text):
+            anchor = self._anchors.get(match[0])
+            if anchor is not None:
+                out += [_text(text[done : match.start()]), *_link(f"#{anchor}", match[0], "cite")]
+                done = match.end()
+        return [*out, _text(text[done:])]
+
+
+def _place_headings(tokens: Sequence[Token], base: int | None) -> None:
+    """Turn headings into paragraphs, or move them to levels from `base` on, one step deeper at a time."""
+    above: list[str] = []
+    tag = "p"
+    for token in tokens:
+        if token.type == "heading_open":
+            while above and above[-1] >= token.tag:
+                above.pop()
+            above.append(token.tag)
+            tag = "p" if base is None else f"h{min(6, base + len(above) - 1)}"
+            if base is None:
+                token.attrSet("class", "heading")
+            token.tag = tag
+        elif token.type == "heading_close":
+            token.tag = tag
+
+
+def is_safe_link(target: str) -> bool:
+    """Tell whether a link leads to the web, to an address, or to a message of the same report."""
+    return bool(_SAFE_LINK.match(target) or re.fullmatch(r"#m\d{6,}", target))
+
+
+def _image_as_link(token: Token, *, inside_link: bool) -> list[Token]:
+    """Replace an image, which a reader's browser would fetch, with a link to it."""
+    source = str(token.attrGet("src") or "")
+    label = f"Image: {token.content.strip() or 'untitled'}"
+    return [_text(label)] if inside_link or not _SAFE_LINK.match(source) else _link(source, label, "")
+
+
+def _link(href: str, label: str, css_class: str) -> list[Token]:
+    attributes: dict[str, Any] = {"href": href, **({"class": css_class} if css_class else {})}
+    return [Token("link_open", "a", 1, attrs=attributes), _text(label), Token("link_close", "a", -1)]
+
+
+def _text(content: str) -> Token:
+    return Token("text", "", 0, content=content)

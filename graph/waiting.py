@@ -1,0 +1,34 @@
+"""Why a run stopped before its end: a question to a person, or somebody's wish to pause."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from nodes.driver import is_pause
+from nodes.people.questions import Question, answers_any
+from state.errors import DebatePaused, InputError, RunError, WaitingForPerson
+
+
+def check_answer(questions: Sequence[Question], answer: Any) -> None:
+    """Refuse an answer that answers nothing; `None` is no answer.
+
+    Raises:
+        InputError: nothing was asked, or no key of the answer is a question that was.
+    """
+    if answer is None:
+        return
+    if not questions:
+        raise InputError("the debate waits for no answer: leave it out")
+    if isinstance(answer, Mapping) and not answers_any(questions, answer):
+        asked = ", ".join(question["id"] for question in questions)
+        raise InputError(f"no key of the answer is a question that was asked: use {asked}")
+
+
+def stopped_by(payloads: Sequence[Any]) -> RunError | None:
+    """Return the error that says why a debate with these interrupts stands still, `None` without any."""
+    if not payloads:
+        return None
+    if all(map(is_pause, payloads)):
+        return DebatePaused("the debate is paused")
+    return WaitingForPerson("the debate waits for a person's answer", questions=list(payloads))
