@@ -1,0 +1,23 @@
+"""Every test runs on its own: no settings of the developer, no network, no deadline."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("moot", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("moot")
+
+
+@pytest.fixture(autouse=True)
+def _own_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Hide the developer's settings and keep the default database in the test's own folder."""
+    for variable in list(os.environ):
+        if variable.startswith(("MOOT_", "OPENAI_", "LANGSMITH_", "LANGCHAIN_")) and not variable.startswith(
+            ("MOOT_REQUIRE_", "MOOT_UPDATE_")
+        ):
+            monkeypatch.delenv(variable)
+    monkeypatch.setenv("MOOT_DB", str(tmp_path / "default.sqlite"))

@@ -1,0 +1,69 @@
+"""Documents that the command prints, held against the schema that ships with the documentation."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from graph.api import open_debates
+from graph.document_schema import document_schema
+from graph.lookback import look_back
+from state.config import DebateConfig
+from state.config_files import make_config
+from state.errors import InputError
+
+SCHEMA_FILE = Path(__file__).resolve().parents[2] / "docs" / "debate.schema.json"
+
+
+def _small_memory() -> DebateConfig:
+    return make_config({"turns": 12, "seed": 1, "memory": {"keep_recent": 2, "summarize_every": 2}})
+
+
+def test_the_shipped_schema_is_the_types() -> None:
+    assert json.loads(SCHEMA_FILE.read_text(encoding="utf-8")) == document_schema()
+
+
+def test_the_schema_refuses_what_is_no_debate() -> None:
+    schema = Draft202012Validator(document_schema())
+    assert not schema.is_valid({"format": "moot.debate/1"})
+
+
+@pytest.mark.parametrize(
+    "config",
+    [DebateConfig(turns=3), make_config({"turns": 2, "judge": {"enabled": False}}), _small_memory()],
+    ids=["with a verdict", "without a judge", "with summaries"],
+)
+def test_documents_of_debates_are_valid(tmp_path: Path, config: DebateConfig) -> None:
+    with open_debates(str(tmp_path / "d.sqlite")) as debates:
+        debate = debates.start("Is a schema worth its upkeep?", config)
+        fresh, ended = debate.document(), debate.run()
+    schema = Draft202012Validator(json.loads(SCHEMA_FILE.read_text(encoding="utf-8")))
+    for document in (fresh, ended):
+        assert list(schema.iter_errors(document)) == []
+
+
+def test_every_prompt_can_be_looked_back_at_exactly_also_in_a_fork(tmp_path: Path) -> None:
+    with open_debates(str(tmp_path / "d.sqlite")) as debates:
+        debate = debates.start("Is looking back exact?", _small_memory())
+        document = debate.run()
+        fork = debate.fork(after=6)
+        fork.run()
+        for looked_at in (debate, fork):
+            seqs = [receipt["seq"] for receipt in looked_at.document()["receipts"]]
+            assert len(seqs) == 12
+            for seq in seqs:
+                looked = look_back(looked_at, seq)
+                assert looked.exact
+                assert sum(part.tokens for part in looked.parts) == sum(looked.receipt["sections"].values())
+        assert any(receipt["sections"].get("summary") for receipt in document["receipts"])
+
+
+def test_an_entry_that_no_prompt_led_to_is_refused(tmp_path: Path) -> None:
+    with open_debates(str(tmp_path / "d.sqlite")) as debates:
+        debate = debates.start("Is the topic a prompt?", DebateConfig(turns=1))
+        debate.run()
+        with pytest.raises(InputError, match="entry 0"):
+            look_back(debate, 0)

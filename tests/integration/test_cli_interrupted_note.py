@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from graph.api import open_debates
+from nodes.bookkeeping import note_progress
+from nodes.environment import Environment
+from state.config import DebateConfig
+from state.records import Records
+
+
+def test_a_run_that_is_stopped_while_it_notes_its_progress_is_listed_as_paused(tmp_path: Path) -> None:
+    noting, stopped, noted = threading.Event(), threading.Event(), threading.Event()
+
+    def slow_note(records: Records, debate: str, state: Mapping[str, Any], update: Mapping[str, Any]) -> None:
+        if update.get("turn_count"):
+            noting.set()
+            stopped.wait(0.3)  # long enough for a stop that does not wait to get ahead
+        note_progress(records, debate, state, update)
+        if noting.is_set():
+            noted.set()
+
+    with open_debates(str(tmp_path / "d.sqlite"), environment=Environment(note=slow_note)) as debates:
+        debate = debates.start("Who has the last word?", DebateConfig(turns=4))
+        events = debate.stream()
+        assert any(event["event"] == "entry" for event in events)
+        assert noting.wait(10)
+        events.close()  # type: ignore[attr-defined]  # a generator
+        stopped.set()
+        assert noted.wait(10)
+        assert debates.rows()[0].status == "paused"

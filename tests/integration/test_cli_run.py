@@ -1,0 +1,182 @@
+"""The command's main path, as a process, with the offline model and a real database file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.moot_command import Moot
+from tests.unit.test_cli_terminal_text import HOSTILE
+
+TOPIC = "Should we adopt a monorepo?"
+
+
+@pytest.fixture
+def moot(tmp_path: Path) -> Moot:
+    return Moot(tmp_path)
+
+
+def _lasting(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the transcript without what a clock writes into it."""
+    return [{key: value for key, value in entry.items() if key != "at"} for entry in document["transcript"]]
+
+
+def test_the_same_seed_gives_the_same_transcript(moot: Moot) -> None:
+    words = ("run", TOPIC, "--turns", 12, "--seed", 1, "--json")
+    one, two = moot(*words).json, moot(*words).json
+    assert len(one["transcript"]) == 13
+    assert _lasting(one) == _lasting(two)
+    assert one["id"] != two["id"]
+    assert one["verdict"]["winner"] == two["verdict"]["winner"]
+
+
+def test_a_debate_can_be_run_read_extended_forked_exported_and_deleted(moot: Moot) -> None:
+    ran = moot("run", TOPIC, "--turns", 4, "--seed", 1, "--id", "mono", "-o", "out.md", "--model", "offline")
+    assert ran.code == 0
+    assert "Verdict:" in ran.out
+    assert "offline model (built in; no network)" in ran.err
+    assert "[turn 4/4]" in ran.err
+    assert "moot resume mono --turns" in ran.err
+    assert TOPIC in (moot.folder / "out.md").read_text(encoding="utf-8")
+
+    assert [row["name"] for row in moot("list", "--json").json] == ["mono"]
+    assert "mono" in moot("list").out
+
+    again = moot("run", TOPIC, "--id", "mono")
+    assert again.code == 2
+    assert "moot resume mono" in again.err
+
+    finished = moot("resume", "mono")
+    assert (finished.code, finished.out) == (0, "")
+    assert "finished" in finished.err
+    assert "--turns" in finished.err
+
+    longer = moot("resume", "mono", "--turns", 2, "--json").json
+    assert longer["status"] == "done"
+    assert sum(entry["speaker"] != "user" for entry in longer["transcript"]) == 6
+
+    fork = moot("fork", "mono", "--after", 2, "--id", "other", "--run", "--json").json
+    assert fork["transcript"][:3] == longer["transcript"][:3]
+    assert fork["parent"] == longer["id"]
+
+    assert moot("export", "mono").json == longer
+    assert moot("export", "mono", "--format", "html").out.lstrip().lower().startswith("<!doctype html")
+    assert moot("delete", "mono").code == 2
+    assert moot("delete", "mono", "--yes").code == 0
+    assert [row["name"] for row in moot("list", "--json").json] == ["other"]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Moot:
+    """A debate `mono` of four turns in which hostile text was said and summarised."""
+    moot = Moot(tmp_path_factory.mktemp("finished"))
+    (moot.folder / "topic.txt").write_bytes(HOSTILE.encode("utf-8", "replace"))
+    config = {"turns": 4, "memory": {"keep_recent": 1, "summarize_every": 1}}
+    (moot.folder / "c.json").write_text(json.dumps(config))
+    done = moot(
+        "run", "@topic.txt", "--config", "c.json", "--id", "mono", "--debater", "A\x1b[31m", "-d", "B"
+    )
+    assert done.code == 0, done.err
+    return moot
+
+
+PARTS = ("--transcript", "--summary", "--summaries", "--blackboard", "--receipts", "--verdict", "--view=3")
+
+
+@pytest.mark.parametrize("part", ["", *PARTS])
+def test_every_part_is_shown_without_raw_escapes_and_as_one_json_document(finished: Moot, part: str) -> None:
+    words = ["show", "mono", *([part] if part else [])]
+    plain, data = finished(*words), finished(*words, "--json")
+    assert (plain.code, data.code) == (0, 0), plain.err + data.err
+    assert plain.out.strip()
+    assert data.json
+    for text in (plain.out, data.out):
+        assert not {"\x1b", "\x9b", "\u202e", "\x07", "\x00"} & set(text)
+
+
+def test_a_view_proves_that_it_is_the_prompt_that_was_sent(finished: Moot) -> None:
+    assert "exact: its digest is the recorded one" in finished("show", "mono", "--view", "3").out
+    looked = finished("show", "mono", "--view", "3", "--json").json
+    assert looked["exact"] is True
+    assert looked["digest"] == looked["receipt"]["digest"]
+    assert sum(part["tokens"] for part in looked["prompt"]) == sum(looked["receipt"]["sections"].values())
+
+
+def test_two_parts_at_once_are_refused(finished: Moot) -> None:
+    assert finished("show", "mono", "--transcript", "--verdict").code == 2
+
+
+def test_progress_is_silent_where_asked_and_results_stay(moot: Moot) -> None:
+    done = moot("run", TOPIC, "--turns", 2, "--quiet")
+    assert done.err == ""
+    assert "Verdict:" in done.out
+
+
+def test_without_a_judge_there_is_no_verdict(moot: Moot) -> None:
+    document = moot("run", TOPIC, "--turns", 2, "--no-judge", "--json").json
+    assert document["verdict"] is None
+    assert document["status"] == "done"
+
+
+def test_a_topic_may_come_from_stdin(moot: Moot) -> None:
+    document = moot(
+        "run", "-", "--turns", 1, "--no-judge", "--json", stdin="Ist das wahr? 日本\n".encode()
+    ).json
+    assert document["topic"] == "Ist das wahr? 日本"
+
+
+def test_context_documents_are_part_of_the_debate(moot: Moot) -> None:
+    (moot.folder / "facts.md").write_text("The sky is green.")
+    document = moot("run", TOPIC, "--turns", 1, "--no-judge", "--context", "facts.md", "--json").json
+    context = next(entry for entry in document["transcript"] if entry["kind"] == "context")
+    assert "The sky is green." in context["content"]
+
+
+def test_flags_override_the_configuration_file(moot: Moot) -> None:
+    (moot.folder / "c.toml").write_text('turns = 9\ntopic = "From the file?"\n[judge]\nenabled = false\n')
+    document = moot("run", "--config", "c.toml", "--turns", 2, "--json").json
+    assert document["topic"] == "From the file?"
+    assert document["config"]["turns"] == 2
+    assert document["config"]["judge"]["enabled"] is False
+
+
+def test_a_configuration_that_differs_is_refused_by_name_unless_it_is_to_count(moot: Moot) -> None:
+    (moot.folder / "c.yaml").write_text("temperature: 0.2\nturns: 2\n")
+    moot("run", TOPIC, "--config", "c.yaml", "--id", "d", "--json")
+    assert "finished" in moot("resume", "d", "--config", "c.yaml").err
+    (moot.folder / "c.yaml").write_text("temperature: 0.9\nturns: 2\n")
+    refused = moot("resume", "d", "--config", "c.yaml", "--turns", 1)
+    assert refused.code == 2
+    assert "temperature" in refused.err
+    assert "--reconfigure" in refused.err
+    taken = moot("resume", "d", "--config", "c.yaml", "--turns", 1, "--reconfigure", "--json").json
+    assert taken["config"]["temperature"] == 0.9
+
+
+def test_a_megabyte_is_a_topic_like_any_other(moot: Moot) -> None:
+    topic = ("<|endoftext|> \x1b[31m 日本語 🎉 " * 40_000)[:1_000_000]
+    document = moot("run", "-", "--turns", 2, "--json", stdin=topic.encode()).json
+    assert document["status"] == "done"
+    assert all(receipt["total_tokens"] <= receipt["budget"] for receipt in document["receipts"])
+
+
+def test_config_init_writes_a_file_that_check_accepts_and_never_replaces_one(moot: Moot) -> None:
+    assert moot("config", "init").code == 0
+    assert moot("config", "check", "moot.yaml").out.startswith("ok")
+    assert moot("config", "init").code == 2
+    assert moot("config", "init", "--force").code == 0
+    assert moot("config", "schema").json["title"] == "DebateConfig"
+    assert not moot.db.exists()
+
+
+def test_a_terminal_that_cannot_show_a_letter_is_no_reason_to_stop(moot: Moot) -> None:
+    moot("run", "日本?", "--turns", 1, "--no-judge", "--id", "j", "-q")
+    assert moot("show", "j", PYTHONIOENCODING="latin-1").code == 0
+    assert moot("show", "j", "--json", PYTHONIOENCODING="latin-1").json["topic"] == "日本?"
+
+
+def test_an_answer_that_nobody_waits_for_is_refused(finished: Moot) -> None:
+    assert finished("resume", "mono", "--answer", "yes").code == 2

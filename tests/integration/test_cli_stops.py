@@ -1,0 +1,145 @@
+"""Every way in which a run can stop: interrupted, failed, busy, waiting, or read by nobody."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.moot_command import Moot, command
+from tests.support.openai_server import Act, OpenAIServer
+
+TOPIC = "Is it safe to stop?"
+
+
+@pytest.fixture
+def moot(tmp_path: Path) -> Moot:
+    return Moot(tmp_path)
+
+
+@pytest.fixture
+def slow_server() -> Iterator[OpenAIServer]:
+    with OpenAIServer(latency=0.1) as server:
+        yield server
+
+
+def _started(moot: Moot, server: OpenAIServer) -> subprocess.Popen[str]:
+    """Start a long debate and return once two turns are over."""
+    words = ("run", TOPIC, "--turns", 400, "--id", "long", "--model", "m", "--no-judge")
+    process = moot.start(*words, OPENAI_BASE_URL=server.base_url)
+    assert process.stderr is not None
+    for line in process.stderr:
+        if line.startswith("[turn 2/"):
+            return process
+    raise AssertionError(f"it ended: {process.wait()}")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
+def test_an_interruption_saves_the_debate_and_says_how_to_go_on(
+    moot: Moot, slow_server: OpenAIServer, number: signal.Signals
+) -> None:
+    process = _started(moot, slow_server)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "moot resume long" in err
+    assert "Traceback" not in err
+    assert out == ""
+    row = moot("list", "--json").json[0]
+    assert (row["status"], row["name"]) == ("paused", "long")
+    assert row["turns"] >= 2
+    document = moot("show", "long", "--json").json
+    assert [entry["seq"] for entry in document["transcript"]] == list(range(len(document["transcript"])))
+    assert len(document["transcript"]) >= 2
+
+
+def test_a_debate_in_use_is_refused_with_the_holders_process(moot: Moot, slow_server: OpenAIServer) -> None:
+    process = _started(moot, slow_server)
+    try:
+        for words in (("resume", "long"), ("delete", "long", "--yes")):
+            refused = moot(*words, OPENAI_BASE_URL=slow_server.base_url)
+            assert refused.code == 5
+            assert str(process.pid) in refused.err
+        assert moot("show", "long", "--transcript").code == 0
+    finally:
+        process.kill()
+        process.communicate()
+    assert moot("delete", "long", "--yes").code == 0
+
+
+def test_a_failing_model_ends_with_3_and_the_debate_goes_on_once_it_answers(moot: Moot) -> None:
+    def plan(request: dict[str, Any], number: int) -> Act | None:
+        return Act(status=400, message="refused") if number >= 2 else None
+
+    words = ("run", TOPIC, "--turns", "4", "--seed", "1", "--id", "f", "--model", "m", "--no-judge", "--json")
+    with OpenAIServer(plan) as server:
+        failed = moot(*words, OPENAI_BASE_URL=server.base_url)
+    assert failed.code == 3
+    assert "moot resume f" in failed.err
+    assert "Traceback" not in failed.err
+    assert failed.json["status"] == "failed"
+    assert len(failed.json["transcript"]) == 3
+    with OpenAIServer() as server:
+        resumed = moot("resume", "f", "--json", OPENAI_BASE_URL=server.base_url)
+        assert len(server.chats) == 2
+    assert resumed.code == 0
+    assert resumed.json["transcript"][:3] == failed.json["transcript"]
+    assert len(resumed.json["transcript"]) == 5
+
+
+def test_a_failed_verdict_ends_with_3_and_is_judged_again_by_resume(moot: Moot) -> None:
+    def plan(request: dict[str, Any], number: int) -> Act | None:
+        return Act(status=400, message="no judging today") if request["model"] == "j" else None
+
+    with OpenAIServer(plan) as server:
+        words = ("run", TOPIC, "--turns", "2", "--id", "v", "--judge-model", "j")
+        failed = moot(*words, OPENAI_BASE_URL=server.base_url)
+    assert failed.code == 3
+    assert "moot resume v" in failed.err
+    assert "verdict failed" in failed.out + failed.err
+    assert "wins" not in failed.out
+    document = moot("show", "v", "--json").json
+    assert document["verdict"]["status"] == "failed"
+
+
+def test_a_reader_that_leaves_is_no_error(moot: Moot) -> None:
+    assert moot("run", TOPIC, "--turns", "60", "--no-judge", "--id", "p", "-q").code == 0
+    shown = subprocess.Popen(
+        command("show", "p", "--json"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=moot.environment(),
+        cwd=moot.folder,
+    )
+    assert shown.stdout is not None
+    shown.stdout.read(10)
+    shown.stdout.close()
+    assert shown.stderr is not None
+    assert shown.stderr.read() == b""
+    shown.stderr.close()
+    assert shown.wait(timeout=60) == 0
+
+
+def test_a_bug_is_one_line_unless_its_traceback_is_wanted(moot: Moot) -> None:
+    code = "from graph.cli import output; output.print_json = None; from graph.cli import main; main()"
+    words = [*command()[:2], code, "list", "--json"]
+
+    def run(**variables: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            words,
+            env=moot.environment(**variables),
+            cwd=moot.folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    brief, full = run(), run(MOOT_DEBUG="1")
+    assert (brief.returncode, full.returncode) == (1, 1)
+    assert "MOOT_DEBUG=1" in brief.stderr
+    assert len(brief.stderr.splitlines()) == 1
+    assert "Traceback" in full.stderr

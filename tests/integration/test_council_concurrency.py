@@ -1,0 +1,109 @@
+"""A council's calls overlap, and a council that is stopped anywhere goes on as if it had not been."""
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.runnables import RunnableConfig
+
+from graph.api import open_debates
+from nodes.environment import Environment
+from nodes.models.calls import ModelCall, Reply
+from nodes.models.registry import Models
+from state.config import DebateConfig
+from state.config_files import make_config
+from tests.support.fakes import NOW
+from tests.unit.test_forecast import obliging
+
+ROOT = Path(__file__).resolve().parents[2]
+
+SLACK = 2.5
+"""Times the critical path that a busy machine may take; `benchmarks.council` prints what a quiet one does."""
+
+TOPIC = "Design a rate limiter."
+CONFIG = {
+    "protocol": "council",
+    "rounds": 2,
+    "termination": {"type": "convergence", "threshold": 0.9},
+    "memory": {"perspectives": {"threshold_chars": 0}},
+}
+CALLS = 3 + 6 + 3 + 1 + 3 + 6 + 3 + 1 + 1
+"""Propose, critique, refine, convergence, perspectives, critique, refine, judge's summary, verdict."""
+
+
+def test_the_calls_of_a_phase_overlap_and_the_wall_follows_the_critical_path() -> None:
+    command = [sys.executable, "-m", "benchmarks.council", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
+    measured = json.loads(done.stdout)
+    assert measured["calls"] == measured["planned_calls"] == 38
+    assert measured["peak_critiques"] >= 6
+    assert measured["critical_path_s"] == pytest.approx(2.2)
+    assert measured["ratio"] < SLACK
+
+
+def test_summaries_of_all_debaters_are_asked_for_at_the_same_time(tmp_path: Path) -> None:
+    model = Meter()
+    _run(tmp_path, model)
+    assert model.peaks["summary"] == 3
+    assert model.peaks["critique"] == 6
+
+
+class Meter:
+    """Answers at once, but only after everybody else had the chance to ask; counts who asks together."""
+
+    def __init__(self, dies_at: int | None = None) -> None:
+        self.dies_at = dies_at
+        self.calls: list[ModelCall] = []
+        self.peaks: Counter[str] = Counter()
+        self._open: Counter[str] = Counter()
+
+    async def complete(
+        self, call: ModelCall, models: Models, *, config: RunnableConfig | None = None
+    ) -> Reply:
+        """Answer, unless this is the call at which the process dies."""
+        if len(self.calls) == self.dies_at:
+            raise RuntimeError("the process is gone")
+        self.calls.append(call)
+        kind = str(call.hints.get("phase")) if call.purpose == "turn" else call.purpose
+        self._open[kind] += 1
+        self.peaks[kind] = max(self.peaks[kind], self._open[kind])
+        for _ in range(50):
+            await asyncio.sleep(0.001)
+        self._open[kind] -= 1
+        return obliging(call)
+
+
+def _run(folder: Path, model: Meter) -> dict[str, Any]:
+    config: DebateConfig = make_config(CONFIG)
+    environment = Environment(complete=model.complete, clock=lambda: NOW)
+    with open_debates(str(folder / "moot.sqlite"), environment=environment) as debates:
+        known = debates.rows()
+        debate = debates.get(known[0].id) if known else debates.start(TOPIC, config)
+        return debate.run()
+
+
+def _comparable(document: dict[str, Any]) -> dict[str, Any]:
+    receipts = [{**receipt, "checkpoint": ""} for receipt in document["receipts"]]
+    kept = ("transcript", "summaries", "verdict", "verdicts", "solution", "status", "blackboard", "errors")
+    return {"receipts": receipts, **{key: document[key] for key in kept}}
+
+
+@pytest.mark.parametrize("dies_at", [0, 2, 5, 10, 12, 14, 17, 23, 25, 26])
+def test_a_council_stopped_in_any_phase_goes_on_to_the_same_end(dies_at: int, tmp_path: Path) -> None:
+    whole, stopped = tmp_path / "whole", tmp_path / "stopped"
+    whole.mkdir()
+    stopped.mkdir()
+    expected = _run(whole, Meter())
+    dying = Meter(dies_at)
+    with pytest.raises(RuntimeError, match="the process is gone"):
+        _run(stopped, dying)
+    going_on = Meter()
+    document = _run(stopped, going_on)
+    assert _comparable(document) == _comparable(expected)
+    assert len(going_on.calls) <= CALLS
+    assert document["usage"]["calls"] == CALLS

@@ -1,0 +1,208 @@
+"""Dialogues end to end: crux rooms, overlapping rooms, resuming inside them, and the built-in model."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graph.api import open_debates
+from nodes.environment import Environment
+from state.config import DebateConfig
+from tests.support.personas import STATEMENTS, Personas, personas, rooms_said
+
+ROOT = Path(__file__).parents[2]
+TOPIC = "Should freight leave the harbour? Night trains, barges, levy and dredging are in dispute."
+AB = ("Ada Quay", "Bob", STATEMENTS[0])
+ONE_ASPECT: dict[str, Any] = {"dialogue": {"aspects": ["freight"]}}
+CD = ("Cyd", "Dan", STATEMENTS[1])
+
+
+def _run(path: Path, config: DebateConfig, model: Personas, name: str = "d") -> dict[str, Any]:
+    with open_debates(str(path), environment=model.environment()) as debates:
+        return debates.start(TOPIC, config, name=name).run()
+
+
+def _resume(path: Path, model: Personas, name: str = "d") -> dict[str, Any]:
+    with open_debates(str(path), environment=model.environment()) as debates:
+        return debates.get(name).run()
+
+
+def _what_came_of_it(document: dict[str, Any]) -> dict[str, Any]:
+    return {key: document[key] for key in ("transcript", "blackboard", "solution", "status", "errors")}
+
+
+def test_a_seeded_disagreement_of_three_personas_becomes_a_card_and_its_claim_is_resolved(
+    tmp_path: Path,
+) -> None:
+    model = Personas({"respond": (AB,)}, resolved=frozenset({STATEMENTS[0]}))
+    document = _run(tmp_path / "d.sqlite", personas(3, **ONE_ASPECT), model)
+    (card,) = document["blackboard"]["cards"]
+    (claim,) = document["blackboard"]["claims"]
+    assert rooms_said(document["transcript"]) == {
+        "room-01": [
+            phase for stage in ("positions", "exchange", "steelman") for phase in [f"crux-{stage}"] * 2
+        ]
+    }
+    assert (claim["status"], claim["room"], claim["card"]) == ("resolved", "room-01", card["id"])
+    assert claim["between"] == ["ada", "bob"]
+    assert card["resolved"]
+    assert {who: side["answer"] for who, side in card["sides"].items()} == {"ada": "yes", "bob": "yes"}
+    spoken = {entry["id"] for entry in document["transcript"]}
+    assert set(card["message_ids"]) <= spoken
+    assert claim["message_ids"][0] in card["message_ids"]
+    assert document["status"] == "done"
+
+
+def test_a_disagreement_that_stays_is_abandoned_at_the_cap_with_a_path_to_a_resolution(
+    tmp_path: Path,
+) -> None:
+    document = _run(tmp_path / "d.sqlite", personas(3, **ONE_ASPECT), Personas({"respond": (AB,)}))
+    (claim,) = document["blackboard"]["claims"]
+    assert (claim["status"], claim["card"]) == ("abandoned", "card-room-01")
+    assert len(rooms_said(document["transcript"])["room-01"]) == 2 * (1 + 2 * 2)
+    assert "Count for one winter." in document["solution"]
+    assert "a winter without delays" in document["solution"]
+
+
+def test_rooms_of_disjoint_pairs_run_at_the_same_time(tmp_path: Path) -> None:
+    model = Personas({"respond": (AB, CD)}, resolved=frozenset({STATEMENTS[0]}))
+    document = _run(tmp_path / "d.sqlite", personas(4, **ONE_ASPECT), model)
+    crux = [entry for entry in document["transcript"] if entry["phase"] == "crux-positions"]
+    receipts = {receipt["entry_id"]: receipt["step"] for receipt in document["receipts"]}
+    assert {entry["room"] for entry in crux} == {"room-01", "room-02"}
+    assert len({receipts[entry["id"]] for entry in crux}) == 1
+    assert len(model.in_phase("crux-positions")) == 4
+    assert model.peak >= 4
+    said = rooms_said(document["transcript"])
+    assert (len(said["room-01"]), len(said["room-02"])) == (6, 10)
+    status = {claim["claim"]: claim["status"] for claim in document["blackboard"]["claims"]}
+    assert status == {STATEMENTS[0]: "resolved", STATEMENTS[1]: "abandoned"}
+
+
+def test_pairs_that_share_a_debater_take_their_rooms_one_after_the_other(tmp_path: Path) -> None:
+    model = Personas({"respond": (AB, ("Ada Quay", "Cyd", STATEMENTS[2]))}, resolved=frozenset(STATEMENTS))
+    document = _run(tmp_path / "d.sqlite", personas(3, **ONE_ASPECT), model)
+    order = [entry["room"] for entry in document["transcript"] if entry["room"]]
+    assert order == ["room-01"] * 6 + ["room-02"] * 6
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], Personas]:
+    model = Personas({"respond": (AB, CD), "reply": (AB,)}, resolved=frozenset({STATEMENTS[0]}))
+    document = _run(tmp_path_factory.mktemp("whole") / "d.sqlite", personas(4), model)
+    return document, model
+
+
+def _call_of(model: Personas, phase: str) -> int:
+    """Return the number of a phase's last speech among all calls."""
+    return max(n for n, call in enumerate(model.calls, 1) if call.hints.get("phase") == phase)
+
+
+@pytest.mark.parametrize(
+    ("phase", "after"),
+    [
+        ("opening", 0),
+        ("respond", 1),
+        ("crux-positions", -1),
+        ("crux-positions", 0),
+        ("crux-exchange", 0),
+        ("crux-steelman", 0),
+        ("crux-steelman", 1),
+        ("crux-steelman", 2),
+        ("closing", 0),
+    ],
+)
+def test_a_dialogue_that_dies_in_any_phase_goes_on_to_the_uninterrupted_result(
+    tmp_path: Path, uninterrupted: tuple[dict[str, Any], Personas], phase: str, after: int
+) -> None:
+    whole, model = uninterrupted
+    path, number = tmp_path / "d.sqlite", _call_of(model, phase) + after
+    dying = Personas(model.disputes, model.resolved, fail_at=number)
+    with pytest.raises(ConnectionAbortedError):
+        _run(path, personas(4), dying)
+    resumed = _resume(path, Personas(model.disputes, model.resolved))
+    assert _what_came_of_it(resumed) == _what_came_of_it(whole)
+
+
+def test_without_a_working_extractor_the_rules_read_and_the_dialogue_goes_on(tmp_path: Path) -> None:
+    model = Personas(broken=frozenset({"extract", "reflect"}))
+    document = _run(tmp_path / "d.sqlite", personas(3), model)
+    assert document["status"] == "done"
+    assert set(document["blackboard"]["ledger"]) == {"ada", "bob", "cyd"}
+    assert document["errors"]
+
+
+@pytest.mark.parametrize("protocol", ["dialogue", "moderated", "random"])
+def test_the_built_in_model_runs_it_within_the_budget(tmp_path: Path, protocol: str) -> None:
+    people = [{"name": name} for name in ("Ada", "Bob", "Cyd", "Dan")]
+    config = DebateConfig.model_validate({"protocol": protocol, "debaters": people, "seed": 1, "turns": 9})
+    with open_debates(str(tmp_path / "d.sqlite"), environment=Environment()) as debates:
+        document = debates.start(TOPIC, config).run()
+    assert document["status"] == "done"
+    assert all(receipt["total_tokens"] <= 8000 for receipt in document["receipts"])
+    assert all(r["sections"]["tail"] <= config.memory.budget.tail + 4 for r in document["receipts"])
+    assert document["errors"] == []
+
+
+def test_a_fork_inside_a_crux_room_goes_on_in_it(tmp_path: Path) -> None:
+    model = Personas({"respond": (AB,)}, resolved=frozenset({STATEMENTS[0]}))
+    with open_debates(str(tmp_path / "d.sqlite"), environment=model.environment()) as debates:
+        whole = debates.start(TOPIC, personas(3, **ONE_ASPECT))
+        document = whole.run()
+        exchange = [entry["seq"] for entry in document["transcript"] if entry["phase"] == "crux-exchange"]
+        fork = whole.fork(after=exchange[-1]).run()
+    assert fork["transcript"] == document["transcript"]
+    assert fork["blackboard"] == document["blackboard"]
+
+
+def test_the_state_of_a_dialogue_holds_json_types_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LANGGRAPH_STRICT_MSGPACK", "true")
+    model = Personas({"respond": (AB,)})
+    with open_debates(str(tmp_path / "d.sqlite"), environment=model.environment()) as debates:
+        debate = debates.start(TOPIC, personas(2, **ONE_ASPECT))
+        debate.run()
+        values = debate.state().values
+    board = {
+        key: values[key] for key in ("ledger", "claims", "crux_cards", "round_records", "protocol_state")
+    }
+    assert json.loads(json.dumps(board)) == board
+
+
+_KILLED = """
+import os, signal, sys
+from pathlib import Path
+from graph.api import open_debates
+from tests.integration.test_dialogue import AB, CD, STATEMENTS, TOPIC
+from tests.support.personas import Personas, personas
+
+class Killed(Personas):
+    def reply(self, call):
+        if len(self.calls) >= int(sys.argv[2]):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().reply(call)
+
+model = Killed({"respond": (AB, CD), "reply": (AB,)}, resolved=frozenset({STATEMENTS[0]}))
+with open_debates(sys.argv[1], environment=model.environment()) as debates:
+    debates.start(TOPIC, personas(4), name="d").run()
+"""
+
+
+@pytest.mark.parametrize("phase", ["crux-positions", "crux-exchange", "crux-steelman"])
+def test_a_dialogue_killed_inside_a_crux_room_goes_on_to_the_uninterrupted_result(
+    tmp_path: Path, uninterrupted: tuple[dict[str, Any], Personas], phase: str
+) -> None:
+    whole, model = uninterrupted
+    path = tmp_path / "d.sqlite"
+    number = str(_call_of(model, phase))
+    died = subprocess.run([sys.executable, "-c", _KILLED, str(path), number], check=False, cwd=ROOT)
+    assert died.returncode == -signal.SIGKILL
+    resumed = _resume(path, Personas(model.disputes, model.resolved))
+    assert _what_came_of_it(resumed) == _what_came_of_it(whole)

@@ -1,0 +1,271 @@
+"""import, judge, eval, report and tournament as a user runs them, with the offline model and over a wire."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.moot_command import Moot, Result
+from tests.support.openai_server import Act, OpenAIServer
+
+CSV = """speaker,minute,text
+Moderator,00:01,Welcome. Should we tax carbon?
+Ann Lee,01:20,"Yes, a carbon tax cuts emissions by 20 % at 50 dollars a tonne."
+Bob Ray,02:00,"No. It hits the poor first, and Ann Lee has no figures for leakage."
+Ann Lee,03:00,"Rebates solve that, as one province showed."
+Bob Ray,04:10,"I concede that rebates help, but leakage remains."
+"""
+DEBATES = Path(__file__).parents[3] / "shared" / "data" / "debates"
+TELEVISED = DEBATES / "us_election_2020_1st_presidential_debate.csv"
+
+
+@pytest.fixture
+def moot(tmp_path: Path) -> Moot:
+    (tmp_path / "talk.csv").write_text(CSV)
+    return Moot(tmp_path)
+
+
+def ok(result: Result) -> Result:
+    assert result.code == 0, result.err
+    return result
+
+
+@dataclass(frozen=True)
+class Wired(Moot):
+    """The command with models behind an address."""
+
+    base_url: str
+
+    def environment(self, **variables: str) -> dict[str, str]:
+        return super().environment(OPENAI_BASE_URL=self.base_url, OPENAI_API_KEY="test", **variables)
+
+
+def wired(moot: Moot, server: OpenAIServer) -> Wired:
+    return Wired(moot.folder, server.base_url)
+
+
+def import_judge_report(moot: Moot, path: Path, *model: str) -> dict[str, Any]:
+    """Take a transcript all the way and return its document."""
+    name = ok(moot("import", path, "--id", "tv", "-q")).out.strip()
+    judged = ok(moot("judge", name, *model, "--json")).json
+    assert judged["verdict"]["status"] == "ok"
+    ok(moot("report", name, "-o", "tv.html"))
+    page = (moot.folder / "tv.html").read_text()
+    assert "</html>" in page
+    assert not re.search(r"<(?:script|link|img)[^>]+(?:src|href)=[\"']?https?:", page)
+    document: dict[str, Any] = ok(moot("export", name)).json
+    assert document["verdict"]["winner"] == judged["verdict"]["winner"]
+    return document
+
+
+def test_a_transcript_is_imported_judged_and_reported(moot: Moot) -> None:
+    document = import_judge_report(moot, Path("talk.csv"))
+    assert [debater["id"] for debater in document["config"]["debaters"]] == ["ann-lee", "bob-ray"]
+    assert document["status"] == "done"
+    assert len(document["verdicts"]) == 1
+
+
+def test_the_same_over_a_wire_with_structured_answers(moot: Moot) -> None:
+    with OpenAIServer() as server:
+        document = import_judge_report(wired(moot, server), Path("talk.csv"), "--model", "test-model")
+        schemas = [chat["response_format"]["json_schema"]["name"] for chat in server.chats]
+    assert schemas == ["JudgeOpinion", "JudgeOpinion"]
+    assert document["verdict"]["model"] == "test-model"
+    assert document["usage"]["calls"] == 2
+
+
+@pytest.mark.skipif(not TELEVISED.exists(), reason="the televised debates are not here")
+@pytest.mark.parametrize("over_a_wire", [False, True], ids=["offline", "loopback"])
+def test_a_televised_debate_goes_all_the_way(moot: Moot, over_a_wire: bool) -> None:
+    config = {"memory": {"summarizer": "llm" if over_a_wire else "rule-based"}, "model": "test-model"}
+    if not over_a_wire:
+        del config["model"]
+    (moot.folder / "config.json").write_text(json.dumps(config))
+    with OpenAIServer() as server:
+        used = wired(moot, server) if over_a_wire else moot
+        ok(used("import", TELEVISED, "--id", "tv", "-t", "Who should be president?", "-c", "config.json"))
+        judged = ok(used("judge", "tv", "--panel", "2", "--json")).json
+        ok(used("report", "tv"))
+        document = ok(used("export", "tv")).json
+        sizes = [len(json.dumps(chat["messages"])) for chat in server.chats]
+    assert bool(sizes) == over_a_wire
+    assert all(size < 60_000 for size in sizes)
+    assert judged["agreement"]["judges"] == 2
+    assert document["summaries"][-1]["covers_through_seq"] > 600
+    assert len(document["transcript"]) > 700
+    assert (moot.folder / "tv.html").stat().st_size > 200_000
+
+
+def test_judging_again_adds_to_the_verdicts_and_a_dry_run_does_not(moot: Moot) -> None:
+    ok(moot("import", "talk.csv", "--id", "t", "-q"))
+    ok(moot("judge", "t", "--panel", "3", "--rule", "majority"))
+    ok(moot("judge", "t", "--dry-run"))
+    again = ok(moot("judge", "t", "--rubric", "design", "--no-swap", "--no-blind", "--json")).json
+    assert again["verdicts"][0]["rubric"] == "design"
+    assert again["verdicts"][0]["flip"]["flipped"] is None
+    document = ok(moot("export", "t")).json
+    assert len(document["verdicts"]) == 4
+    assert document["agreement"]["judges"] == 1
+    row = ok(moot("list", "--json")).json[0]
+    assert row["tokens"] == document["usage"]["prompt_tokens"] + document["usage"]["completion_tokens"]
+
+
+def test_a_panel_shows_its_judges_and_how_far_they_agree(moot: Moot) -> None:
+    shown = ok(moot("judge", "talk.csv", "--panel", "2", "-t", "A carbon tax?"))
+    assert "judge-1" in shown.out
+    assert re.search(r"Panel: α of scores .* flip rate [01]\.00 \(.*n = 2\)", shown.out)
+    assert "not stored" in shown.err
+    assert not moot.db.exists()
+
+
+def test_several_models_are_a_panel(moot: Moot) -> None:
+    with OpenAIServer() as server:
+        asked = ("judge", "talk.csv", "-m", "model-a", "-m", "model-b", "--json")
+        judged = ok(wired(moot, server)(*asked)).json
+    assert [verdict["judge"] for verdict in judged["verdicts"]] == ["model-a", "model-b"]
+    assert [verdict["model"] for verdict in judged["verdicts"]] == ["model-a", "model-b"]
+
+
+def test_a_judge_that_fails_twice_fails_explicitly(moot: Moot) -> None:
+    ok(moot("import", "talk.csv", "--id", "t", "-q"))
+    ok(moot("judge", "t", "-q"))
+    with OpenAIServer(lambda request, number: Act(text="I think it was lovely.")) as server:
+        failed = wired(moot, server)("judge", "t", "--model", "test-model", "--json")
+        asked = len(server.chats)
+    assert failed.code == 3
+    assert failed.json["verdict"]["status"] == "failed"
+    assert "lovely" not in json.dumps(failed.json["verdict"]["solution_markdown"])
+    assert asked >= 4
+    document = ok(moot("export", "t")).json
+    assert document["verdict"]["status"] == "ok"
+    assert document["verdicts"][-1]["status"] == "failed"
+    assert document["errors"][-1]["node"] == "judge"
+
+
+def test_a_debate_that_is_not_over_is_judged_only_as_a_dry_run(moot: Moot) -> None:
+    with OpenAIServer([Act(), Act(), Act(status=400, message="no")]) as server:
+        assert wired(moot, server)("run", "Cars?", "--id", "c", "-m", "test-model").code == 3
+    refused = moot("judge", "c", "--model", "offline")
+    assert refused.code == 2
+    assert "not over" in refused.err
+    ok(moot("judge", "c", "--model", "offline", "--dry-run", OPENAI_API_KEY="x"))
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (["judge"], 2, "what is to be judged"),
+        (["judge", "nobody"], 4, "no debate"),
+        (["judge", "nowhere.csv"], 2, "cannot read"),
+        (["judge", "talk.csv", "--rubric", "nowhere.yaml"], 2, "nowhere.yaml"),
+        (["judge", "talk.csv", "-m", "a", "-m", "b", "--panel", "2"], 2, "--panel"),
+        (["judge", "talk.csv", "-m", "gpt-4o"], 2, "OPENAI_API_KEY"),
+        (["judge", "--benchmark", "talk.csv"], 2, "not a human-judged debate"),
+        (["import", "nowhere.csv"], 2, "cannot read"),
+        (["import", "talk.csv", "--format", "json"], 2, "not valid JSON"),
+        (["import", "talk.csv", "-d", "Carl"], 2, "nobody of that name"),
+        (["report", "talk", "-o", "x.json"], 2, "moot export"),
+        (["eval", "nowhere.json"], 2, "cannot read"),
+        (["tournament", "nowhere.yaml"], 2, "cannot read"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_what_cannot_be_done_is_said_without_a_traceback(
+    moot: Moot, words: list[str], code: int, says: str
+) -> None:
+    refused = moot(*words)
+    assert refused.code == code
+    assert says in refused.err
+    assert "Traceback" not in refused.err
+
+
+def test_an_import_goes_on(moot: Moot) -> None:
+    ok(moot("import", "talk.csv", "--id", "t", "-q", "-t", "A carbon tax?"))
+    ok(moot("resume", "t", "--turns", "3", "-q"))
+    document = ok(moot("export", "t")).json
+    speakers = [entry["speaker"] for entry in document["transcript"]]
+    assert speakers[:6] == ["user", "moderator", "ann-lee", "bob-ray", "ann-lee", "bob-ray"]
+    assert speakers[6:] == ["ann-lee", "bob-ray", "ann-lee"]
+    assert document["verdict"]["status"] == "ok"
+
+
+def test_an_export_is_imported_the_same(moot: Moot, tmp_path: Path) -> None:
+    ok(moot("run", "Round trip?", "--turns", "4", "--id", "r", "-q", "-o", "r.json"))
+    ok(moot("import", "r.json", "-q", MOOT_DB=str(tmp_path / "other.sqlite")))
+    again = ok(moot("export", "r", MOOT_DB=str(tmp_path / "other.sqlite"))).json
+    assert again == json.loads((tmp_path / "r.json").read_text())
+    taken = moot("import", "r.json")
+    assert taken.code == 2
+    assert "--id" in taken.err
+
+
+def test_evaluations_are_tables_json_and_rows_that_add_up(moot: Moot) -> None:
+    ok(moot("import", "talk.csv", "--id", "t", "-q"))
+    evaluators = {"agents": [{"id": f"eval-{n}", "name": f"E{n}", "model": "offline"} for n in (1, 2)]}
+    (moot.folder / "eval.json").write_text(json.dumps(evaluators))
+    table = ok(moot("eval", "t", "talk.csv", "-c", "eval.json", "-p", "Cut emissions."))
+    assert re.search(r"Overall Score +\d+\.\d\d +\d+\.\d\d", table.out)
+    for _ in range(2):
+        ok(moot("eval", "t", "-e", "offline", "-o", "scores.csv"))
+    rows = (moot.folder / "scores.csv").read_text().splitlines()
+    assert [row.split(",")[0] for row in rows] == ["debate", "t", "t"]
+    ok(moot("eval", "t", "-o", "scores.md"))
+    assert (moot.folder / "scores.md").read_text().startswith("| debate | Functional Completeness |")
+    data = ok(moot("eval", "t", "-c", "eval.json", "--json")).json
+    assert set(data["agents"]) == {"eval-1", "eval-2"}
+
+
+def test_an_evaluator_that_fails_is_named_and_exits_with_3(moot: Moot) -> None:
+    with OpenAIServer(lambda request, number: Act(status=400, message="no such model")) as server:
+        failed = wired(moot, server)("eval", "talk.csv", "-e", "gone", "-f", "md")
+    assert failed.code == 3
+    assert "| talk | N/A |" in failed.out
+    assert "no such model" in failed.err
+
+
+TOURNAMENT = """
+topics: ["Cars?"]
+lineups:
+  Bold: {persona: fearless}
+  Careful: {}
+turns: 2
+"""
+
+
+def test_a_tournament_is_played_once_and_shown_in_every_form(moot: Moot) -> None:
+    (moot.folder / "cup.yaml").write_text(TOURNAMENT)
+    assert "2 matches" in ok(moot("tournament", "cup.yaml", "--dry-run")).out
+    first = ok(moot("tournament", "cup.yaml"))
+    assert "[2/2] Cars?" in first.err
+    assert "line-up" in first.out
+    again = ok(moot("tournament", "cup.yaml", "--json")).json
+    assert [row["games"] for row in again["ratings"]] == [2, 2]
+    ok(moot("tournament", "cup.yaml", "-o", "cup.md", "-q"))
+    assert "| Bold |" in (moot.folder / "cup.md").read_text()
+    assert len(ok(moot("list", "--json")).json) == 2
+
+
+def test_a_judge_is_measured_against_people(moot: Moot) -> None:
+    turn = {"kind": "speech", "round": 1, "side": 0, "speaker": "Ann", "text": "The letter says so."}
+    judged = {"kind": "judge", "round": 2, "speaker": "Jo", "dist": [0.9, 0.1], "text": "", "end": True}
+    row = {
+        "name": "s-1",
+        "question": "Who?",
+        "answers": ["The captain", "The cook"],
+        "correct": 0,
+        "setting": {"isHuman": True, "isDebate": True},
+        "in_paper": True,
+        "final": [0.9, 0.1],
+        "turns": [turn, {**turn, "side": 1, "speaker": "Ben"}, judged],
+    }
+    (moot.folder / "people.jsonl").write_text(json.dumps(row) + "\n")
+    shown = ok(moot("judge", "--benchmark", "people.jsonl", "--limit", "1"))
+    assert "agreement with the human panel" in shown.out
+    measured = ok(moot("judge", "--benchmark", "people.jsonl", "--json")).json
+    assert measured["published_human_accuracy"] == {"debate": 0.84, "consultancy": 0.74}
+    assert measured["settings"]["debate"]["humans"]["accuracy"]["k"] == 1

@@ -1,0 +1,338 @@
+"""People in a debate: the floor, pauses, human debaters and questions, over processes and crashes."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graph.api import Debate, open_debates
+from nodes.models.calls import ModelCall, Reply
+from state.config import DebateConfig
+from state.errors import ConfigError, DebatePaused, InputError, ModelError, WaitingForPerson
+from state.records import open_records
+from tests.support.fakes import FakeModel, answer
+from tests.support.moot_command import Moot
+from tests.support.openai_server import OpenAIServer
+
+TOPIC = "Should we adopt a monorepo?"
+
+
+@pytest.fixture
+def moot(tmp_path: Path) -> Moot:
+    return Moot(tmp_path)
+
+
+def _of_kind(document: dict[str, Any], *kinds: str) -> list[tuple[str, str]]:
+    return [(e["speaker"], e["content"]) for e in document["transcript"] if e["kind"] in kinds]
+
+
+def _until(true: Callable[[], Any], seconds: float = 20) -> None:
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.02)
+
+
+def test_what_is_said_from_the_floor_is_taken_up_once_at_the_next_step(tmp_path: Path) -> None:
+    model = FakeModel()
+    with open_debates(str(tmp_path / "d.sqlite"), environment=model.environment()) as debates:
+        debate = debates.start(TOPIC, DebateConfig(turns=4))
+        stream = debate.stream()
+        for event in stream:
+            if event["event"] == "entry" and event["entry"]["seq"] == 1:
+                debate.say("Mind the cost.")
+                debate.say("I disagree.", "skeptic")
+        document = debate.document()
+    assert [
+        (e["seq"], e["speaker"], e["content"]) for e in document["transcript"] if e["kind"] == "interjection"
+    ] == [
+        (2, "moderator", "Mind the cost."),
+        (3, "skeptic", "I disagree."),
+    ]
+    later = [call for call in model.calls if call.purpose == "turn"][1:]
+    assert all(any("Mind the cost." in message["content"] for message in call.messages) for call in later)
+
+
+def test_an_interjection_survives_a_crash_between_reading_and_checkpoint_and_is_not_doubled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from nodes import plan as planning
+
+    crashed: list[bool] = []
+    real = planning.interjected  # type: ignore[attr-defined]  # imported there
+
+    def crashing(state: Any, context: Any, said: Any) -> Any:
+        entries = real(state, context, said)
+        if said and not crashed:
+            crashed.append(True)
+            raise RuntimeError("killed after reading the floor")
+        return entries
+
+    monkeypatch.setattr(planning, "interjected", crashing)
+    with open_debates(str(tmp_path / "d.sqlite"), environment=FakeModel().environment()) as debates:
+        debate = debates.start(TOPIC, DebateConfig(turns=3))
+        debate.say("Once.")
+        with pytest.raises(RuntimeError):
+            debate.run()
+        document = debate.run()
+    assert crashed
+    assert _of_kind(document, "interjection") == [("moderator", "Once.")]
+
+
+def test_a_fork_from_before_an_interjection_does_not_hear_what_was_said_to_the_other_debate(
+    tmp_path: Path,
+) -> None:
+    with open_debates(str(tmp_path / "d.sqlite"), environment=FakeModel().environment()) as debates:
+        debate = debates.start(TOPIC, DebateConfig(turns=2))
+        debate.run()
+        fork = debate.fork(after=1)
+        debate.say("Only here.")
+        assert _of_kind(fork.run(), "interjection") == []
+        assert _of_kind(debate.run(turns=1), "interjection") == [("moderator", "Only here.")]
+
+
+@pytest.mark.parametrize(("text", "speaker"), [("  ", "moderator"), ("Hear!", "moot"), ("Hear!", "No Slug")])
+def test_an_empty_interjection_or_a_false_name_is_refused(tmp_path: Path, text: str, speaker: str) -> None:
+    with open_debates(str(tmp_path / "d.sqlite"), environment=FakeModel().environment()) as debates:
+        debate = debates.start(TOPIC)
+        with pytest.raises(InputError):
+            debate.say(text, speaker)
+
+
+def test_a_pause_stops_at_the_boundary_and_holds_once(tmp_path: Path) -> None:
+    model = FakeModel()
+    with open_debates(str(tmp_path / "d.sqlite"), environment=model.environment()) as debates:
+        debate = debates.start(TOPIC, DebateConfig(turns=4))
+
+        def run_and_pause(at: int) -> None:
+            for event in debate.stream():
+                if event["event"] == "entry" and event["entry"]["seq"] == at:
+                    debate.pause()
+
+        with pytest.raises(DebatePaused):
+            run_and_pause(2)
+        assert debate.document()["status"] == "paused"
+        assert debate.state().values["turn_count"] == 2
+        document = debate.run()
+    assert document["status"] == "done"
+    assert [entry["seq"] for entry in document["transcript"]] == list(range(5))
+    assert len([call for call in model.calls if call.purpose == "turn"]) == 4
+
+
+def test_a_stale_wish_to_pause_does_not_stop_whoever_goes_on(tmp_path: Path) -> None:
+    with open_debates(str(tmp_path / "d.sqlite"), environment=FakeModel().environment()) as debates:
+        debate = debates.start(TOPIC, DebateConfig(turns=2))
+        debate.pause()
+        assert debate.run()["status"] == "done"
+
+
+HUMAN: Any = {"turns": 4, "debaters": [{"name": "Ada"}, {"name": "Bo", "model": "human"}]}
+
+
+def _asked(debate: Debate, **going_on: Any) -> list[Any]:
+    with pytest.raises(WaitingForPerson):
+        debate.run(**going_on)
+    return debate.questions()
+
+
+def test_a_person_takes_its_turns_by_interrupt(tmp_path: Path) -> None:
+    model = FakeModel()
+    with open_debates(str(tmp_path / "d.sqlite"), environment=model.environment()) as debates:
+        debate = debates.start(TOPIC, DebateConfig.model_validate(HUMAN))
+        (first,) = _asked(debate)
+        assert (first["id"], first["name"]) == ("bo.1", "Bo")
+        assert debate.document()["status"] == "waiting"
+        (second,) = _asked(debate, answer={"bo.1": "I say no."})
+        assert second["id"] == "bo.2"
+        document = debate.run(answer="")
+    assert _of_kind(document, "speech")[1::2] == [("bo", "I say no."), ("bo", "(passes)")]
+    assert len([call for call in model.calls if call.purpose == "turn"]) == 2
+    assert document["status"] == "done"
+    assert document["questions"] == []
+
+
+def test_the_other_floors_of_a_persons_step_are_paid_once(tmp_path: Path) -> None:
+    model = FakeModel()
+    debaters = [{"name": "Ada"}, {"name": "Bo", "model": "human"}, {"name": "Cy"}]
+    config = DebateConfig.model_validate({"protocol": "council", "rounds": 1, "debaters": debaters})
+    with open_debates(str(tmp_path / "d.sqlite"), environment=model.environment()) as debates:
+        debate = debates.start(TOPIC, config)
+        asked = [_asked(debate)]
+        while True:
+            try:
+                document = debate.run(
+                    answer={question["id"]: f"Bo on {question['id']}" for question in asked[-1]}
+                )
+                break
+            except WaitingForPerson:
+                asked.append(debate.questions())
+    assert [len(questions) for questions in asked] == [1, 2, 1]
+    turns = [call.digest for call in model.calls if call.purpose == "turn"]
+    assert len(turns) == len(set(turns)) == 2 + 4 + 2
+    assert ("bo", "Bo on bo.2") in _of_kind(document, "critique")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"model": "human"},
+        {"judge": {"model": "human"}},
+        {"fallbacks": ["human"]},
+        {"debaters": [{"name": "A", "model": "human", "tools": ["calculator"]}]},
+        {
+            "debaters": [
+                {"name": "A", "id": "a", "model": "human"},
+                {"name": "A", "id": "b", "model": "human"},
+            ]
+        },
+    ],
+    ids=["everybody", "judge", "fallback", "tools", "one name twice"],
+)
+def test_a_person_where_only_a_model_can_be_is_refused(data: Any) -> None:
+    from state.config_files import make_config
+
+    with pytest.raises(ConfigError):
+        make_config(data)
+
+
+def test_an_answer_to_nothing_is_refused(tmp_path: Path) -> None:
+    with open_debates(str(tmp_path / "d.sqlite"), environment=FakeModel().environment()) as debates:
+        debate = debates.start(TOPIC, DebateConfig.model_validate(HUMAN))
+        with pytest.raises(InputError, match="waits for no answer"):
+            debate.run(answer="now")
+        _asked(debate)
+        with pytest.raises(InputError, match=r"bo\.1"):
+            debate.run(answer={"carl": "me"})
+
+
+def _clarifying(folder: Path) -> Path:
+    file = folder / "c.yaml"
+    sides = (
+        ("Advocate", "argues for it"),
+        ("Skeptic", "argues against it"),
+    )  # whom the built-in model lets ask
+    debaters = [{"name": name, "stance": stance} for name, stance in sides]
+    asking = {"enabled": True, "max_per_debater": 1}
+    file.write_text(json.dumps({"clarifications": asking, "turns": 2, "debaters": debaters}))
+    return file
+
+
+def test_without_a_terminal_or_answers_the_debate_waits_with_exit_6(moot: Moot) -> None:
+    waiting = moot("run", TOPIC, "--config", _clarifying(moot.folder), "--id", "q", "--json")
+    assert waiting.code == 6
+    assert (waiting.json["status"], len(waiting.json["questions"])) == ("waiting", 2)
+    assert "moot resume q --answers FILE" in waiting.err
+    assert waiting.json["questions"][0]["question"] in waiting.err
+    again = moot("resume", "q")
+    assert again.code == 6
+    (moot.folder / "a.yaml").write_text("advocate: [in 2031]\nSkeptic: ''\n")
+    done = moot("resume", "q", "--answers", "a.yaml", "--json")
+    assert done.code == 0
+    assert [content for _, content in _of_kind(done.json, "answer")] == ["in 2031", "(no answer)"]
+
+
+def test_answers_given_with_the_run_are_used_when_they_are_asked_for(moot: Moot) -> None:
+    (moot.folder / "a.json").write_text(json.dumps({"advocate": ["in 2031"], "bo": "No."}))
+    done = moot("run", TOPIC, "--config", _clarifying(moot.folder), "--answers", "a.json", "--json")
+    assert done.code == 0
+    assert done.json["status"] == "done"
+
+
+def test_unreadable_answers_are_refused_before_anything_runs(moot: Moot) -> None:
+    (moot.folder / "a.yaml").write_text("just words")
+    for name in ("a.yaml", "none.yaml"):
+        refused = moot("run", TOPIC, "--answers", name)
+        assert refused.code == 2
+        assert name in refused.err
+    assert not moot.db.exists()
+
+
+def _start(moot: Moot, server: OpenAIServer, *words: str) -> subprocess.Popen[str]:
+    return moot.start(*words, OPENAI_BASE_URL=server.base_url, OPENAI_API_KEY="k")
+
+
+def _finish(moot: Moot, server: OpenAIServer, *words: str) -> int:
+    with _start(moot, server, *words) as process:
+        process.communicate(timeout=60)
+        return process.returncode
+
+
+@pytest.mark.slow
+def test_another_terminal_speaks_pauses_and_the_debate_goes_on(moot: Moot) -> None:
+    with OpenAIServer(latency=0.3) as server:
+        running = _start(
+            moot, server, "run", TOPIC, "--model", "m", "--turns", "60", "--id", "x", "--no-judge"
+        )
+        _until(lambda: len(server.chats) >= 2)
+        assert moot("say", "x", "Mind the cost.", "--as", "Dr. Wu").code == 0
+        _until(lambda: any("Mind the cost." in json.dumps(chat) for chat in server.chats))
+        assert moot("pause", "x").code == 0
+        _, errors = running.communicate(timeout=30)
+        assert running.returncode == 130
+        assert "moot resume x" in errors
+        assert moot("list", "--json").json[0]["status"] == "paused"
+        assert "Nobody runs" in moot("pause", "x").err
+        server.latency = 0.0
+        assert _finish(moot, server, "resume", "x") == 0
+    document = moot("show", "x", "--json").json
+    assert _of_kind(document, "interjection") == [("dr-wu", "Mind the cost.")]
+    assert document["status"] == "done"
+    assert len(_of_kind(document, "speech")) == 60
+
+
+@pytest.mark.slow
+def test_killed_while_waiting_for_a_person_and_after_the_answer_nothing_is_paid_twice(moot: Moot) -> None:
+    (moot.folder / "c.yaml").write_text(json.dumps({**HUMAN, "model": "m"}))
+    with OpenAIServer(latency=0.2) as server:
+        assert _finish(moot, server, "run", TOPIC, "--config", "c.yaml", "--id", "h") == 6
+        answered = _start(moot, server, "resume", "h", "--answer", "I say no.")
+        _until(lambda: len(server.chats) == 2)
+        answered.send_signal(signal.SIGKILL)
+        answered.communicate()
+        last = _finish(moot, server, "resume", "h", "--answer", "Still no.")
+        if last == 2:  # killed before the second question was reached
+            assert _finish(moot, server, "resume", "h") == 6
+            last = _finish(moot, server, "resume", "h", "--answer", "Still no.")
+        assert last == 0
+        turns = [json.dumps(chat["messages"]) for chat in server.chats if "response_format" not in chat]
+    document = moot("show", "h", "--json").json
+    assert [content for speaker, content in _of_kind(document, "speech") if speaker == "bo"] == [
+        "I say no.",
+        "Still no.",
+    ]
+    assert len(set(turns)) == 2
+    assert len(turns) <= 3, "only the call in flight at the kill may be asked again"
+
+
+def test_rows_of_the_floor_are_numbered_in_order_and_go_with_their_debate(tmp_path: Path) -> None:
+    records = open_records(str(tmp_path / "d.sqlite"))
+    assert [records.floor.say("d", "moderator", word, "") for word in "abc"] == [1, 2, 3]
+    records.floor.ask_to_pause("d", "")
+    assert records.floor.take_pause("d")
+    assert not records.floor.take_pause("d")
+    assert records.floor.say("d", "moderator", "e", "") == 5
+    assert [each.content for each in records.floor.said_since("d", 2)] == ["c", "e"]
+    records.forget("d")
+    assert records.floor.said_since("d", 0) == []
+    records.close()
+
+
+def test_a_failed_call_beside_a_person_is_told_as_without_one(tmp_path: Path) -> None:
+    def failing(call: ModelCall) -> Reply:
+        return Reply(error="down") if call.purpose == "turn" else answer(call)
+
+    debaters = [{"name": "Ada"}, {"name": "Bo", "model": "human"}]
+    config = DebateConfig.model_validate({"protocol": "council", "rounds": 1, "debaters": debaters})
+    with open_debates(str(tmp_path / "d.sqlite"), environment=FakeModel(failing).environment()) as debates:
+        debate = debates.start(TOPIC, config)
+        asked = _asked(debate)
+        with pytest.raises(ModelError):  # nobody but the failing model has a floor in the next step
+            debate.run(answer={asked[0]["id"]: "My design."})
+        assert _of_kind(debate.document(), "proposal") == [("bo", "My design.")]

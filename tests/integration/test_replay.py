@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from graph import DebateConfig, open_debates
+from nodes.models.calls import ModelCall, Reply
+from state.errors import ModelError
+from tests.support.fakes import FakeModel, answer
+from tests.support.moot_command import Moot
+
+
+def test_a_debate_is_replayed_from_its_journal_without_a_model(tmp_path: Path) -> None:
+    path = str(tmp_path / "moot.sqlite")
+    with open_debates(path, environment=FakeModel().environment()) as debates:
+        original = debates.start("T", DebateConfig(turns=5), name="original").run()
+        fork = debates.get("original").fork(after=3, name="fork").run()
+
+    def unreachable(call: ModelCall) -> Reply:
+        raise AssertionError("a replay asks no model")
+
+    silent = FakeModel(unreachable)
+    with open_debates(path, environment=silent.environment()) as debates:
+        replayed = debates.replay("original", name="again").run()
+        replayed_fork = debates.replay("fork").run()
+    assert replayed["transcript"] == original["transcript"]
+    assert replayed["verdict"] == original["verdict"]
+    assert replayed_fork["transcript"] == fork["transcript"]
+
+
+def test_a_request_that_is_not_in_the_journal_fails_and_says_so(tmp_path: Path) -> None:
+    with open_debates(str(tmp_path / "m.sqlite"), environment=FakeModel(answer).environment()) as debates:
+        debates.start("T", DebateConfig(turns=2), name="short").run()
+        debates.records.journal.delete(debates.get("short").id)
+        with pytest.raises(ModelError, match="the journal holds no reply"):
+            debates.replay("short").run()
+
+
+def test_the_command_replays_too(tmp_path: Path) -> None:
+    moot = Moot(tmp_path)
+    first = moot("run", "T?", "--turns", 2, "--id", "one", "--model", "offline", "--json", "--quiet").json
+    again = moot("run", "--replay", "one", "--id", "two", "--json", "--quiet").json
+    said = [[entry["content"] for entry in document["transcript"]] for document in (first, again)]
+    assert said[0] == said[1]

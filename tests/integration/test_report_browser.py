@@ -1,0 +1,262 @@
+"""The report in a real browser: what it runs, asks for, logs, shows and how long it takes.
+
+Without Chromium these tests are skipped; with `MOOT_REQUIRE_BROWSER=1` they fail instead.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+
+from graph.reports import render_html
+from tests.support.report_documents import debate, hostile
+
+CHROMIUM, DRIVER = (shutil.which(name) for name in ("chromium", "chromedriver"))
+FLAGS = (
+    "--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
+    " --disable-component-update --disable-sync --window-size=1280,900"
+)
+WATCH = """
+window.violations = [];
+addEventListener("securitypolicyviolation", (event) => violations.push(event.violatedDirective));
+"""
+TURNS = 10_000
+OPENS_IN_S = 4.0
+"""Two seconds on an idle machine; the rest is for a busy one."""
+
+
+class Site:
+    """A loopback server of pages that remembers each request."""
+
+    def __init__(self) -> None:
+        self.pages: dict[str, bytes] = {}
+        self.requests: list[str] = []
+        site = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                site.requests.append(self.path)
+                body = site.pages.get(self.path)
+                self.send_response(200 if body else 404)
+                self.send_header("Content-Type", "text/html; charset=utf-8")
+                self.end_headers()
+                self.wfile.write(body or b"")
+
+            def log_message(self, format: str, *args: Any) -> None:
+                """Keep the test's output to the test's."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def publish(self, html: str) -> str:
+        self.requests.clear()
+        path = f"/{len(self.pages)}"
+        self.pages[path] = html.encode("utf-8")
+        return self.url + path
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Site]:
+    site = Site()
+    yield site
+    site.close()
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:
+    if CHROMIUM is None or DRIVER is None:
+        if os.environ.get("MOOT_REQUIRE_BROWSER") == "1":
+            pytest.fail("MOOT_REQUIRE_BROWSER=1, but chromium or chromedriver is not on the path")
+        pytest.skip("chromium and chromedriver are not installed")
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    for flag in (*FLAGS.split(), f"--user-data-dir={tmp_path_factory.mktemp('chromium')}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
+    driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": WATCH})
+    yield driver
+    driver.quit()
+
+
+def log(browser: Any, kind: str) -> list[dict[str, Any]]:
+    """Take what the browser has logged since the last call."""
+    return list(browser.get_log(kind))
+
+
+def opened(browser: webdriver.Chrome, site: Site, document: dict[str, Any], anchor: str = "") -> None:
+    log(browser, "browser")
+    log(browser, "performance")
+    browser.get(site.publish(render_html(document)) + anchor)
+
+
+def until(condition: Callable[[], bool], seconds: float = 5.0) -> bool:
+    """Ask again until it holds: a browser lays out and scrolls when it gets round to it."""
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        threading.Event().wait(0.02)
+    return True
+
+
+def in_view(browser: webdriver.Chrome, anchor: str) -> bool:
+    script = """
+        const element = document.getElementById(arguments[0]);
+        if (!element) return false;
+        const box = element.getBoundingClientRect();
+        return box.height > 0 && box.top >= -2 && box.top < innerHeight / 2;
+    """
+    return bool(browser.execute_script(script, anchor))
+
+
+def asked_for(browser: webdriver.Chrome) -> list[str]:
+    messages = [json.loads(row["message"])["message"] for row in log(browser, "performance")]
+    sent = [m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"]
+    return [url for url in sent if not url.startswith("data:")]
+
+
+def width(browser: webdriver.Chrome, pixels: int, *, scheme: str = "light") -> None:
+    metrics = {"width": pixels, "height": 800, "deviceScaleFactor": 1, "mobile": pixels < 600}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+
+
+@pytest.fixture(autouse=True)
+def _desktop(browser: webdriver.Chrome) -> None:
+    width(browser, 1280)
+
+
+@pytest.mark.parametrize("make", [debate, hostile, lambda: debate(400)], ids=["usual", "hostile", "long"])
+def test_the_page_logs_nothing_breaks_no_policy_and_asks_for_nothing(
+    browser: webdriver.Chrome, site: Site, make: Callable[[], dict[str, Any]]
+) -> None:
+    opened(browser, site, make())
+    for details in browser.find_elements(By.CSS_SELECTOR, "details"):
+        browser.execute_script("arguments[0].open = true", details)
+    assert log(browser, "browser") == []
+    assert browser.execute_script("return violations") == []
+    assert asked_for(browser) == [browser.current_url]
+    assert site.requests == [browser.current_url.removeprefix(site.url)]
+
+
+def test_no_script_of_a_debate_runs_even_when_every_link_is_clicked(
+    browser: webdriver.Chrome, site: Site
+) -> None:
+    opened(browser, site, hostile())
+    start = browser.current_url
+    browser.execute_script(
+        """
+        for (const details of document.querySelectorAll("details")) details.open = true;
+        addEventListener("click", (event) => {
+          const link = event.target.closest("a");
+          if (link && /^(https?|mailto):/.test(link.protocol) && !link.hash) event.preventDefault();
+        });
+        for (const link of document.querySelectorAll("main a")) link.click();
+        for (const element of document.querySelectorAll("main *")) {
+          for (const kind of ["mouseover", "focus", "error", "load"]) element.dispatchEvent(new Event(kind));
+        }
+        """
+    )
+    assert browser.execute_script("return window.ran") is None
+    assert browser.current_url.partition("#")[0] == start
+    scripts = browser.execute_script("return document.querySelectorAll('script, iframe, img, base').length")
+    assert scripts == 1
+
+
+def test_a_citation_scrolls_to_its_message(browser: webdriver.Chrome, site: Site) -> None:
+    opened(browser, site, debate(20))
+    browser.find_element(By.CSS_SELECTOR, '#verdict a[href="#m000003"]').click()
+    assert until(lambda: in_view(browser, "m000003"))
+
+
+def test_a_citation_opens_the_folded_block_of_a_long_debate(browser: webdriver.Chrome, site: Site) -> None:
+    opened(browser, site, debate(900, solution="As m000655 says."))
+    assert browser.find_elements(By.ID, "m000655") == []
+    browser.find_element(By.CSS_SELECTOR, '#solution a[href="#m000655"]').click()
+    assert until(lambda: in_view(browser, "m000655"))
+    browser.find_element(By.CSS_SELECTOR, '#verdict a[href="#m000003"]').click()
+    assert until(lambda: in_view(browser, "m000003"))
+    browser.back()
+    assert until(lambda: in_view(browser, "m000655"))
+
+
+def test_ten_thousand_turns_render_open_and_jump_quickly(browser: webdriver.Chrome, site: Site) -> None:
+    document = debate(TURNS, words="We should measure the cost of each deployment before we split. " * 12)
+    began = time.monotonic()
+    html = render_html(document)
+    rendered = time.monotonic() - began
+    address = site.publish(html)
+    browser.get(address + "#m009123")
+    assert until(lambda: in_view(browser, "m009123"))
+    opening = browser.execute_script(
+        "const [t] = performance.getEntriesByType('navigation'); return (t.loadEventEnd - t.startTime) / 1000"
+    )
+    assert 0 < opening < OPENS_IN_S
+    assert rendered < 20
+    assert browser.execute_script("return document.querySelectorAll('.entry').length") <= 100
+
+
+@pytest.mark.parametrize("make", [debate, hostile], ids=["usual", "hostile"])
+def test_a_phone_needs_no_sideways_scrolling(
+    browser: webdriver.Chrome, site: Site, make: Callable[[], dict[str, Any]]
+) -> None:
+    width(browser, 360)
+    opened(browser, site, make())
+    browser.execute_script("for (const details of document.querySelectorAll('details')) details.open = true")
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= 360
+
+
+def test_colours_follow_the_readers_setting_down_to_the_charts(browser: webdriver.Chrome, site: Site) -> None:
+    script = """
+        const colour = (selector, property) => getComputedStyle(document.querySelector(selector))[property];
+        return [colour("body", "backgroundColor"), colour(".by-section .series rect", "fill")];
+    """
+    opened(browser, site, debate())
+    light = browser.execute_script(script)
+    width(browser, 1280, scheme="dark")
+    dark = browser.execute_script(script)
+    assert all(one != other for one, other in zip(light, dark, strict=True))
+
+
+def test_everything_is_unfolded_in_print_and_folded_again_after(
+    browser: webdriver.Chrome, site: Site, tmp_path: Path
+) -> None:
+    opened(browser, site, debate(400))
+    folded = "return document.querySelectorAll('main details:not([open])').length"
+    before = browser.execute_script(folded)
+    browser.execute_script(
+        "addEventListener('beforeprint', () => window.inPrint = document.querySelectorAll('.entry').length)"
+    )
+    browser.execute_cdp_cmd("Page.printToPDF", {})
+    assert browser.execute_script("return window.inPrint") == 401
+    assert browser.execute_script(folded) == before
+
+
+def test_short_debates_are_whole_without_script(browser: webdriver.Chrome, site: Site) -> None:
+    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        opened(browser, site, debate(20), "#m000003")
+        browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+        assert len(browser.find_elements(By.CSS_SELECTOR, ".entry")) == 21
+        assert until(lambda: in_view(browser, "m000003"))
+    finally:
+        browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})

@@ -1,0 +1,405 @@
+"""Debates in LangGraph Studio's server, through its SDK: what Studio, chats and `RemoteGraph` see."""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph_sdk import get_sync_client
+
+from graph import DebateConfig, open_debates
+from tests.support.langgraph_server import LangGraphServer, langgraph_server
+
+pytestmark = pytest.mark.slow
+
+Client = Any
+"""The SDK's client: its own types are unions over all modes and name no graph's state."""
+
+TOPIC = "Should cities ban private cars from their centres?"
+SHORT = {"turns": 2, "judge": {"swap": False}}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LangGraphServer]:
+    with langgraph_server(tmp_path_factory.mktemp("studio")) as running:
+        yield running
+
+
+@pytest.fixture
+def client(server: LangGraphServer) -> Iterator[Client]:
+    with get_sync_client(url=server.url) as connected:
+        yield connected
+
+
+def assistant_id(client: Client) -> str:
+    found: str = client.assistants.search(graph_id="debate")[0]["assistant_id"]
+    return found
+
+
+def new_thread(client: Client) -> str:
+    thread: str = client.threads.create(graph_id="debate")["thread_id"]
+    return thread
+
+
+def debate_there(client: Client, topic: str = TOPIC, **context: Any) -> str:
+    thread = new_thread(client)
+    client.runs.wait(thread, "debate", input={"topic": topic}, context={**SHORT, **context})
+    return thread
+
+
+def values(client: Client, thread: str) -> dict[str, Any]:
+    return dict(client.threads.get_state(thread)["values"])
+
+
+def said(transcript: list[dict[str, Any]]) -> list[str]:
+    return [entry["content"] for entry in transcript]
+
+
+def journal(server: LangGraphServer, thread: str) -> list[tuple[Any, ...]]:
+    connection = sqlite3.connect(server.database)
+    try:
+        return connection.execute(
+            "SELECT step, node, floor, digest, anchor FROM moot_journal WHERE debate = ?", (thread,)
+        ).fetchall()
+    finally:
+        connection.close()
+
+
+def test_the_graph_is_listed_under_its_name(client: Client) -> None:
+    assert [found["graph_id"] for found in client.assistants.search()] == ["debate"]
+
+
+def test_the_input_schema_offers_topic_messages_transcript_and_documents(client: Client) -> None:
+    schemas = client.assistants.get_schemas(assistant_id(client))
+    assert set(schemas["input_schema"]["properties"]) == {
+        "topic",
+        "messages",
+        "full_transcript",
+        "context_documents",
+    }
+
+
+def test_the_context_schema_is_the_configuration(client: Client) -> None:
+    schemas = client.assistants.get_schemas(assistant_id(client))
+    assert set(schemas["context_schema"]["properties"]) == set(DebateConfig.model_fields)
+
+
+def test_the_output_schema_has_the_decision_and_the_state_schema_everything(
+    client: Client,
+) -> None:
+    schemas = client.assistants.get_schemas(assistant_id(client))
+    assert set(schemas["output_schema"]["properties"]) == {
+        "topic",
+        "verdict",
+        "solution",
+        "status",
+        "messages",
+    }
+    assert {"full_transcript", "rolling_summary", "receipts", "config"} <= set(
+        schemas["state_schema"]["properties"]
+    )
+
+
+def test_the_graph_is_drawn_with_its_nodes_and_edges(client: Client) -> None:
+    drawn = client.assistants.get_graph(assistant_id(client))
+    nodes = {node["id"] for node in drawn["nodes"]}
+    edges = {(edge["source"], edge["target"]) for edge in drawn["edges"]}
+    assert {"open", "plan", "turn", "record", "trim", "summarize", "judge", "close"} <= nodes
+    assert {("__start__", "open"), ("plan", "turn"), ("trim", "summarize"), ("close", "__end__")} <= edges
+
+
+def test_a_topic_alone_is_a_debate_with_a_verdict(client: Client) -> None:
+    thread = new_thread(client)
+    result = client.runs.wait(thread, "debate", input={"topic": TOPIC})
+    assert set(result) <= {"topic", "verdict", "solution", "status", "messages"}
+    assert result["status"] == "done"
+    assert result["verdict"]["status"] == "ok"
+    assert values(client, thread)["turn_count"] == 6
+
+
+def test_a_first_human_message_alone_is_the_topic(client: Client) -> None:
+    thread = new_thread(client)
+    client.runs.wait(
+        thread, "debate", input={"messages": [{"role": "user", "content": TOPIC}]}, context=SHORT
+    )
+    state = values(client, thread)
+    assert state["topic"] == TOPIC
+    assert [entry["kind"] for entry in state["full_transcript"]] == ["topic", "speech", "speech"]
+    assert [message["id"] for message in state["messages"]] == ["m000000", "m000001", "m000002"]
+
+
+def test_context_decides_turns_and_debaters(client: Client) -> None:
+    debaters = [{"name": "Ada"}, {"name": "Ben"}, {"name": "Cem"}]
+    thread = debate_there(client, turns=4, debaters=debaters)
+    speakers = [entry["speaker"] for entry in values(client, thread)["full_transcript"]]
+    assert speakers == ["user", "ada", "ben", "cem", "ada"]
+
+
+@pytest.mark.parametrize(
+    ("context", "phases"),
+    [
+        pytest.param(
+            {"protocol": "council", "turns": None, "rounds": 1},
+            {"propose", "critique", "refine"},
+            id="council",
+        ),
+        pytest.param(
+            {
+                "protocol": "dialogue",
+                "turns": None,
+                "debaters": [{"name": "Ada", "stance": "for"}, {"name": "Ben", "stance": "against"}],
+                "dialogue": {"aspects": ["cost"]},
+            },
+            {"opening", "closing"},
+            id="dialogue",
+        ),
+        pytest.param({"protocol": "moderated"}, set(), id="moderated"),
+        pytest.param({"protocol": "random", "seed": 1}, set(), id="random"),
+        pytest.param({"protocol": "vote", "turns": None}, set(), id="vote"),
+    ],
+)
+def test_every_protocol_runs_here(client: Client, context: dict[str, Any], phases: set[str]) -> None:
+    state = values(client, debate_there(client, **context))
+    assert state["status"] == "done"
+    assert phases <= {entry["phase"] for entry in state["full_transcript"]}
+    assert state["verdict"]["status"] == "ok"
+
+
+def test_a_configuration_that_cannot_be_used_fails_the_run_and_names_the_key(client: Client) -> None:
+    thread = new_thread(client)
+    result = client.runs.wait(
+        thread, "debate", input={"topic": TOPIC}, context={"turns": -1}, raise_error=False
+    )
+    assert "turns" in result["__error__"]["message"]
+
+
+def test_each_utterance_is_streamed_once_under_its_speaker(client: Client) -> None:
+    thread = new_thread(client)
+    modes = ["updates", "messages-tuple", "custom"]
+    parts = list(
+        client.runs.stream(
+            thread, "debate", input={"topic": TOPIC}, context={**SHORT, "turns": 3}, stream_mode=modes
+        )
+    )
+    heard: dict[str, str] = {}
+    for message, metadata in (part.data for part in parts if part.event == "messages"):
+        heard[message["id"]] = heard.get(message["id"], "") + message["content"]
+        assert message["name"] == metadata.get("speaker", "user")
+    transcript = values(client, thread)["full_transcript"]
+    assert heard == {entry["id"]: entry["content"] for entry in transcript}
+
+
+def test_updates_and_custom_events_tell_what_happens(client: Client) -> None:
+    thread = new_thread(client)
+    modes = ["updates", "custom"]
+    parts = list(
+        client.runs.stream(thread, "debate", input={"topic": TOPIC}, context=SHORT, stream_mode=modes)
+    )
+    nodes = [name for part in parts if part.event == "updates" for name in part.data]
+    events = [part.data["event"] for part in parts if part.event == "custom"]
+    assert Counter(nodes) == Counter(open=1, plan=4, turn=2, record=2, trim=2, judge=1, close=1)
+    assert Counter(events) == Counter(step=4, entry=2, verdict=1, end=1)
+
+
+def test_the_messages_mode_of_chats_grows_each_utterance_and_names_its_speaker(
+    client: Client,
+) -> None:
+    thread = new_thread(client)
+    latest: dict[str, str] = {}
+    speakers: dict[str, str] = {}
+    for part in client.runs.stream(
+        thread, "debate", input={"topic": TOPIC}, context=SHORT, stream_mode="messages"
+    ):
+        data = part.data
+        if part.event == "messages/metadata":
+            speakers |= {key: found["metadata"].get("speaker", "user") for key, found in data.items()}
+        elif part.event in {"messages/partial", "messages/complete"}:
+            assert data[0]["content"].startswith(latest.get(data[0]["id"], ""))
+            latest[data[0]["id"]] = data[0]["content"]
+    transcript = values(client, thread)["full_transcript"]
+    assert latest == {entry["id"]: entry["content"] for entry in transcript}
+    assert speakers == {entry["id"]: entry["speaker"] for entry in transcript}
+
+
+def test_summaries_and_judging_stay_out_of_the_messages_stream(
+    client: Client, server: LangGraphServer
+) -> None:
+    memory = {"keep_recent": 2, "summarize_every": 1, "summarizer": "llm"}
+    thread = new_thread(client)
+    parts = client.runs.stream(
+        thread,
+        "debate",
+        input={"topic": TOPIC},
+        context={"turns": 6, "memory": memory},
+        stream_mode="messages-tuple",
+    )
+    heard = {(part.data[0]["id"], part.data[0]["name"]) for part in parts if part.event == "messages"}
+    state = values(client, thread)
+    assert state["summary_versions"]
+    assert {row[1] for row in journal(server, thread)} == {"turn", "summarize", "judge"}
+    assert heard == {(entry["id"], entry["speaker"]) for entry in state["full_transcript"]}
+
+
+def test_history_reaches_back_to_the_start(client: Client) -> None:
+    thread = debate_there(client)
+    history = client.threads.get_history(thread, limit=100)
+    assert history[0]["next"] == []
+    assert history[-1]["next"] == ["__start__"]
+    lengths = [len(state["values"].get("full_transcript", [])) for state in history]
+    assert lengths == sorted(lengths, reverse=True)
+    assert lengths[0] == 3
+
+
+def test_a_fork_from_an_earlier_checkpoint_samples_anew(client: Client, server: LangGraphServer) -> None:
+    thread = debate_there(client)
+    before = values(client, thread)
+    paid = journal(server, thread)
+    earlier = next(
+        state
+        for state in client.threads.get_history(thread, limit=100)
+        if state["next"] == ["turn"] and state["values"]["turn_count"] == 1
+    )
+    checkpoint = earlier["checkpoint"]["checkpoint_id"]
+    client.runs.wait(thread, "debate", input=None, checkpoint_id=checkpoint)
+    after = values(client, thread)
+    assert said(after["full_transcript"])[:2] == said(before["full_transcript"])[:2]
+    assert after["status"] == "done"
+    assert len(after["full_transcript"]) == len(before["full_transcript"])
+    repeated = Counter((row[0], row[1], row[2]) for row in journal(server, thread)) - Counter(
+        (row[0], row[1], row[2]) for row in paid
+    )
+    assert repeated == Counter({(2, "turn", 0): 1, (3, "judge", 0): 1})
+
+
+def test_a_state_edited_at_an_earlier_checkpoint_goes_its_own_way(client: Client) -> None:
+    thread = debate_there(client)
+    earlier = next(
+        state
+        for state in client.threads.get_history(thread, limit=100)
+        if state["next"] == ["plan"] and state["values"]["turn_count"] == 1
+    )
+    message = {"role": "user", "content": "And what of people who cannot walk?"}
+    update = client.threads.update_state(
+        thread, {"messages": [message]}, as_node="trim", checkpoint=earlier["checkpoint"]
+    )
+    client.runs.wait(thread, "debate", input=None, checkpoint=update["checkpoint"])
+    kinds = [entry["kind"] for entry in values(client, thread)["full_transcript"]]
+    assert kinds == ["topic", "speech", "interjection", "speech"]
+
+
+def test_a_human_message_after_the_end_continues_the_debate(client: Client) -> None:
+    thread = debate_there(client)
+    message = {"role": "user", "content": "What about deliveries?"}
+    client.runs.wait(thread, "debate", input={"messages": [message]})
+    state = values(client, thread)
+    heard = [(entry["speaker"], entry["kind"]) for entry in state["full_transcript"]]
+    assert heard[2:] == [
+        ("skeptic", "speech"),
+        ("user", "interjection"),
+        ("advocate", "speech"),
+        ("skeptic", "speech"),
+    ]
+    assert state["full_transcript"][3]["content"] == "What about deliveries?"
+    assert state["messages"][3]["id"] == "m000003"
+    assert state["status"] == "done"
+    assert state["verdict"]["status"] == "ok"
+
+
+def test_a_debate_run_from_python_is_found_and_continued_here(
+    client: Client, server: LangGraphServer
+) -> None:
+    with open_debates(str(server.database)) as debates:
+        debate = debates.start(TOPIC, DebateConfig(turns=2), name=f"from-python-{id(client)}")
+        document = debate.run()
+        client.threads.create(thread_id=debate.id, graph_id="debate", if_exists="do_nothing")
+        assert values(client, debate.id)["full_transcript"] == document["transcript"]
+        assert len(client.threads.get_history(debate.id, limit=100)) > 8
+        message = {"role": "user", "content": "What about winter?"}
+        client.runs.wait(debate.id, "debate", input={"messages": [message]})
+        kinds = [entry["kind"] for entry in debate.document()["transcript"]]
+        assert kinds == ["topic", "speech", "speech", "interjection", "speech", "speech"]
+
+
+def test_a_debate_stopped_in_python_is_resumed_here(client: Client, server: LangGraphServer) -> None:
+    with open_debates(str(server.database)) as debates:
+        debate = debates.start(TOPIC, DebateConfig(turns=4))
+        events = debate.stream()
+        next(event for event in events if event["event"] == "entry")
+        events.close()  # type: ignore[attr-defined]  # a generator
+        client.threads.create(thread_id=debate.id, graph_id="debate", if_exists="do_nothing")
+        client.runs.wait(debate.id, "debate", input=None)
+        document = debate.document()
+    assert document["status"] == "done"
+    assert [entry["seq"] for entry in document["transcript"]] == [0, 1, 2, 3, 4]
+
+
+def test_a_debate_that_another_process_writes_is_refused(client: Client, server: LangGraphServer) -> None:
+    with open_debates(str(server.database)) as debates:
+        debate = debates.start(TOPIC, DebateConfig(turns=2))
+        client.threads.create(thread_id=debate.id, graph_id="debate", if_exists="do_nothing")
+        with debates.records.writers.writing(debate.id):
+            result = client.runs.wait(debate.id, "debate", input=None, raise_error=False)
+        assert f"in use by process {os.getpid()}" in result["__error__"]["message"]
+        assert len(debate.document()["transcript"]) == 1
+
+
+def test_a_debate_run_here_is_in_the_catalogue_and_resumes_in_python(
+    client: Client, server: LangGraphServer
+) -> None:
+    thread = debate_there(client, "Should libraries lend tools?")
+    with open_debates(str(server.database)) as debates:
+        row = next(row for row in debates.rows() if row.id == thread)
+        assert (row.topic, row.status, row.turns) == ("Should libraries lend tools?", "done", 2)
+        assert row.tokens > 0
+        document = debates.get(thread).run(turns=2)
+    assert len(document["transcript"]) == 5
+    assert len(values(client, thread)["full_transcript"]) == 5
+
+
+def test_a_thread_deleted_here_leaves_nothing_behind(client: Client, server: LangGraphServer) -> None:
+    thread = debate_there(client)
+    client.threads.delete(thread)
+    with open_debates(str(server.database)) as debates:
+        assert thread not in {row.id for row in debates.rows()}
+    assert journal(server, thread) == []
+
+
+def test_a_thread_copied_here_is_a_debate_of_its_own(client: Client, server: LangGraphServer) -> None:
+    thread = debate_there(client)
+    known = {row["thread_id"] for row in client.threads.search(limit=1000)}
+    client.threads.copy(thread)
+    (copy,) = {row["thread_id"] for row in client.threads.search(limit=1000)} - known
+    assert values(client, copy)["full_transcript"] == values(client, thread)["full_transcript"]
+    with open_debates(str(server.database)) as debates:
+        assert debates.get(copy).row.parent == thread
+        assert len(debates.get(copy).run(turns=1)["transcript"]) == 4
+    assert len(values(client, thread)["full_transcript"]) == 3
+
+
+def test_the_log_shows_no_blocking_call_and_no_warning_of_ours(
+    client: Client, server: LangGraphServer
+) -> None:
+    debate_there(client)
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", server.log())
+    assert "BlockingError" not in plain
+    assert "Blocking call" not in plain
+    warnings = [line for line in plain.splitlines() if re.search(r"\[warning\s*\]", line)]
+    assert [line for line in warnings if "structlog" not in line] == []  # structlog's, on how it logs errors
+    assert "MootSqliteSaver" in plain
+
+
+def test_the_server_writes_only_beside_its_database(server: LangGraphServer) -> None:
+    assert {path.name for path in Path(server.database.parent).iterdir()} <= {
+        ".langgraph_api",
+        "moot.sqlite",
+        "moot.sqlite-shm",
+        "moot.sqlite-wal",
+        "moot.sqlite.locks",
+        "server.log",
+    }

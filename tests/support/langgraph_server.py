@@ -1,0 +1,116 @@
+"""`langgraph dev` as a process of its own: what Studio and every SDK client talk to."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+
+PROJECT = Path(__file__).resolve().parents[2]
+START_TIMEOUT_S = 120.0
+"""A start takes five seconds on an idle machine; loaded ones are given time."""
+
+_OURS = ("MOOT_", "LANGSMITH_", "LANGCHAIN_", "OPENAI_", "LANGGRAPH_")
+
+
+@dataclass(frozen=True)
+class LangGraphServer:
+    """A running server."""
+
+    url: str
+    database: Path
+    """The SQLite file that it shares with whoever opens it."""
+    log_file: Path
+
+    def log(self) -> str:
+        """Return what the server has written so far."""
+        return self.log_file.read_text(errors="replace")
+
+
+@contextmanager
+def langgraph_server(folder: Path, **variables: str) -> Iterator[LangGraphServer]:
+    """Serve the project's `langgraph.json` from a folder, which receives the server's own files.
+
+    Args:
+        folder: an empty folder.
+        variables: environment variables of the server, besides the database's.
+    """
+    port = _free_port()
+    server = LangGraphServer(f"http://127.0.0.1:{port}", folder / "moot.sqlite", folder / "server.log")
+    with server.log_file.open("wb") as log:
+        process = subprocess.Popen(
+            _command(port),
+            cwd=folder,
+            env=_environment(server.database) | variables,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            _wait_until_ready(server, process)
+            yield server
+        finally:
+            _stop(process)
+
+
+def _command(port: int) -> list[str]:
+    serve = [sys.executable, "-m", "langgraph_cli", "dev", "--config", str(PROJECT / "langgraph.json")]
+    return [*serve, "--no-browser", "--no-reload", "--host", "127.0.0.1", "--port", str(port)]
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _environment(database: Path) -> dict[str, str]:
+    """Return an environment without a key, a tracer or a model: nothing leaves the machine."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
+    return kept | {
+        "MOOT_DB": str(database),
+        "LANGGRAPH_STRICT_MSGPACK": "true",
+        "LANGGRAPH_CLI_NO_ANALYTICS": "1",
+        "LANGSMITH_TRACING": "false",
+        "NO_COLOR": "1",
+    }
+
+
+def _wait_until_ready(server: LangGraphServer, process: subprocess.Popen[bytes]) -> None:
+    """Wait for `/ok`.
+
+    Raises:
+        RuntimeError: the server has ended or does not answer in time; its log is in the message.
+    """
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while time.monotonic() < deadline and process.poll() is None:
+        try:
+            if httpx.get(f"{server.url}/ok", timeout=2, trust_env=False).is_success:
+                return
+        except httpx.TransportError:
+            time.sleep(0.1)
+    raise RuntimeError(f"langgraph dev did not start:\n{server.log()}")
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """End the server with all its children."""
+    for request in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(process.pid, request)
+        except ProcessLookupError:
+            break
+        try:
+            process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            continue
+    process.wait()

@@ -1,0 +1,80 @@
+"""Runs the real command `moot` as a process of its own, away from the user's settings and data."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+OURS = ("MOOT_", "OPENAI_")
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a command came to."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """The one JSON document on stdout."""
+        return json.loads(self.out)
+
+
+@dataclass(frozen=True)
+class Moot:
+    """The command, with a folder of its own for everything."""
+
+    folder: Path
+
+    @property
+    def db(self) -> Path:
+        """The database that it uses unless told otherwise."""
+        return self.folder / "debates.sqlite"
+
+    def environment(self, **variables: str) -> dict[str, str]:
+        """Return the environment of the process."""
+        kept = {key: value for key, value in os.environ.items() if not key.startswith(OURS)}
+        return {
+            **kept,
+            "HOME": str(self.folder),
+            "XDG_DATA_HOME": str(self.folder / "data"),
+            "MOOT_DB": str(self.db),
+            "NO_COLOR": "1",
+            **variables,
+        }
+
+    def __call__(self, *words: object, stdin: bytes = b"", **variables: str) -> Result:
+        """Run to the end."""
+        done = subprocess.run(
+            command(*words),
+            input=stdin,
+            capture_output=True,
+            cwd=self.folder,
+            env=self.environment(**variables),
+            check=False,
+            timeout=120,
+        )
+        return Result(done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode())
+
+    def start(self, *words: object, **variables: str) -> subprocess.Popen[str]:
+        """Start it and let it run; stdout and stderr are pipes."""
+        return subprocess.Popen(
+            command(*words),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=self.folder,
+            env=self.environment(**variables),
+        )
+
+
+def command(*words: object) -> list[str]:
+    """Return the words of a `moot` command in this interpreter."""
+    return [sys.executable, "-c", "from graph.cli import main; main()", *map(str, words)]

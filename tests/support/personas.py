@@ -1,0 +1,176 @@
+"""A model for dialogues: personas with a seeded disagreement, and an extractor that sees it."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+
+from nodes.environment import Environment
+from nodes.models.calls import ModelCall, Reply
+from nodes.models.registry import Models
+from state.config import DebateConfig
+from tests.support.fakes import NOW, OPINION
+
+STATEMENTS = (
+    "Night trains carry more freight than barges",
+    "The harbour levy falls on poor households",
+    "Dredging poisons the oyster beds",
+)
+SHOWN = re.compile(r"^(?P<name>.+) \[(?P<id>m\d{6})\]:\n", re.M)
+
+
+def personas(number: int, **data: Any) -> DebateConfig:
+    """Return a dialogue of two to four personas on two aspects."""
+    people = [
+        {
+            "name": "Ada Quay",
+            "id": "ada",
+            "role": "harbour pilot",
+            "stakes": "her licence",
+            "flip_conditions": ["a winter without delays"],
+            "anchors": [
+                {"name": "logbook", "text": "Night trains were late on nine days. Barges never were."}
+            ],
+        },
+        {"name": "Bob", "stance": "for the railway", "voice": "dry", "epistemology": "timetables"},
+        {"name": "Cyd", "personality": "patient", "evidence_policy": "measured things only"},
+        {"name": "Dan", "time_horizon": "thirty years"},
+    ]
+    return DebateConfig.model_validate(
+        {
+            "protocol": "dialogue",
+            "debaters": people[:number],
+            "dialogue": {"aspects": ["freight", "who pays"], **data.pop("dialogue", {})},
+            "judge": {"enabled": False},
+            **data,
+        }
+    )
+
+
+@dataclass
+class Personas:
+    """Answers every call of a dialogue; the extractor finds that given pairs contradict each other."""
+
+    disputes: Mapping[str, tuple[tuple[str, str, str], ...]] = field(default_factory=dict)
+    """By phase: who contradicts whom on what."""
+    resolved: frozenset[str] = frozenset()
+    """Statements on which a room comes to agree."""
+    fail_at: int = 0
+    """Number of the call in which the process dies, 0 for none."""
+    broken: frozenset[str] = frozenset()
+    """Purposes whose calls fail for good."""
+    calls: list[ModelCall] = field(default_factory=list)
+    peak: int = 0
+    """Most calls that were under way at the same time."""
+    _running: int = 0
+
+    async def complete(
+        self, call: ModelCall, models: Models, *, config: RunnableConfig | None = None
+    ) -> Reply:
+        """Answer a call after the others of its batch have begun."""
+        self.calls.append(call)
+        if self.fail_at and len(self.calls) == self.fail_at:
+            raise ConnectionAbortedError("the process dies here")
+        self._running += 1
+        self.peak = max(self.peak, self._running)
+        await asyncio.sleep(0.002)
+        self._running -= 1
+        return self.reply(call)
+
+    def reply(self, call: ModelCall) -> Reply:
+        """Return the answer to a call, a function of the call alone."""
+        usage: Any = {"prompt_tokens": call.prompt_tokens, "completion_tokens": 10}
+        if call.purpose in self.broken:
+            return Reply(error="out of order", model=call.model)
+        if call.schema is None:
+            return Reply(text=self._speech(call), model=call.model, usage=usage)
+        makers: dict[str, Any] = {
+            "StepFindings": self._findings,
+            "CruxFinding": self._finding,
+            "Reflections": self._reflections,
+            "Aspects": lambda _: {"reasoning": "", "aspects": ["freight", "who pays", "freight"]},
+            "Nomination": lambda _: {"reasoning": "", "next_speaker": "Bob", "instruction": "Answer."},
+        }
+        data = makers.get(call.schema.__name__, lambda _: dict(OPINION))(call)
+        return Reply(data=data, model=call.model, usage=usage)
+
+    def environment(self) -> Environment:
+        """Return an environment with this model and a clock that stands still."""
+        return Environment(complete=self.complete, clock=lambda: NOW)
+
+    def in_phase(self, phase: str) -> list[ModelCall]:
+        """Return the speeches of a phase."""
+        return [call for call in self.calls if call.purpose == "turn" and call.hints["phase"] == phase]
+
+    def _speech(self, call: ModelCall) -> str:
+        return f"{call.hints['speaker']} speaks in {call.hints['phase']} ({call.digest[:6]})."
+
+    def _findings(self, call: ModelCall) -> dict[str, Any]:
+        shown = [SHOWN.match(message["content"]) for message in call.messages[1:]]
+        said = [(match["name"], match["id"], match.string) for match in shown if match]
+        return {"reasoning": "read", "entries": [self._entry(*item) for item in said]}
+
+    def _entry(self, name: str, message_id: str, text: str) -> dict[str, Any]:
+        phase = text.split(" speaks in ")[-1].split(" ")[0]
+        mine = [(to, on) for who, to, on in self.disputes.get(phase, ()) if who == name]
+        return {
+            "message_id": message_id,
+            "speaker": name,
+            "position": f"{name} holds to the {phase} view",
+            "key_argument": f"the {phase} argument of {name}",
+            "evidence": [f"{name} counted 12 ships in {phase}"],
+            "concessions": [],
+            "agreements": [],
+            "disagreements": [
+                {"with_debater": to, "claim": on, "strength": "strong", "specific": True, "confidence": 0.9}
+                for to, on in mine
+            ],
+            "changed_mind": phase == "closing",
+            "answered": [],
+        }
+
+    def _finding(self, call: ModelCall) -> dict[str, Any]:
+        prompt = call.messages[0]["content"]
+        claim = next((text for text in STATEMENTS if text in prompt), "")
+        settled = claim in self.resolved
+        answers = ("yes", "yes" if settled else "no")
+        return {
+            "reasoning": "weighed",
+            "question": f"{claim}?",
+            "sides": [
+                {"debater": who, "reasoning": f"{who} says so", "answer": answer, "falsifier": "a count"}
+                for who, answer in zip(call.hints["debaters"], answers, strict=True)
+            ],
+            "type": "evidence",
+            "diagnosis": "They trust different counts.",
+            "resolved": settled,
+            "resolution": "Both accept the count." if settled else "Count for one winter.",
+        }
+
+    def _reflections(self, call: ModelCall) -> dict[str, Any]:
+        return {
+            "reasoning": "seen",
+            "reflections": [
+                {
+                    "content": "Ada and Bob talk about different years.",
+                    "kind": "pattern",
+                    "about": ["ada", "Bob", "nobody"],
+                    "message_ids": ["m000001", "m999999"],
+                    "importance": 8,
+                }
+            ],
+        }
+
+
+def rooms_said(transcript: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
+    """Return, by crux room, the phases of what was said in it, in order."""
+    rooms: dict[str, list[str]] = {}
+    for entry in transcript:
+        if entry["room"]:
+            rooms.setdefault(entry["room"], []).append(entry["phase"])
+    return rooms

@@ -1,0 +1,232 @@
+"""Documents of format `moot.debate/1` for the tests of reports."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from state.entries import entry_id, make_entry
+
+Document = dict[str, Any]
+
+DEBATERS = [
+    {"id": "ada", "name": "Ada Okafor", "role": "Platform lead", "stance": "Modules first"},
+    {"id": "grace", "name": "Grace Lindqvist", "role": "Architect", "stance": "Split along team lines"},
+]
+VERDICT: Document = {
+    "judge": "Judge 1",
+    "model": "offline",
+    "status": "ok",
+    "reasoning": "The point of **order** decided it (m000003).",
+    "scores": [
+        {
+            "debater": "ada",
+            "criterion": "Evidence",
+            "score": 8.5,
+            "reasoning": "Gave figures.",
+            "citations": ["m000001"],
+        },
+        {
+            "debater": "grace",
+            "criterion": "Evidence",
+            "score": 6,
+            "reasoning": "Gave none.",
+            "citations": ["m000002"],
+        },
+    ],
+    "totals": {"ada": 8.5, "grace": 6},
+    "outcome": "winner",
+    "winner": "ada",
+    "confidence": 78,
+    "unmet_requirements": [{"text": "No audit trail", "major": True}],
+    "open_questions": ["Who owns the schema?"],
+    "tradeoffs": ["One release train for longer"],
+    "recommendations": ["Cut the ledger out first"],
+    "dropped_citations": 1,
+    "flipped": False,
+}
+LEDGER: Document = {
+    "stance": "Modules first, ledger now",
+    "aspects": {
+        "Cost": {"position": "Cheaper (m000001)", "evidence": ["deploy log"], "challenged": ["hidden cost"]}
+    },
+    "agreements": [{"with": "grace", "on": "the shared database"}],
+    "disagreements": [{"with": "grace", "on": "the order", "strength": "strong"}],
+    "concessions": ["Migration was underestimated"],
+    "shifts": [
+        {"round": 2, "from": "Modules first", "to": "Modules first, ledger now", "message_id": "m000003"}
+    ],
+}
+BLACKBOARD: Document = {
+    "ledger": {"ada": LEDGER},
+    "claims": [
+        {
+            "id": "c1",
+            "claim": "A split doubles incidents.",
+            "between": ["ada", "grace"],
+            "status": "in_crux_room",
+            "round": 1,
+            "message_ids": ["m000002"],
+        }
+    ],
+    "rounds": [
+        {"round": 1, "debaters": {"ada": {"position": "Modules first"}}, "summary": "Both name the database."}
+    ],
+    "reflections": [
+        {"content": "They differ on order.", "kind": "pattern", "about": ["ada"], "message_ids": []}
+    ],
+    "cards": [
+        {
+            "id": "k1",
+            "question": "Does a split double incidents?",
+            "sides": {"ada": {"answer": "yes", "reasoning": "Two of three.", "falsifier": "A calm quarter."}},
+            "type": "empirical",
+            "diagnosis": "Different incidents.",
+            "resolved": False,
+            "message_ids": ["m000002"],
+        }
+    ],
+}
+
+
+def debate(turns: int = 4, *, words: str = "We should measure before we split.", **keys: Any) -> Document:
+    """Return a whole document of `turns` turns; `keys` replace its own."""
+    speakers = [str(debater["id"]) for debater in DEBATERS]
+    entries: list[Any] = [make_entry(0, "user", "topic", "Should we split?")]
+    entries += [
+        make_entry(
+            seq, speakers[(seq - 1) % 2], "speech", f"Turn {seq}. {words}", round=(seq + 1) // 2, tokens=9
+        )
+        for seq in range(1, turns + 1)
+    ]
+    document: Document = {
+        "format": "moot.debate/1",
+        "id": "d1",
+        "name": "split",
+        "topic": "Should we split?",
+        "status": "done",
+        "protocol": "round-robin",
+        "config": {"debaters": DEBATERS, "memory": {"budget": {"total": 8000}}, "api_key": "sk-secret"},
+        "transcript": entries,
+        "summaries": [_summary(entries[-1]["seq"])],
+        "receipts": [_receipt(seq) for seq in range(1, turns + 1)],
+        "verdicts": [VERDICT, {"judge": "Judge 2", "status": "failed", "error": "no JSON, twice"}],
+        "verdict": VERDICT,
+        "solution": "# Keep one deployable\n\nCut the **ledger** out.\n\n### Steps\n\n1. Freeze the schema.",
+        "blackboard": BLACKBOARD,
+        "usage": {
+            "calls": 9,
+            "prompt_tokens": 1000,
+            "completion_tokens": 90,
+            "cached_tokens": 800,
+            "cost_usd": 0.5,
+        },
+        "planned": {"calls": 10, "prompt_tokens": 900},
+        "agreement": {"alpha": 0.61, "flip_rate": 0.25},
+        "errors": ["A summary was over-long."],
+        "created_at": "2026-01-02T03:04:05Z",
+        "updated_at": "2026-01-02T04:04:05Z",
+    }
+    return {**document, **keys}
+
+
+def _summary(through: int) -> Document:
+    return {
+        "kind": "rolling",
+        "owner": "",
+        "version": 3,
+        "text": "Ada holds that modules come first.",
+        "covers_from_seq": 0,
+        "covers_through_seq": through,
+        "before_tokens": 2400,
+        "after_tokens": 310,
+        "method": "rule-based",
+        "created_at": "2026-01-02T03:10:00Z",
+        "latency_s": 0.2,
+        "points": [{"text": "Modules first", "message_ids": ["m000001"]}],
+    }
+
+
+def _receipt(seq: int) -> Document:
+    return {
+        "entry_id": entry_id(seq),
+        "seq": seq,
+        "budget": {"total": 8000},
+        "total_tokens": 1300,
+        "sections": {"system": 600, "summary": 100, "messages": 500, "tail": 100},
+        "left_out": [{"what": entry_id(0), "why": "older than the window", "tokens": 40}],
+    }
+
+
+ATTACKS = (
+    "<script>window.ran=1</script>",
+    "<img src=x onerror=window.ran=1>",
+    '"><svg onload=window.ran=1>',
+    "[click](javascript:window.ran=1)",
+    "[click](JaVaScRiPt:window.ran=1)",
+    "[click](java\tscript:window.ran=1)",
+    "[click](data:text/html,<script>window.ran=1</script>)",
+    "[click](vbscript:x)",
+    "<javascript:window.ran=1>",
+    "![pixel](http://127.0.0.1:9/pixel.png)",
+    "![pixel](javascript:window.ran=1)",
+    '[x](https://e.org "onmouseover=window.ran=1")',
+    "[x](<https://e.org/\" onmouseover='window.ran=1'>)",
+    "</template></details></main><script>window.ran=1</script>",
+    "</style><script>window.ran=1</script>",
+    "</title><script>window.ran=1</script>",
+    "{{ 7*7 }}{% raw %}",
+    "<style>@import 'http://127.0.0.1:9/x.css'</style>",
+    "<base href='http://127.0.0.1:9/'><link rel=stylesheet href=x>",
+    "<iframe srcdoc='<script>parent.ran=1</script>'></iframe>",
+    "<meta http-equiv=refresh content='0;url=http://127.0.0.1:9/'>",
+    "<!-- <a href='--><script>window.ran=1</script>",
+    "]]><script>window.ran=1</script>",
+    "[ref]: javascript:window.ran=1\n\n[ref]",
+    "`<script>window.ran=1</script>`\n\n```\n</pre><script>window.ran=1</script>\n",
+)
+
+
+def hostile() -> Document:
+    """Return a document whose every text, name, key and id is an attack."""
+    bad = "\n\n".join(ATTACKS)
+    name = '"><script>window.ran=1</script><svg onload=window.ran=1>'
+    entries = [
+        dict(
+            make_entry(seq, speaker, "speech", ATTACKS[seq % len(ATTACKS)] + "\x00\ud800\x1b[31m", round=seq)
+        )
+        for seq, speaker in ((seq, (name, "grace")[seq % 2]) for seq in range(len(ATTACKS)))
+    ]
+    entries.append({**entries[0], "id": name, "phase": name, "room": name, "kind": name, "targets": [name]})
+    score = {"debater": name, "criterion": name, "score": 3, "reasoning": bad, "citations": [name, "m000001"]}
+    verdict = {**VERDICT, "judge": name, "model": name, "reasoning": bad, "winner": name, "scores": [score]}
+    verdict |= {"totals": {name: 3}, "open_questions": [bad], "tradeoffs": [bad], "recommendations": [bad]}
+    ledger = {name: {**LEDGER, "stance": bad, "aspects": {name: {"position": bad, "evidence": [bad]}}}}
+    board = {
+        "ledger": ledger,
+        "rounds": [{"round": 1, "summary": bad, "debaters": {name: {"position": bad}}}],
+    }
+    board["claims"] = [{"claim": bad, "between": [name], "status": name, "message_ids": [name]}]
+    board["cards"] = [{"question": bad, "sides": {name: {"answer": name, "reasoning": bad}}, "type": name}]
+    return debate(
+        id=name,
+        name=name,
+        topic=bad,
+        status=name,
+        protocol=name,
+        config={
+            "debaters": [{"id": name, "name": name, "role": name, "stance": bad}, DEBATERS[1]],
+            name: bad,
+        },
+        transcript=entries,
+        summaries=[{**_summary(3), "kind": name, "owner": name, "text": bad, "method": name}],
+        receipts=[
+            {**_receipt(1), "sections": {"system": 9, name: 9}, "left_out": [{"what": name, "why": bad}]}
+        ],
+        verdicts=[verdict, verdict],
+        verdict=verdict,
+        solution=bad,
+        blackboard=board,
+        errors=[bad],
+        agreement={"alpha": 0.5, name: bad},
+        created_at=name,
+    )

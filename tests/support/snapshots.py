@@ -1,0 +1,35 @@
+"""Prompts as reviewable Markdown under `tests/snapshots`: a change of wording shows in the diff.
+
+`MOOT_SNAPSHOTS=write pytest …` writes them anew.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+WRITING = os.environ.get("MOOT_SNAPSHOTS") == "write"  # before a fixture clears the environment
+FOLDER = Path(__file__).parent.parent / "snapshots"
+
+
+def prompt_markdown(messages: Iterable[Mapping[str, Any]]) -> str:
+    """Return a prompt as Markdown: a rule and a heading before each message, its words as they are."""
+    parts = []
+    for message in messages:
+        name = f" · {message['name']}" if message.get("name") else ""
+        parts.append(f"---\n\n`{message['role']}{name}`\n\n{message['content']}\n")
+    return "\n".join(parts)
+
+
+def check_snapshot(name: str, text: str) -> None:
+    """Compare a text with the snapshot of this name, or write it where that is asked for."""
+    path = FOLDER / f"{name}.md"
+    if WRITING:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    assert path.exists(), f"no snapshot {path.name}: write it with MOOT_SNAPSHOTS=write"
+    assert text == path.read_text(encoding="utf-8"), (
+        f"the prompt differs from {path.name}: if that is wanted, write it anew with MOOT_SNAPSHOTS=write"
+    )

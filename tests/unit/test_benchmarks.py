@@ -1,0 +1,69 @@
+"""The benchmarks themselves, and the targets that are quick enough to hold here."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.__main__ import main
+from benchmarks.prefix import PRICE_TARGET, SHARE_TARGET, cached_shares, share_and_price
+from nodes.memory.tokens import counter
+
+ROOT = Path(__file__).parents[2]
+
+
+def _body(*texts: str) -> bytes:
+    return json.dumps({"messages": [{"role": "user", "content": text} for text in texts]}).encode()
+
+
+def test_what_an_earlier_request_began_with_is_cached_and_nothing_else() -> None:
+    one, two, three = cached_shares([_body("rules", "a"), _body("rules", "b"), _body("other", "a")])
+    message = counter()('{"role": "user", "content": "rules"}')
+    frame = counter()('{"role": "user", "content": "')
+    assert one.cached == 0
+    assert two.cached == message + frame
+    assert three.cached == frame
+
+
+def test_a_cached_token_costs_a_tenth_and_any_other_a_quarter_more() -> None:
+    found = list(cached_shares([_body("rules")] * 4))
+    share, price = share_and_price(found)
+    assert share == 0.75
+    assert price == pytest.approx(0.75 * 0.1 + 0.25 * 1.25)
+
+
+@pytest.mark.slow
+def test_most_of_every_prompt_lies_in_a_cached_prefix() -> None:
+    run = [
+        sys.executable,
+        "-m",
+        "benchmarks.prefix",
+        "--quick",
+    ]  # a process of its own: its clients stay open
+    shown = subprocess.run(run, capture_output=True, text=True, check=True, cwd=ROOT).stdout
+    found = re.search(r"shared +([\d.]+)% of tokens in a cached prefix, price × ([\d.]+)", shown)
+    assert found
+    assert float(found[1]) / 100 >= SHARE_TARGET
+    assert float(found[2]) <= PRICE_TARGET
+
+
+def test_a_benchmark_that_does_not_exist_is_refused_by_name(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["speed"])
+    assert "no benchmark is called speed" in capsys.readouterr().err
+
+
+def test_a_benchmark_that_fails_does_not_stop_the_others(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: object
+) -> None:
+    monkeypatch.setattr("benchmarks.drift.main", lambda arguments: 1 / 0)
+    monkeypatch.setenv("MOOT_QMSUM", str(tmp_path))
+    main(["drift", "fidelity"])
+    shown = capsys.readouterr()
+    assert "ZeroDivisionError" in shown.err
+    assert "no QMSum files" in shown.out

@@ -1,0 +1,202 @@
+"""Budgets of whole debates: whatever is said, by whom and how, no prompt exceeds its budget."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from langgraph.checkpoint.memory import InMemorySaver
+
+from benchmarks.attack import attack, cases
+from benchmarks.drift import OLDEST, TARGET, known_at_the_end
+from benchmarks.policy_cpu import measure
+from graph.debate import build_graph
+from nodes.memory.coverage import uncovered
+from nodes.memory.summarizers.table import SUMMARIZERS
+from nodes.memory.tokens import counter, prompt_tokens
+from nodes.models.calls import ModelCall, Reply
+from nodes.protocols.table import PROTOCOLS
+from state.config import DebateConfig
+from tests.support.fakes import FakeModel
+
+THREAD: Any = {"configurable": {"thread_id": "0d5a4b10-93cb-4d0c-9e26-41ad52b0c15c"}}
+count = counter()
+
+SCRIPTS = [
+    "word ",
+    "I concede that 40 % of 7 buses fail. ",
+    "界",
+    "🙂",
+    "<|endoftext|> ",
+    "`a=1`\n",
+    " \n\t",
+    "x",
+]
+Text = tuple[str, int]
+"""A piece of text and how often it is repeated."""
+texts = st.tuples(st.sampled_from(SCRIPTS), st.integers(0, 3000))
+
+
+def _text(text: Text) -> str:
+    return text[0] * text[1]
+
+
+def _offline(call: ModelCall, text: str) -> Reply:
+    """Answer with `text` what wants text, and what wants structure with an instance that a schema allows."""
+    if call.schema is None:
+        return Reply(text=f"{text}.", model="m")  # a model that says nothing at all is asked again
+    return structured(call)
+
+
+def structured(call: ModelCall) -> Reply:
+    """Fill the call's schema as the offline model would."""
+    from langchain_core.messages import HumanMessage
+
+    from nodes.models.offline.reading import read
+    from nodes.models.offline.structured import fill
+
+    assert call.schema is not None
+    reading = read([HumanMessage(message["content"][:3000]) for message in call.messages], call.hints, 0)
+    data = call.schema.model_validate(fill(call.schema.model_json_schema(), reading))
+    return Reply(data=data.model_dump(mode="json"), model="m")
+
+
+def _run(config: DebateConfig, model: FakeModel, given: Any) -> Any:
+    graph: Any = build_graph(InMemorySaver(), environment=model.environment())
+    graph.invoke(given, THREAD, context=config)
+    return graph
+
+
+def _hold(graph: Any, model: FakeModel, config: DebateConfig) -> None:
+    """Assert what must hold after any debate."""
+    total = config.memory.budget.total
+    for call in model.calls:
+        assert call.messages, "an empty view"
+        assert prompt_tokens(call.messages, count) <= total, (call.purpose, call.hints.get("phase"))
+        assert all(message["content"].strip() for message in call.messages[-1:])
+    state = graph.get_state(THREAD).values
+    assert not uncovered(state)
+    for receipt in state["receipts"]:
+        assert receipt["total_tokens"] <= total
+    for entry in state["full_transcript"][-1:]:
+        assert entry["id"] in {message.id for message in state["messages"]}
+
+
+@settings(
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    phases=(Phase.explicit, Phase.generate),  # shrinking whole debates takes longer than reading one
+)
+@given(
+    protocol=st.sampled_from(sorted(PROTOCOLS)),
+    layout=st.sampled_from(["shared", "per-speaker"]),
+    summarizer=st.sampled_from(sorted(SUMMARIZERS)),
+    mode=st.sampled_from(["rolling", "fresh"]),
+    total=st.sampled_from([400, 401, 700, 2500]),
+    keep=st.integers(1, 4),
+    said=st.lists(texts, min_size=1, max_size=6),
+    summaries=st.lists(texts, min_size=1, max_size=3),
+    imported=st.lists(texts, max_size=12),
+    topic=texts,
+    persona=texts,
+    echo=st.booleans(),
+)
+def test_no_prompt_of_any_protocol_exceeds_its_budget_and_none_is_empty(
+    protocol: str,
+    layout: str,
+    summarizer: str,
+    mode: str,
+    total: int,
+    keep: int,
+    said: list[Text],
+    summaries: list[Text],
+    imported: list[Text],
+    topic: Text,
+    persona: Text,
+    echo: bool,
+) -> None:
+    memory = {
+        "budget": {"total": total},
+        "keep_recent": keep,
+        "summarize_every": 2,
+        "layout": layout,
+        "summarizer": summarizer,
+        "mode": mode,
+    }
+    config = DebateConfig.model_validate(
+        {
+            "protocol": protocol,
+            "turns": 6,
+            "rounds": 2,
+            "debaters": [{"name": "Ada", "persona": _text(persona)}, {"name": "Bo", "stance": "against"}],
+            "memory": memory,
+        }
+    )
+    spoken = iter([_text(text) for text in said] * 200)
+
+    def reply(call: ModelCall) -> Reply:
+        if call.purpose == "summary":
+            source = call.messages[-1]["content"]
+            return Reply(text=source if echo else _text(summaries[call.floor % len(summaries)]), model="m")
+        return _offline(call, next(spoken))
+
+    model = FakeModel(reply)
+    transcript = [
+        {"speaker": ("ada", "bo")[n % 2], "content": _text(text) or "."} for n, text in enumerate(imported)
+    ]
+    graph = _run(config, model, {"topic": f"Why? {_text(topic)}", "full_transcript": transcript})
+    _hold(graph, model, config)
+
+
+@pytest.mark.parametrize("layout", ["shared", "per-speaker"])
+@pytest.mark.parametrize("protocol", sorted(PROTOCOLS))
+def test_a_topic_and_personas_of_a_megabyte_leave_room_for_the_instruction(
+    protocol: str, layout: str
+) -> None:
+    debaters = [
+        {"name": name, "persona": f"{name} likes tea. " + "p" * 300_000 + " word" * 140_000}
+        for name in ("Ada", "Bo")
+    ]
+    memory = {"budget": {"total": 400}, "layout": layout}
+    config = DebateConfig.model_validate(
+        {"protocol": protocol, "turns": 2, "rounds": 1, "debaters": debaters, "memory": memory}
+    )
+    model = FakeModel(lambda call: _offline(call, "I say yes."))
+    graph = _run(config, model, {"topic": "Why? " + "topic " * 170_000})
+    _hold(graph, model, config)
+    if protocol in ("round-robin", "random", "moderated"):
+        tails = [call.messages[-1]["content"] for call in model.calls if call.purpose == "turn"]
+        assert all("Speak in at most" in tail for tail in tails)
+
+
+def test_five_hundred_debaters_fit() -> None:
+    debaters = [{"name": f"Debater number {n}", "stance": "of two minds"} for n in range(500)]
+    config = DebateConfig.model_validate({"turns": 3, "debaters": debaters, "judge": {"enabled": False}})
+    model = FakeModel(lambda call: _offline(call, "I say yes."))
+    _hold(_run(config, model, {"topic": "Why?"}), model, config)
+    assert "Speak in at most" in model.calls[-1].messages[-1]["content"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
+def test_under_attack_no_prompt_exceeds_8000_tokens_and_nothing_is_never_seen(case: Any) -> None:
+    outcome = attack(case)
+    assert outcome.largest <= 8_000
+    assert outcome.unseen == 0
+    assert outcome.trouble == ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["llm", "hierarchical"])
+def test_the_oldest_facts_outlive_a_summariser_that_forgets_one_in_ten(method: str) -> None:
+    assert len(known_at_the_end(method) & set(range(1, OLDEST + 1))) >= TARGET
+
+
+@pytest.mark.slow
+def test_a_late_turn_costs_what_an_early_one_did() -> None:
+    early, late = measure(100, 2_000, 40)
+    # The target of 1.3 is measured at 10,000 messages by the benchmark; this only catches growth.
+    assert late.total <= 2 * early.total

@@ -1,0 +1,162 @@
+"""Questions before the first round: who asks what, how answers are matched, what is recorded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
+
+from graph.debate import build_graph
+from nodes.clarify import NO_ANSWER, Asked
+from nodes.models.calls import ModelCall, Reply
+from nodes.people.questions import Question, answers_any, left_after, match_answers
+from state.config import DebateConfig
+from tests.support.fakes import FakeModel, answer
+from tests.support.snapshots import check_snapshot, prompt_markdown
+
+THREAD: Any = {"configurable": {"thread_id": "0d5a4b10-93cb-4d0c-9e26-41ad52b0c15c"}}
+BY_SPEAKER = {
+    "Ada": ["Which year?", "Which budget?", "Which  year?", "One too many?"],
+    "Bo": ["which YEAR?", "  "],
+}
+
+
+def _asking(call: ModelCall) -> Reply:
+    if call.schema is not Asked:
+        return answer(call)
+    earlier = any("[m0" in message["content"] for message in call.messages[1:-1])
+    return Reply(data={"questions": [] if earlier else BY_SPEAKER[call.hints["speaker"]]})
+
+
+def _config(**clarifications: Any) -> DebateConfig:
+    return DebateConfig.model_validate(
+        {
+            "turns": 2,
+            "debaters": [{"name": "Ada"}, {"name": "Bo", "clarification_prompt": "Ask like Bo."}],
+            "clarifications": {"enabled": True, "max_per_debater": 3, **clarifications},
+        }
+    )
+
+
+def _graph(model: FakeModel) -> Any:
+    return build_graph(InMemorySaver(), environment=model.environment())
+
+
+def _asked(out: Any) -> list[Any]:
+    return [each.value for each in out.get("__interrupt__", ())]
+
+
+def test_debaters_ask_at_once_within_their_number_and_nobody_asks_the_same_twice() -> None:
+    model = FakeModel(_asking)
+    (payload,) = _asked(_graph(model).invoke({"topic": "T?"}, THREAD, context=_config()))
+    assert (payload["kind"], payload["round"]) == ("clarifications", 1)
+    assert [(each["id"], each["question"]) for each in payload["questions"]] == [
+        ("ada.1", "Which year?"),
+        ("ada.2", "Which budget?"),
+    ]
+    assert [call.purpose for call in model.calls] == ["clarify", "clarify"]
+    assert "Ask like Bo." in model.calls[1].messages[-1]["content"]
+    assert "Ask like Bo." not in model.calls[0].messages[-1]["content"]
+
+
+def test_answers_become_entries_beside_their_questions_and_everybody_is_shown_them() -> None:
+    model = FakeModel(_asking)
+    graph = _graph(model)
+    graph.invoke({"topic": "T?"}, THREAD, context=_config())
+    graph.invoke(Command(resume={"ada": ["2031"]}), THREAD)
+    entries = graph.get_state(THREAD).values["full_transcript"]
+    assert [(e["kind"], e["speaker"], e["targets"], e["content"]) for e in entries[1:5]] == [
+        ("question", "ada", ["user"], "Which year?"),
+        ("answer", "user", ["m000001"], "2031"),
+        ("question", "ada", ["user"], "Which budget?"),
+        ("answer", "user", ["m000003"], NO_ANSWER),
+    ]
+    turns = [call for call in model.calls if call.purpose == "turn"]
+    assert len(turns) == 2
+    assert all(any("2031" in message["content"] for message in call.messages) for call in turns)
+    assert [call.purpose for call in model.calls].count("clarify") == 2, "asked again after the answer"
+
+
+def test_a_second_round_knows_the_answers_and_ends_when_nobody_asks() -> None:
+    model = FakeModel(_asking)
+    graph = _graph(model)
+    graph.invoke({"topic": "T?"}, THREAD, context=_config(rounds=3))
+    out = graph.invoke(Command(resume=""), THREAD)
+    assert "__interrupt__" not in out
+    assert [call.purpose for call in model.calls].count("clarify") == 4
+    assert graph.get_state(THREAD).values["protocol_state"]["clarifications"] == {
+        "rounds": 2,
+        "settled": True,
+    }
+
+
+def test_a_debater_whose_questions_fail_asks_nothing_and_the_failure_is_recorded() -> None:
+    def failing(call: ModelCall) -> Reply:
+        return Reply(error="down") if call.schema is Asked else answer(call)
+
+    graph = _graph(FakeModel(failing))
+    out = graph.invoke({"topic": "T?"}, THREAD, context=_config())
+    assert "__interrupt__" not in out
+    state = graph.get_state(THREAD).values
+    assert [each["node"] for each in state["errors"]] == ["clarify", "clarify"]
+    assert state["turn_count"] == 2
+
+
+def test_without_the_setting_nobody_asks() -> None:
+    model = FakeModel(_asking)
+    _graph(model).invoke({"topic": "T?"}, THREAD, context=DebateConfig(turns=1))
+    assert all(call.purpose != "clarify" for call in model.calls)
+
+
+def _question(id: str, words: str = "Why?") -> Question:
+    debater = id.partition(".")[0]
+    return {"id": id, "debater": debater, "name": debater.title(), "question": words}
+
+
+QUESTIONS = [_question("ada.2", "When?"), _question("ada.3", "Where?"), _question("bo.1", "Who?")]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("now", ["now", "", ""]),
+        (["now", "here"], ["now", "here", ""]),
+        (["now", None, "me", "more"], ["now", "", "me"]),
+        ({"ada.3": "here"}, ["", "here", ""]),
+        ({"Who?": "me", "When?": 2031}, ["2031", "", "me"]),
+        ({"ada": "now", "Bo": "me"}, ["now", "", "me"]),
+        ({"ada": ["first", "now", "here"]}, ["now", "here", ""]),
+        ({"ada": ["first"]}, ["", "", ""]),
+        ({"carl": "?"}, ["", "", ""]),
+        (None, ["", "", ""]),
+        (7, ["7", "", ""]),
+        ({}, ["", "", ""]),
+    ],
+)
+def test_answers_are_matched_in_whatever_shape_they_come(given: Any, expected: list[str]) -> None:
+    assert list(match_answers(QUESTIONS, given).values()) == expected
+
+
+def test_prepared_answers_are_used_up_and_known_to_be_of_no_use() -> None:
+    prepared = {"ada": "now", "bo": ["me", "you"], "carl.1": "x"}
+    assert answers_any(QUESTIONS, prepared)
+    assert left_after(QUESTIONS, prepared) == {"bo": ["me", "you"], "carl.1": "x"}
+    assert not answers_any([_question("dan.1")], prepared)
+    assert not answers_any([_question("bo.3")], prepared)
+
+
+def test_what_debaters_are_asked_for_questions_with_is_as_reviewed() -> None:
+    model = FakeModel(_asking)
+    _graph(model).invoke({"topic": "T?"}, THREAD, context=_config())
+    check_snapshot("clarify", prompt_markdown(model.calls[0].messages))
+
+
+def test_a_shipped_role_asks_about_what_it_minds() -> None:
+    model = FakeModel(lambda call: Reply(data={"questions": []}) if call.schema is Asked else answer(call))
+    config = DebateConfig.model_validate(
+        {"turns": 1, "debaters": [{"name": "S", "role": "security"}], "clarifications": {"enabled": True}}
+    )
+    _graph(model).invoke({"topic": "T?"}, THREAD, context=config)
+    assert "sensitivity of data" in model.calls[0].messages[-1]["content"]

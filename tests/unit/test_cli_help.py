@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graph.cli.group import load_command
+from graph.cli.reference import reference
+from graph.cli.table import COMMANDS
+
+ROOT = Path(__file__).resolve().parents[2]
+HEAVY = ("langgraph", "langchain_core", "openai", "numpy", "rich.console", "yaml")
+NEEDS_NO_DEBATE = ("config", "studio", "plan")
+WRITES_A_PAGE = ("report",)
+"""What it makes is no data."""
+LENIENT_S = 1.5
+"""Three times what is promised of a quiet machine."""
+
+
+def _python(code: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=ROOT)
+
+
+@pytest.mark.parametrize(
+    "words", [["--help"], ["--version"], ["run", "--help"], ["show", "--help"], ["nope"]], ids=str
+)
+def test_help_imports_nothing_heavy(words: list[str]) -> None:
+    code = f"""
+import sys
+sys.argv = ["moot", *{words!r}]
+from graph.cli import main
+try:
+    main()
+except SystemExit:
+    pass
+print("HEAVY", sorted({set(HEAVY)!r} & sys.modules.keys()))
+"""
+    assert "HEAVY []" in _python(code).stdout
+
+
+def test_help_answers_quickly_once_warm() -> None:
+    def seconds() -> float:
+        began = time.perf_counter()
+        done = _python("import sys; sys.argv = ['moot', '--help']; from graph.cli import main; main()")
+        assert done.returncode == 0
+        return time.perf_counter() - began
+
+    seconds()
+    assert statistics.median(seconds() for _ in range(5)) < LENIENT_S
+
+
+def test_help_names_every_command() -> None:
+    said = _python("import sys; sys.argv = ['moot', '--help']; from graph.cli import main; main()").stdout
+    for name, row in COMMANDS.items():
+        assert f"  {name} " in said
+        assert row.help in said
+
+
+def test_a_mistyped_command_is_answered_with_the_nearest_one() -> None:
+    done = _python("import sys; sys.argv = ['moot', 'resum']; from graph.cli import main; main()")
+    assert done.returncode == 2
+    assert "'resume'" in done.stderr
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_row_leads_to_a_command_that_explains_itself(name: str) -> None:
+    command: Any = load_command(name)
+    for each in [command, *getattr(command, "commands", {}).values()]:
+        assert each.help
+        assert all(param.help for param in each.params)
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in NEEDS_NO_DEBATE])
+def test_every_command_that_touches_a_debate_takes_db_and_json(name: str) -> None:
+    options = {option for param in load_command(name).params for option in param.opts}
+    assert "--db" in options
+    assert "--json" in options or name in WRITES_A_PAGE
+
+
+def test_the_reference_page_says_what_the_commands_say() -> None:
+    assert (ROOT / "docs" / "cli.md").read_text(encoding="utf-8") == reference()

@@ -1,0 +1,42 @@
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from graph.cli.plan import app
+from graph.cli.request import with_prompts
+from state.errors import ConfigError
+
+
+def test_the_plan_is_a_table_with_calls_tokens_and_the_critical_path() -> None:
+    done = CliRunner().invoke(app, ["Design a cache", "--protocol", "council", "--latency", "0.2"])
+    assert done.exit_code == 0
+    assert "calls           38" in done.stdout
+    assert "11 calls in a row at concurrency 8: 2.2 s at 0.2 s a call" in done.stdout
+
+
+def test_the_plan_as_json_is_the_forecast_of_the_configuration_file(tmp_path: Path) -> None:
+    file = tmp_path / "debate.yaml"
+    file.write_text("protocol: vote\nvote: {answers: 9}\nlimits: {concurrency: 3}\n")
+    done = CliRunner().invoke(app, ["--config", str(file), "--json"])
+    planned = json.loads(done.stdout)
+    assert (planned["calls"], planned["critical_path_calls"], planned["seconds"]) == (9, 3, 15.0)
+
+
+def test_a_plan_of_what_cannot_run_is_refused() -> None:
+    done = CliRunner().invoke(app, ["--protocol", "council", "-d", "Ann"])
+    assert isinstance(done.exception, ConfigError)
+
+
+def test_a_prompt_file_that_cannot_be_read_warns_and_leaves_the_built_in_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "mine.md").write_text("Mind the doors.")
+    given = {"name": "Ann", "system_prompt": "@mine.md", "summary_prompt": "@gone.md"}
+    data = with_prompts({"debaters": [given], "memory": {"perspectives": {"prompt": "@lost.md"}}}, tmp_path)
+    assert data["debaters"] == [{"name": "Ann", "system_prompt": "Mind the doors."}]
+    assert data["memory"] == {"perspectives": {}}
+    said = capsys.readouterr().err
+    assert "gone.md" in said
+    assert said.count("the built-in prompt is used") == 2

@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from graph.cli import live
+from graph.cli.answering import question_lines
+from graph.cli.progress import Goal, Tally, event_line, header_lines
+from graph.cli.verdict_screen import verdict_parts
+from state.config import DebateConfig, LimitsConfig
+from state.entries import make_entry
+
+NAMES = {"ada": "Ada"}
+QUESTIONS = [
+    {"id": "q1", "debater": "ada", "name": "Ada", "question": "Which year?"},
+    {"id": "q2", "debater": "ada", "name": "Ada", "question": "Where?"},
+]
+
+
+def _entry_event(content: str) -> dict[str, Any]:
+    return {"event": "entry", "entry": make_entry(1, "ada", "speech", content, phase="opening", tokens=3)}
+
+
+def test_the_bar_runs_towards_the_nearest_limit() -> None:
+    config = DebateConfig(turns=10, limits=LimitsConfig(total_tokens=1000))
+    assert Tally(turns=1, tokens=900, config=config, planned=10).goal() == Goal("tokens", 900, 1000)
+    assert Tally(turns=5, tokens=100, config=config, planned=10).goal() == Goal("turn", 5, 10)
+
+
+def test_the_bar_follows_the_configuration() -> None:
+    tally = Tally(turns=1)
+    tally.follow(DebateConfig(turns=8))
+    assert tally.goal() == Goal("turn", 1, 8)
+
+
+def test_a_goal_is_never_more_than_reached() -> None:
+    assert Goal("turn", 12, 10).share == 1.0
+    assert str(Goal("turn", 12, 10)) == "turn 10/10"
+
+
+def test_an_utterance_is_one_safe_line() -> None:
+    line = event_line(
+        _entry_event("first\n\x1b[31msecond"), NAMES, Tally(turns=1, config=DebateConfig(), planned=4)
+    )
+    assert line == "[turn 1/4] Ada (opening): first ␛[31msecond"
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"event": "step", "kind": "turn", "phase": "opening", "round": 1, "speakers": ["ada"]},
+        {"event": "token", "id": "m000001", "speaker": "ada", "text": "x"},
+        {"event": "of-the-future"},
+    ],
+    ids=lambda event: event["event"],
+)
+def test_what_is_not_worth_a_line_has_none(event: dict[str, Any]) -> None:
+    assert event_line(event, NAMES, Tally()) == ""
+
+
+def test_the_header_says_which_model_runs_and_how_to_use_a_real_one() -> None:
+    said = "\n".join(header_lines("Why?", DebateConfig()))
+    assert "offline model (built in; no network)" in said
+    assert "--model" in said
+    assert "OPENAI_API_KEY" in said
+    assert "offline" not in "\n".join(header_lines("Why?", DebateConfig(model="gpt-4o")))
+
+
+@pytest.mark.parametrize(
+    ("payload", "lines"),
+    [
+        ("Which year?", ["Which year?"]),
+        ({"questions": QUESTIONS}, ["Ada:", "  q1: Which year?", "  q2: Where?"]),
+        ([{"a": 1}], ["[{'a': 1}]"]),
+        ("\x1b[2J", ["␛[2J"]),
+    ],
+    ids=["text", "questions", "unknown shape", "hostile"],
+)
+def test_questions_are_readable_whatever_their_shape(payload: object, lines: list[str]) -> None:
+    assert question_lines(payload) == lines
+
+
+@pytest.mark.parametrize("width", [80, 140])
+def test_the_live_screen_shows_who_speaks_what_is_spent_and_no_markup(
+    width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = io.StringIO()
+    console = Console(
+        file=written, width=width, force_terminal=True, markup=False, highlight=False, emoji=False
+    )
+    monkeypatch.setattr(live, "err_console", lambda: console)
+    tally = Tally(turns=1, tokens=1234, cost_usd=0.5, config=DebateConfig(), planned=4)
+    hostile = "[bold]no markup[/bold] :smile: \x1b[2J\u202e" + "long words " * 60
+    with live.LiveScreen(NAMES) as screen:
+        screen.show(
+            {"event": "step", "kind": "turn", "phase": "opening", "round": 1, "speakers": ["ada"]}, tally
+        )
+        screen.show({"event": "token", "id": "m000001", "speaker": "ada", "text": hostile}, tally)
+        console.print(screen._render())
+        screen.show(_entry_event(hostile), tally)
+    said = written.getvalue()
+    assert "[bold]no markup[/bold] :smile:" in said
+    assert "1,234 tokens" in said
+    assert "turn 1/4" in said
+    assert "␛[2J" in said
+    assert "\x1b[2J\u202e" not in said
+    assert "\u202e" not in said
+
+
+@pytest.mark.parametrize("height", [6, 10, 24, 50])
+def test_the_live_part_fits_the_terminal_whoever_speaks(height: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    console = Console(file=io.StringIO(), width=60, height=height, force_terminal=True, markup=False)
+    monkeypatch.setattr(live, "err_console", lambda: console)
+    screen = live.LiveScreen(NAMES)
+    for number in range(9):
+        token = {"event": "token", "id": f"m{number}", "speaker": f"d{number}", "text": "long words " * 300}
+        screen.show(token, Tally())
+    lines = console.render_lines(screen._render(), console.options)
+    assert len(lines) <= height
+    assert "tokens" in "".join(segment.text for segment in lines[-1])
+
+
+def test_a_failed_verdict_shows_nothing_but_that() -> None:
+    document = {"verdict": {"status": "failed", "error": "no answer", "winner": "ada"}, "config": {}}
+    assert [str(part) for part in verdict_parts(document)] == ["The verdict failed: no answer"]

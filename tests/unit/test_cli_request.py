@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+from jsonschema import Draft202012Validator
+
+from graph.cli.config_template import config_schema, template
+from graph.cli.request import file_data, merged, parse_debater, read_documents, read_topic, run_config
+from state.config import DebateConfig
+from state.config_files import make_config
+from state.errors import ConfigError, InputError
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("Ada", {"name": "Ada"}),
+        ("Ada:engineer", {"name": "Ada", "role": "engineer"}),
+        ("Ada : engineer : for: it", {"name": "Ada", "role": "engineer", "stance": "for: it"}),
+        ("Ada::for it", {"name": "Ada", "role": "", "stance": "for it"}),
+    ],
+    ids=["name", "role", "stance with a colon", "no role"],
+)
+def test_a_debater_is_name_role_and_stance(given: str, expected: dict[str, str]) -> None:
+    assert parse_debater(given) == expected
+
+
+def test_a_debater_without_a_name_is_refused() -> None:
+    with pytest.raises(InputError, match="NAME"):
+        parse_debater(":engineer")
+
+
+def test_flags_are_laid_over_the_file_and_absent_flags_are_not() -> None:
+    data = {"turns": 4, "judge": {"enabled": True, "blind": False}}
+    flags = {"turns": None, "model": "m", "judge.enabled": False}
+    assert merged(data, flags) == {"turns": 4, "model": "m", "judge": {"enabled": False, "blind": False}}
+    assert data["judge"] == {"enabled": True, "blind": False}
+
+
+def test_a_flag_of_a_section_that_is_no_mapping_is_refused() -> None:
+    with pytest.raises(ConfigError, match="judge"):
+        merged({"judge": "strict"}, {"judge.enabled": False})
+
+
+def test_a_rubric_file_is_read_from_beside_the_configuration(tmp_path: Path) -> None:
+    rubric = {"name": "mine", "criteria": [{"id": "wit", "name": "Wit"}]}
+    (tmp_path / "wit.yaml").write_text(yaml.safe_dump(rubric))
+    (tmp_path / "c.yaml").write_text(
+        yaml.safe_dump({"judge": {"rubric": "wit.yaml", "panel": [{"id": "one", "rubric": "wit.yaml"}]}})
+    )
+    config = make_config(file_data(tmp_path / "c.yaml"))
+    assert isinstance(config.judge.rubric, dict)
+    assert config.judge.rubric["criteria"][0]["id"] == "wit"
+    assert config.judge.panel[0].rubric == config.judge.rubric
+
+
+def test_a_debaters_prompt_may_be_a_file_beside_the_configuration(tmp_path: Path) -> None:
+    (tmp_path / "ada.md").write_text("You are Ada.")
+    (tmp_path / "c.yaml").write_text("debaters: [{name: Ada, system_prompt: '@ada.md'}]")
+    assert make_config(file_data(tmp_path / "c.yaml")).debaters[0].system_prompt == "You are Ada."
+
+
+def test_a_topic_is_words_or_a_file(tmp_path: Path) -> None:
+    (tmp_path / "topic.txt").write_text("From a file?\x00")
+    assert read_topic("Words?") == "Words?"
+    assert read_topic(f"@{tmp_path / 'topic.txt'}") == "From a file?"
+    assert read_topic(None) is None
+
+
+def test_documents_of_a_folder_come_in_order_of_name_without_hidden_ones(tmp_path: Path) -> None:
+    for name in ("b.md", "a.md", ".hidden"):
+        (tmp_path / name).write_text(name)
+    assert [each["name"] for each in read_documents([tmp_path])] == ["a.md", "b.md"]
+
+
+def test_the_model_of_the_environment_yields_to_the_file_and_the_file_to_the_flag(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    monkeypatch.setenv("MOOT_MODEL", "of-environment")
+    file = tmp_path / "c.yaml"
+    file.write_text("model: of-file")
+    assert run_config(None, {}).model == "of-environment"
+    assert run_config(file, {}).model == "of-file"
+    assert run_config(file, {"model": "of-flag"}).model == "of-flag"
+
+
+def test_the_template_loads_as_the_default_configuration() -> None:
+    assert make_config(yaml.safe_load(template())) == DebateConfig()
+
+
+def test_the_template_names_every_setting_with_its_meaning() -> None:
+    for name in DebateConfig.model_fields:
+        assert f"\n{name}:" in template() or f"\n# {name}:" in template()
+    assert "# Whole prompt, tokens." in template()
+
+
+def test_the_schema_accepts_the_template_and_refuses_unknown_keys() -> None:
+    schema = Draft202012Validator(config_schema())
+    assert schema.is_valid(yaml.safe_load(template()))
+    assert not schema.is_valid({"tuns": 4})
+    assert config_schema()["properties"]["seed"]["description"]

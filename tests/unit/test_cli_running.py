@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from graph.api import Debate
+from graph.cli.running import Delivery, run_to_end
+from state.catalogue import DebateRow
+from state.config import DebateConfig
+from state.errors import DebateBusy, DebatePaused, JudgeFailed, ModelError, WaitingForPerson
+
+ROW = DebateRow("d0000000-0000", "mine", "Why?", "round-robin", "running", 1, 2, 0.0, "", "then", "now")
+
+
+class StoppingDebate:
+    """Stands for a debate whose run stops in a certain way."""
+
+    id, name, row = ROW.id, ROW.name, ROW
+
+    def __init__(self, stop: BaseException | None, verdict: dict[str, Any] | None = None) -> None:
+        self._stop, self._verdict = stop, verdict
+        self._debates = SimpleNamespace(
+            records=SimpleNamespace(catalogue=SimpleNamespace(find=lambda name: ROW))
+        )
+
+    def state(self) -> Any:
+        return SimpleNamespace(values={"topic": "Why?", "config": DebateConfig().to_json()})
+
+    def stream(self, **going_on: Any) -> Iterator[dict[str, Any]]:
+        yield {"event": "step", "kind": "turn", "phase": "opening", "round": 1, "speakers": ["advocate"]}
+        if self._stop:
+            raise self._stop
+
+    def document(self) -> dict[str, Any]:
+        usage = {"calls": 1, "prompt_tokens": 1, "completion_tokens": 1, "cost_usd": 0.0}
+        return {"config": DebateConfig().to_json(), "usage": usage, "verdict": self._verdict, "solution": ""}
+
+
+def _run(stop: BaseException | None, *, verdict: dict[str, Any] | None = None, db: str | None = None) -> int:
+    return run_to_end(cast(Debate, StoppingDebate(stop, verdict)), Delivery(db=db))
+
+
+@pytest.mark.parametrize(
+    ("stop", "code"),
+    [
+        (KeyboardInterrupt(), 130),
+        (ModelError("no answer"), 3),
+        (JudgeFailed("no verdict"), 3),
+        (WaitingForPerson("it waits", questions=[{"question": "Which year?"}]), 6),
+        (DebatePaused("it is paused"), 130),
+    ],
+    ids=["interrupted", "model failed", "judge failed", "waiting", "paused"],
+)
+def test_every_stop_has_its_code_and_says_how_to_go_on(
+    stop: BaseException, code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _run(stop) == code
+    assert "moot resume mine" in capsys.readouterr().err
+
+
+def test_questions_are_printed_with_the_command_that_answers(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = {"id": "ada.1", "debater": "ada", "name": "Ada", "question": "Which \x1b[2Jyear?"}
+    _run(WaitingForPerson("it waits", questions=[{"kind": "clarifications", "questions": [asked]}]))
+    said = capsys.readouterr().err
+    assert "Ada:\n    ada.1: Which ␛[2Jyear?\n" in said
+    assert "--answer TEXT" in said
+
+
+def test_the_command_to_copy_names_the_database_and_is_quoted(capsys: pytest.CaptureFixture[str]) -> None:
+    _run(ModelError("no answer"), db="my debates.sqlite")
+    assert "moot resume mine --db 'my debates.sqlite'" in capsys.readouterr().err
+
+
+def test_a_failed_verdict_is_3_although_the_run_ended() -> None:
+    assert _run(None, verdict={"status": "failed", "error": "no answer"}) == 3
+    assert _run(None, verdict=None) == 0
+
+
+def test_a_debate_in_use_is_left_to_the_command_line() -> None:
+    with pytest.raises(DebateBusy):
+        _run(DebateBusy("in use by process 7", pid=7))
+
+
+def test_sigterm_ends_a_run_as_ctrl_c_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    debate = StoppingDebate(None)
+
+    def stream(**going_on: Any) -> Iterator[dict[str, Any]]:
+        os.kill(os.getpid(), signal.SIGTERM)
+        yield from ()
+
+    monkeypatch.setattr(debate, "stream", stream)
+    former = signal.getsignal(signal.SIGTERM)
+    assert run_to_end(cast(Debate, debate), Delivery(quiet=True)) == 130
+    assert signal.getsignal(signal.SIGTERM) is former

@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from state.config import DebateConfig, differing_keys, slug
+from state.config_files import load_config, make_config
+from state.config_memory import Budget
+from state.errors import ConfigError
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        pytest.param({"debaters": []}, "0 debaters", id="no debaters"),
+        pytest.param({"debaters": [{"name": "A"}, {"name": "a"}]}, "duplicate debater ids ['a']", id="twice"),
+        pytest.param({"debaters": [{"name": "司"}]}, "give an id", id="no letters for a slug"),
+        pytest.param({"debaters": [{"name": "Judge"}]}, "'judge' is reserved", id="reserved id"),
+        pytest.param({"debaters": [{"id": "A b", "name": "x"}]}, "not a slug", id="bad slug"),
+        pytest.param({"turns": -1}, "turns", id="negative turns"),
+        pytest.param({"turnz": 3}, "unknown key 'turnz': did you mean 'turns'?", id="unknown key"),
+        pytest.param(
+            {"memory": {"budget": {"totl": 1}}}, "did you mean 'memory.budget.total'", id="nested unknown key"
+        ),
+        pytest.param({"memory": {"budget": {"total": 300}}}, "memory.budget.total is 300", id="tiny total"),
+        pytest.param(
+            {"memory": {"budget": {"total": 1000, "system": 500, "summary": 400, "messages": 400}}},
+            "system + summary + messages are 1300",
+            id="parts beyond the total",
+        ),
+        pytest.param({"model": "http://localhost/v1"}, "not a model's name", id="address as model"),
+        pytest.param({"topic": "  "}, "the topic is empty", id="empty topic"),
+        pytest.param(
+            {"model": "m", "models": {"m": {"context_size": 4000}}},
+            "context_size 4000",
+            id="context too small",
+        ),
+        pytest.param({"judge": {"panel": [{"id": "a"}, {"id": "a"}]}}, "duplicate judge ids", id="panel ids"),
+    ],
+)
+def test_bad_configurations_say_what_is_wrong(data: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(said)):
+        make_config(data)
+
+
+def test_everything_has_a_default() -> None:
+    config = make_config({})
+    assert [debater.id for debater in config.debaters] == ["advocate", "skeptic"]
+    assert config.total_turns() == 6
+    assert config.model == "offline"
+
+
+def test_rounds_count_a_turn_for_every_debater() -> None:
+    assert make_config({"rounds": 4}).total_turns() == 8
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("c.yaml", "topic: x\nturns: 4\n"),
+        ("c.toml", 'topic = "x"\nturns = 4\n'),
+        ("c.json", '{"topic": "x", "turns": 4}'),
+    ],
+)
+def test_configurations_are_read_in_three_formats(tmp_path: Path, name: str, text: str) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    assert load_config(path) == {"topic": "x", "turns": 4}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("c.yaml", "a: [1"), ("c.toml", "a ="), ("c.json", "{"), ("c.ini", "a=1"), ("list.json", "[1]")],
+)
+def test_a_malformed_configuration_names_its_file(tmp_path: Path, name: str, text: str) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=name):
+        load_config(path)
+
+
+def test_an_unreadable_configuration_names_its_file(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"missing\.yaml"):
+        load_config(tmp_path / "missing.yaml")
+
+
+def test_the_frozen_configuration_survives_its_round_trip() -> None:
+    config = make_config({"turns": 3, "models": {"o3": {"max_attempts": 2}}, "debaters": [{"name": "Ada"}]})
+    again = DebateConfig.model_validate(json.loads(json.dumps(config.to_json())))
+    assert again.fingerprint() == config.fingerprint()
+    assert again.models["o3"].model_fields_set == {"max_attempts"}
+
+
+def test_the_fingerprint_ignores_the_topic_and_nothing_else() -> None:
+    base = make_config({})
+    assert make_config({"topic": "x"}).fingerprint() == base.fingerprint()
+    assert make_config({"turns": 7}).fingerprint() != base.fingerprint()
+
+
+def test_differing_keys_are_named_as_the_user_writes_them() -> None:
+    one, other = make_config({}).to_json(), make_config({"turns": 7, "memory": {"keep_recent": 3}}).to_json()
+    assert differing_keys(one, other) == ["memory.keep_recent", "turns"]
+
+
+@given(st.integers(400, 200_000))
+def test_sections_that_are_not_named_share_the_total(total: int) -> None:
+    budget = Budget(total=total)
+    assert budget.system + budget.summary + budget.messages <= total
+    assert budget.tail <= total // 2
+
+
+@given(st.text(max_size=60))
+def test_a_slug_is_one_or_nothing(name: str) -> None:
+    made = slug(name)
+    assert made == "" or (made.isascii() and made == slug(made) and len(made) <= 40)

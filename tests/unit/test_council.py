@@ -1,0 +1,282 @@
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graph.api import open_debates
+from nodes.models.calls import ModelCall, Reply
+from nodes.roles.library import SECTIONS, role_of, shipped_roles
+from state.config import DebateConfig, DebaterConfig
+from state.config_files import make_config
+from state.errors import ConfigError, ModelError
+from tests.support.fakes import FakeModel, answer
+from tests.support.snapshots import check_snapshot, prompt_markdown
+
+TOPIC = "Design a rate limiter. It must be fair to small customers."
+
+Answer = Callable[[ModelCall], Reply]
+
+
+def council(**settings: Any) -> DebateConfig:
+    return make_config({"protocol": "council", "rounds": 2, **settings})
+
+
+def run(tmp_path: Path, config: DebateConfig, reply: Answer = answer) -> tuple[dict[str, Any], FakeModel]:
+    model = FakeModel(reply)
+    with open_debates(str(tmp_path / "moot.sqlite"), environment=model.environment()) as debates:
+        return debates.start(TOPIC, config).run(), model
+
+
+def text_of(call: ModelCall) -> str:
+    return "\n".join(message["content"] for message in call.messages)
+
+
+def phase_of(call: ModelCall) -> str:
+    return str(call.hints.get("phase", ""))
+
+
+def failing(where: Callable[[ModelCall], bool]) -> Answer:
+    return lambda call: Reply(model=call.model, error="out of order") if where(call) else answer(call)
+
+
+def agreeing(agreement: float) -> Answer:
+    def reply(call: ModelCall) -> Reply:
+        if call.purpose == "evaluate":
+            return Reply(data={"reasoning": "r", "in_dispute": [], "agreement": agreement}, model=call.model)
+        return answer(call)
+
+    return reply
+
+
+def test_a_round_is_propose_then_all_pairs_of_critiques_then_refine(tmp_path: Path) -> None:
+    document, _ = run(tmp_path, council())
+    kinds = [(e["round"], e["kind"]) for e in document["transcript"] if e["kind"] != "topic"]
+    first = [(1, "proposal")] * 3 + [(1, "critique")] * 6 + [(1, "refinement")] * 3
+    assert kinds == first + [(2, "critique")] * 6 + [(2, "refinement")] * 3
+    pairs = {(e["speaker"], *e["targets"]) for e in document["transcript"] if e["kind"] == "critique"}
+    assert len(pairs) == 6
+    assert [e["seq"] for e in document["transcript"]] == list(range(len(document["transcript"])))
+
+
+def test_without_debaters_an_architect_a_performance_and_a_test_engineer_sit() -> None:
+    assert [debater.id for debater in council().debaters] == ["architect", "performance", "testing"]
+
+
+def test_the_problem_statement_is_in_every_prompt(tmp_path: Path) -> None:
+    config = council(termination={"type": "convergence", "threshold": 0.9})
+    _, model = run(tmp_path, config, agreeing(0.1))
+    assert {call.purpose for call in model.calls} == {"turn", "evaluate", "judge"}
+    assert all(TOPIC in text_of(call) for call in model.calls)
+
+
+def test_a_proposal_sees_no_critique_of_others_and_a_critique_sees_its_target_alone(tmp_path: Path) -> None:
+    document, model = run(tmp_path, council())
+    said = {entry["id"]: entry for entry in document["transcript"]}
+    for call in model.calls:
+        if call.purpose != "turn" or phase_of(call) != "critique":
+            continue
+        shown = [e for key, e in said.items() if f"[{key}]:" in text_of(call)]
+        assert call.speak_as is not None
+        critic = call.speak_as.speaker
+        strange = [e for e in shown if e["kind"] == "critique" and critic not in e["targets"]]
+        assert strange == []
+        others = {e["speaker"] for e in shown if e["kind"] != "critique"} - {critic}
+        assert len(others) == 1
+
+
+def test_a_refinement_sees_its_own_proposal_and_every_critique_of_it_in_full(tmp_path: Path) -> None:
+    document, model = run(tmp_path, council())
+    for call in [call for call in model.calls if phase_of(call) == "refine" and call.hints["round"] == 2]:
+        assert call.speak_as is not None
+        own = call.speak_as.speaker
+        received = [e for e in document["transcript"] if e["kind"] == "critique" and own in e["targets"]]
+        assert len(received) == 4
+        assert all(entry["content"] in text_of(call) for entry in received)
+
+
+def test_from_the_second_round_the_last_refinement_is_the_proposal(tmp_path: Path) -> None:
+    document, model = run(tmp_path, council())
+    refined = {
+        e["speaker"]: e for e in document["transcript"] if e["kind"] == "refinement" and e["round"] == 1
+    }
+    second = [call for call in model.calls if phase_of(call) == "critique" and call.hints["round"] == 2]
+    assert len(second) == 6
+    for call in second:
+        (target,) = [each for each in refined if str(call.hints["targets"]) == f"['{each.title()}']"]
+        assert refined[target]["content"] in text_of(call)
+
+
+def test_roles_replace_their_system_prompt_by_the_configured_one(tmp_path: Path) -> None:
+    debaters = [
+        {"name": "Ann", "role": "security", "system_prompt": "You only mind door locks."},
+        {"name": "Bo", "role": "KISS"},
+    ]
+    _, model = run(tmp_path, council(debaters=debaters))
+    ann = next(text_of(c) for c in model.calls if c.speak_as and c.speak_as.speaker == "ann")
+    bo = next(text_of(c) for c in model.calls if c.speak_as and c.speak_as.speaker == "bo")
+    assert "door locks" in ann
+    assert shipped_roles()["security"].says("system") not in ann
+    assert shipped_roles()["simplicity"].says("system") in bo
+
+
+def test_every_shipped_role_has_every_section() -> None:
+    assert len(shipped_roles()) == 7
+    assert all(role.says(section) for role in shipped_roles().values() for section in SECTIONS)
+
+
+@pytest.mark.parametrize(
+    ("named", "role"),
+    [
+        ("KISS", "simplicity"),
+        ("Data modelling", "data-modeling"),
+        ("lawyer", "generalist"),
+        ("", "generalist"),
+    ],
+)
+def test_a_role_is_found_by_its_name_and_others_get_the_generalists_prompts(named: str, role: str) -> None:
+    assert role_of(DebaterConfig(id="x", name="X", role=named)).name == role
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"debaters": [{"name": "Ann"}]}, "at least 2 debaters"),
+        ({"rounds": 0}, "rounds"),
+        ({"termination": {"type": "convergence", "threshold": 2}}, "threshold"),
+        ({"memory": {"perspectives": {"method": "magic"}}}, "magic"),
+    ],
+    ids=["one debater", "no rounds", "threshold", "method"],
+)
+def test_a_council_that_cannot_work_is_refused_before_any_call(
+    settings: dict[str, Any], told: str, tmp_path: Path
+) -> None:
+    model = FakeModel()
+    with (
+        open_debates(str(tmp_path / "moot.sqlite"), environment=model.environment()) as debates,
+        pytest.raises(ConfigError, match=told),
+    ):
+        debates.start(TOPIC, council(**settings))
+    assert model.calls == []
+
+
+def test_a_missing_critique_is_recorded_shown_and_got_over(tmp_path: Path) -> None:
+    def where(call: ModelCall) -> bool:
+        critic = call.speak_as.speaker if call.speak_as else ""
+        return (
+            phase_of(call) == "critique" and critic == "testing" and "Architect" in str(call.hints["targets"])
+        )
+
+    document, model = run(tmp_path, council(rounds=1), failing(where))
+    (notice,) = [e for e in document["transcript"] if e["kind"] == "notice"]
+    assert notice["content"] == "The critique of Architect by Testing is missing: its call failed."
+    assert notice["speaker"] == "moot"
+    assert [e["seq"] for e in document["transcript"]] == list(range(len(document["transcript"])))
+    refining = next(
+        c for c in model.calls if phase_of(c) == "refine" and c.speak_as and c.speak_as.speaker == "architect"
+    )
+    assert notice["content"] in text_of(refining)
+    assert document["status"] == "done"
+    assert document["errors"][0]["error"] == "out of order"
+
+
+def test_a_failed_refinement_leaves_the_last_proposal_standing_and_says_so(tmp_path: Path) -> None:
+    def where(call: ModelCall) -> bool:
+        return phase_of(call) == "refine" and call.hints["round"] == 1 and call.hints["speaker"] == "Testing"
+
+    document, model = run(tmp_path, council(), failing(where))
+    proposal = next(
+        e for e in document["transcript"] if e["kind"] == "proposal" and e["speaker"] == "testing"
+    )
+    (notice,) = [e for e in document["transcript"] if e["kind"] == "notice"]
+    assert f"its last one, [{proposal['id']}], stands" in notice["content"]
+    of_testing = [
+        c
+        for c in model.calls
+        if phase_of(c) == "critique" and c.hints["round"] == 2 and "Testing" in str(c.hints["targets"])
+    ]
+    assert len(of_testing) == 2
+    assert all(proposal["content"] in text_of(call) for call in of_testing)
+
+
+def test_who_made_no_proposal_is_not_criticised_and_may_still_refine(tmp_path: Path) -> None:
+    def where(call: ModelCall) -> bool:
+        return phase_of(call) == "propose" and call.hints["speaker"] == "Testing"
+
+    document, _ = run(tmp_path, council(rounds=1), failing(where))
+    kinds = Counter(e["kind"] for e in document["transcript"])
+    assert kinds == {"topic": 1, "proposal": 2, "notice": 1, "critique": 4, "refinement": 3}
+
+
+def test_a_phase_in_which_every_call_fails_stops_the_debate_which_can_be_resumed(tmp_path: Path) -> None:
+    model = FakeModel(failing(lambda call: phase_of(call) == "critique"))
+    with open_debates(str(tmp_path / "moot.sqlite"), environment=model.environment()) as debates:
+        debate = debates.start(TOPIC, council(rounds=1))
+        with pytest.raises(ModelError):
+            debate.run()
+        assert debate.document()["status"] == "failed"
+        model.reply = answer
+        assert debate.run()["status"] == "done"
+    assert Counter(phase_of(c) for c in model.calls)["propose"] == 3
+
+
+def test_convergence_really_stops_the_debate_and_says_why(tmp_path: Path) -> None:
+    config = council(rounds=5, termination={"type": "convergence", "threshold": 0.7})
+    document, model = run(tmp_path, config, agreeing(0.75))
+    assert max(e["round"] for e in document["transcript"]) == 1
+    assert Counter(c.purpose for c in model.calls) == {"turn": 12, "evaluate": 1, "judge": 1}
+
+
+def test_without_convergence_all_rounds_are_run_and_the_last_is_not_checked(tmp_path: Path) -> None:
+    config = council(rounds=3, termination={"type": "convergence", "threshold": 0.7})
+    document, model = run(tmp_path, config, agreeing(0.69))
+    assert max(e["round"] for e in document["transcript"]) == 3
+    assert Counter(c.purpose for c in model.calls)["evaluate"] == 2
+
+
+def test_a_convergence_check_that_fails_counts_as_disagreement_and_is_recorded(tmp_path: Path) -> None:
+    config = council(termination={"type": "convergence", "threshold": 0.0})
+    document, _ = run(tmp_path, config, failing(lambda call: call.purpose == "evaluate"))
+    assert "convergence was not checked" in document["errors"][0]["error"]
+
+
+def test_the_judge_is_asked_once_for_a_solution_from_the_final_proposals(tmp_path: Path) -> None:
+    document, model = run(tmp_path, council())
+    (judging,) = [call for call in model.calls if call.purpose == "judge"]
+    final = [e for e in document["transcript"] if e["kind"] == "refinement" and e["round"] == 2]
+    assert all(f"[{entry['id']}]" in text_of(judging) for entry in final)
+    earlier = [
+        e for e in document["transcript"] if e["kind"] in ("proposal", "refinement") and e["round"] == 1
+    ]
+    assert not any(f"[{entry['id']}]" in text_of(judging) for entry in earlier)
+    assert "solution_markdown" in text_of(judging)
+    assert "requirements_fulfillment" in text_of(judging)
+
+
+def test_a_person_who_speaks_up_after_the_end_gets_one_more_round(tmp_path: Path) -> None:
+    model = FakeModel()
+    with open_debates(str(tmp_path / "moot.sqlite"), environment=model.environment()) as debates:
+        debate = debates.start(TOPIC, council(rounds=1))
+        debate.run()
+        document = debate.run(turns=1)
+    assert max(e["round"] for e in document["transcript"]) == 2
+
+
+@pytest.mark.parametrize("phase", ["propose", "critique", "refine"])
+def test_the_prompts_of_a_council_are_as_reviewed(phase: str, tmp_path: Path) -> None:
+    _, model = run(tmp_path, council())
+    calls = {
+        call.speak_as.entry_id: call
+        for call in model.calls
+        if call.speak_as and call.speak_as.speaker == "testing" and phase_of(call) == phase
+    }
+    check_snapshot(f"council-{phase}", prompt_markdown(calls[max(calls)].messages))
+
+
+@pytest.mark.parametrize("purpose", ["judge", "evaluate"])
+def test_what_a_council_asks_its_judge_is_as_reviewed(purpose: str, tmp_path: Path) -> None:
+    config = council(termination={"type": "convergence"}, judge={"blind": False})
+    _, model = run(tmp_path, config, agreeing(0.1))
+    (call,) = [c for c in model.calls if c.purpose == purpose]
+    check_snapshot(f"council-{purpose}", prompt_markdown(call.messages))

@@ -1,0 +1,213 @@
+"""dialectic's configuration: every field honoured or named in a warning."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graph.cli.request import file_data, run_config
+from nodes.memory.perspective import perspective_settings
+from nodes.roles.library import shipped_role
+from state.config import DebateConfig
+from state.config_files import make_config
+from state.dialectic import Converted, from_dialectic, is_dialectic
+from state.errors import ConfigError
+
+AGENT: Any = {
+    "id": "agent-architect",
+    "name": "System Architect",
+    "role": "architect",
+    "model": "anthropic/claude-sonnet-4.5",
+    "provider": "openrouter",
+    "temperature": 0.5,
+    "enabled": True,
+}
+KISS: Any = {
+    **AGENT,
+    "id": "agent-kiss",
+    "name": "KISS",
+    "role": "kiss",
+    "model": "gpt-4",
+    "provider": "openai",
+}
+JUDGE: Any = {**AGENT, "id": "judge-main", "role": "generalist", "temperature": 0.3}
+DEBATE: Any = {
+    "rounds": 3,
+    "terminationCondition": {"type": "fixed"},
+    "synthesisMethod": "judge",
+    "includeFullHistory": True,
+}
+
+
+def _converted(folder: Path = Path(), **parts: Any) -> Converted:
+    return from_dialectic({"agents": [AGENT, KISS], "judge": JUDGE, "debate": DEBATE, **parts}, folder)
+
+
+def _config(folder: Path = Path(), **parts: Any) -> DebateConfig:
+    return make_config(_converted(folder, **parts).data)
+
+
+def test_it_is_known_by_its_keys() -> None:
+    assert is_dialectic({"agents": []})
+    assert is_dialectic({"debate": {}})
+    assert not is_dialectic({"debaters": [], "judge": {}})
+
+
+def test_agents_become_the_debaters_of_a_council() -> None:
+    config = _config()
+    assert (config.protocol, config.rounds) == ("council", 3)
+    assert [(d.id, d.name, d.role, d.temperature) for d in config.debaters] == [
+        ("agent-architect", "System Architect", "architect", 0.5),
+        ("agent-kiss", "KISS", "kiss", 0.5),
+    ]
+    assert config.judge.model == "anthropic/claude-sonnet-4.5"
+    assert config.judge.temperature == 0.3
+    assert config.judge.seats()[0].id == "judge-main"
+
+
+@pytest.mark.parametrize(
+    ("role", "ours"),
+    [
+        ("architect", "architect"),
+        ("performance", "performance"),
+        ("security", "security"),
+        ("testing", "testing"),
+        ("kiss", "simplicity"),
+        ("generalist", "generalist"),
+        ("data-modeling", "data-modeling"),
+    ],
+)
+def test_its_roles_are_ours(role: str, ours: str) -> None:
+    converted = _converted(agents=[{**AGENT, "role": role, "id": "a"}, KISS])
+    shipped = shipped_role(make_config(converted.data).debaters[0])
+    assert shipped is not None
+    assert shipped.name == ours
+    assert not any("role" in warning for warning in converted.warnings)
+
+
+def test_openrouter_has_its_own_address_and_key() -> None:
+    settings = _config().settings("anthropic/claude-sonnet-4.5")
+    assert settings.base_url == "https://openrouter.ai/api/v1"
+    assert settings.api_key_env == "OPENROUTER_API_KEY"
+    assert _config().settings("gpt-4").base_url is None
+
+
+def test_a_disabled_agent_does_not_speak() -> None:
+    off = {**AGENT, "id": "off", "enabled": False}
+    assert [d.id for d in _config(agents=[AGENT, KISS, off]).debaters] == ["agent-architect", "agent-kiss"]
+
+
+def test_characters_stay_characters_and_the_budget_holds_them() -> None:
+    wide = {"enabled": True, "threshold": 30_000, "maxLength": 15_000, "method": "length-based"}
+    own = {
+        **AGENT,
+        "summarization": {"enabled": False, "threshold": 100, "maxLength": 200, "method": "length-based"},
+    }
+    config = _config(agents=[own, KISS], debate={**DEBATE, "summarization": wide})
+    shared = perspective_settings(config, "agent-kiss")
+    assert (shared.threshold_chars, shared.max_chars, shared.method) == (30_000, 15_000, "llm")
+    assert not perspective_settings(config, "agent-architect").enabled
+    assert config.memory.budget.summary * 3 >= 15_000
+    assert config.memory.budget.messages * 3 >= 30_000
+
+
+def test_clarifications_and_convergence() -> None:
+    debate = {
+        **DEBATE,
+        "interactiveClarifications": True,
+        "clarificationsMaxPerAgent": 2,
+        "terminationCondition": {"type": "convergence", "threshold": 90},
+    }
+    config = _config(debate=debate)
+    assert config.clarifications.enabled
+    assert config.clarifications.max_per_debater == 2
+    assert (config.termination.type, config.termination.threshold) == ("convergence", 0.9)
+
+
+def test_prompts_are_read_from_beside_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.md").write_text("You draw boxes.")
+    (tmp_path / "s.md").write_text("Keep the boxes.")
+    (tmp_path / "j.md").write_text("Be strict.")
+    agent = {
+        **AGENT,
+        "systemPromptPath": "./a.md",
+        "summaryPromptPath": "s.md",
+        "clarificationPromptPath": "none.md",
+    }
+    data = {"agents": [agent, KISS], "judge": {**JUDGE, "systemPromptPath": "j.md"}, "debate": DEBATE}
+    file = tmp_path / "debate-config.json"
+    file.write_text(json.dumps(data))
+    config = make_config(file_data(file))
+    assert config.debaters[0].system_prompt == "You draw boxes."
+    assert config.debaters[0].summary_prompt == "Keep the boxes."
+    assert config.debaters[0].clarification_prompt == ""
+    assert config.judge.instruction == "Be strict."
+    assert "none.md" in capsys.readouterr().err
+
+
+def test_its_tools_are_ours_and_files_are_read_below_its_folder(tmp_path: Path) -> None:
+    tools = [
+        {"name": "context_search", "description": "x", "parameters": {}},
+        {"name": "file_read"},
+        {"name": "x"},
+    ]
+    converted = _converted(tmp_path, agents=[{**AGENT, "tools": tools, "toolCallLimit": 4}, KISS])
+    config = make_config(converted.data)
+    assert config.debaters[0].tools == ("search_debate", "read_file")
+    assert config.debaters[0].tool_call_limit == 4
+    assert config.context == str(tmp_path)
+    assert any("'x'" in warning for warning in converted.warnings)
+    assert any("--context" in warning for warning in converted.warnings)
+
+
+@pytest.mark.parametrize(
+    ("parts", "named"),
+    [
+        ({"debate": {**DEBATE, "trace": "langfuse"}}, "debate.trace"),
+        ({"debate": {**DEBATE, "synthesisMethod": "voting"}}, "debate.synthesisMethod"),
+        ({"debate": {**DEBATE, "includeFullHistory": False}}, "debate.includeFullHistory"),
+        ({"debate": {**DEBATE, "terminationCondition": {"type": "quality", "threshold": 85}}}, "quality"),
+        ({"debate": {**DEBATE, "timeoutPerRound": 300_000}}, "debate.timeoutPerRound"),
+        ({"agents": [{**AGENT, "avatar": "x"}, KISS]}, "agents.0.avatar"),
+        ({"agents": [{**AGENT, "role": "wizard"}, KISS]}, "wizard"),
+        ({"agents": [{**AGENT, "id": "Agent One"}, KISS]}, "agent-one"),
+        ({"agents": [AGENT, {**KISS, "model": AGENT["model"]}]}, "agents.1.provider"),
+        ({"agents": []}, "agents"),
+        ({"judge": {**JUDGE, "toolCallLimit": 3}}, "judge.toolCallLimit"),
+        ({"extra": 1}, "extra"),
+    ],
+)
+def test_what_is_not_honoured_is_named(parts: Any, named: str) -> None:
+    converted = _converted(**parts)
+    assert any(named in warning for warning in converted.warnings), converted.warnings
+    make_config(converted.data)
+
+
+def test_a_round_s_time_bounds_the_whole() -> None:
+    assert _config(debate={**DEBATE, "timeoutPerRound": 300_000}).limits.wall_clock_s == 900
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"agents": [{**AGENT, "provider": "acme"}]},
+        {"agents": {"a": 1}},
+        {"agents": ["x"]},
+        {"judge": "strict"},
+        {"debate": {"rounds": 0}},
+    ],
+    ids=["provider", "no list", "no mapping", "judge", "rounds"],
+)
+def test_a_wrong_shape_is_refused(parts: Any) -> None:
+    with pytest.raises(ConfigError):
+        make_config(_converted(**parts).data)
+
+
+def test_flags_are_laid_over_it(tmp_path: Path) -> None:
+    file = tmp_path / "debate-config.json"
+    agents = [{**each, "model": "offline", "provider": "openai"} for each in (AGENT, KISS)]
+    file.write_text(json.dumps({"agents": agents, "debate": DEBATE}))
+    assert run_config(file, {"rounds": 1}).rounds == 1

@@ -1,0 +1,407 @@
+"""Dialogue, moderated and random: steps, rooms, views and who gets the floor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from itertools import pairwise
+from typing import Any, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from langgraph.checkpoint.memory import InMemorySaver
+
+from graph.debate import build_graph
+from nodes.blackboard.rooms import make_room
+from nodes.memory.tokens import counter
+from nodes.models.calls import Reply
+from nodes.protocols.agreement import agreement_text
+from nodes.protocols.anchors import anchor_text, fitting
+from nodes.protocols.base import Consult, End
+from nodes.protocols.crux_rooms import new_rooms
+from nodes.protocols.dialogue import LENSES, Dialogue, aspects_by_rule
+from nodes.protocols.moderated import Moderated, is_stuck
+from nodes.protocols.random_order import RandomOrder
+from nodes.protocols.table import PROTOCOLS
+from state.config import DebateConfig
+from state.config_dialogue import Anchor
+from state.conversation import ConversationState, Step
+from state.entries import make_entry
+from state.errors import ConfigError
+from tests.support.personas import STATEMENTS, Personas, personas
+from tests.support.snapshots import check_snapshot, prompt_markdown
+
+THREAD: Any = {"configurable": {"thread_id": "0d5a4b10-93cb-4d0c-9e26-41ad52b0c15c"}}
+TOPIC = "Should freight leave the harbour? Night trains, barges, levy and dredging are in dispute."
+AB = ("Ada Quay", "Bob", STATEMENTS[0])
+
+
+def _claim(**fields: Any) -> dict[str, Any]:
+    base = {
+        "id": "c1",
+        "claim": STATEMENTS[0],
+        "between": ["ada", "bob"],
+        "status": "active",
+        "round": 2,
+        "message_ids": ["m000001"],
+        "aspect": "freight",
+        "confidence": 0.9,
+        "specific": True,
+        "touched": 2,
+        "room": "",
+        "resolution": "",
+        "card": "",
+    }
+    return {**base, **fields}
+
+
+def _state(config: DebateConfig, **fields: Any) -> ConversationState:
+    base: dict[str, Any] = {
+        "topic": TOPIC,
+        "config": config.to_json(),
+        "full_transcript": [make_entry(0, "user", "topic", TOPIC), make_entry(1, "ada", "speech", "…")],
+        "round": 2,
+        "protocol_state": {
+            "aspects": ["freight"],
+            "dialogue": {"stage": "respond", "aspect": 0, "mini": 0},
+        },
+    }
+    return cast(ConversationState, {**base, **fields})
+
+
+def _claims(*claims: Mapping[str, Any]) -> dict[str, Any]:
+    return {f"c{n}": {**claim, "id": f"c{n}"} for n, claim in enumerate(claims)}
+
+
+def _run(config: DebateConfig, model: Personas) -> dict[str, Any]:
+    graph: Any = build_graph(InMemorySaver(), environment=model.environment())
+    graph.invoke({"topic": TOPIC}, THREAD, context=config)
+    values: dict[str, Any] = graph.get_state(THREAD).values
+    return values
+
+
+def _phases(values: Mapping[str, Any]) -> list[str]:
+    phases = [entry["phase"] for entry in values["full_transcript"][1:]]
+    return [phase for place, phase in enumerate(phases) if not place or phases[place - 1] != phase]
+
+
+# The main floor
+
+
+def test_a_dialogue_opens_takes_each_aspect_in_minirounds_and_closes() -> None:
+    config = personas(3, dialogue={"aspects": ["freight", "who pays"], "minirounds": 2})
+    mini = ["respond", "reply", "respond", "reply"]
+    assert _phases(_run(config, Personas())) == ["opening", "take", *mini, "take", *mini, "closing"]
+
+
+def test_in_a_response_everybody_is_answered_once_and_replies_to_whoever_answered() -> None:
+    values = _run(personas(4), Personas())
+    for round_no in (2, 3):
+        said = {phase: {} for phase in ("respond", "reply")}  # type: dict[str, dict[str, str]]
+        for entry in values["full_transcript"]:
+            if entry["round"] == round_no and entry["phase"] in said:
+                said[entry["phase"]][entry["speaker"]] = entry["targets"][0]
+        assert sorted(said["respond"].values()) == sorted(said["respond"])
+        assert all(said["reply"][target] == who for who, target in said["respond"].items())
+
+
+def test_the_model_splits_the_topic_where_the_configuration_does_not() -> None:
+    values = _run(personas(2, dialogue={"aspects": [], "max_aspects": 2}), Personas())
+    assert values["protocol_state"]["aspects"] == ["freight", "who pays"]
+
+
+def test_without_a_model_the_topic_s_own_parts_are_its_aspects() -> None:
+    config = personas(2, dialogue={"aspects": []})
+    step = Dialogue().next_step(_state(config, protocol_state={}), config)
+    assert isinstance(step, Consult)
+    decided = cast(Step, step.decide([Reply(error="down")]))
+    assert decided["phase"] == "opening"
+    assert aspects_by_rule("Ship noise; ship smoke; ship wages", 2) == ["Ship noise", "ship smoke"]
+    assert aspects_by_rule("Dredging?", 5) == list(LENSES)
+
+
+def test_a_dialogue_with_oneself_is_refused() -> None:
+    with pytest.raises(ConfigError, match="at least 2"):
+        Dialogue().check(personas(1))
+
+
+def test_a_speaker_that_fails_is_noted_and_the_dialogue_goes_on() -> None:
+    class Mute(Personas):
+        def reply(self, call: Any) -> Reply:
+            silent = call.purpose == "turn" and call.hints["speaker"] == "Bob"
+            return Reply(error="no line") if silent else super().reply(call)
+
+    values = _run(personas(3), Mute())
+    assert values["status"] == "done"
+    assert any(
+        e["kind"] == "notice" and "Bob could not be heard" in e["content"] for e in values["full_transcript"]
+    )
+
+
+# Crux rooms
+
+
+@pytest.mark.parametrize(
+    ("claim", "fields"),
+    [
+        pytest.param(_claim(confidence=0.5), {}, id="not sure enough"),
+        pytest.param(_claim(specific=False), {}, id="not specific"),
+        pytest.param(
+            _claim(claim="Grammar matters more than style", aspect="prose"), {}, id="beside the topic"
+        ),
+        pytest.param(_claim(status="resolved"), {}, id="settled"),
+        pytest.param(_claim(between=["ada", "zoe"]), {}, id="somebody who is not there"),
+        pytest.param(_claim(), {"crux": {"opened": 1, "last": {"ada|bob": 1}}}, id="the pair cools down"),
+        pytest.param(_claim(), {"crux": {"opened": 4, "last": {}}}, id="no more rooms"),
+    ],
+)
+def test_no_room_opens_for(claim: dict[str, Any], fields: dict[str, Any]) -> None:
+    config = personas(3)
+    state = _state(config, claims=_claims(claim))
+    state["protocol_state"] = {**state["protocol_state"], **fields}
+    assert new_rooms(state, config) == {}
+
+
+def test_no_room_opens_where_both_hold_the_same_view() -> None:
+    config = personas(2)
+    aspect = {"position": "Barges should go", "evidence": [], "challenged": [], "message_ids": []}
+    row = {"aspects": {"freight": aspect}}
+    state = _state(config, claims=_claims(_claim()), ledger={"ada": row, "bob": row})
+    assert new_rooms(state, config) == {}
+
+
+def test_rooms_open_for_disjoint_pairs_the_surest_claim_first() -> None:
+    config = personas(4)
+    claims = _claims(
+        _claim(confidence=0.7),
+        _claim(confidence=0.9, between=["bob", "cyd"]),
+        _claim(confidence=0.8, between=["ada", "dan"]),
+    )
+    rooms = new_rooms(_state(config, claims=claims), config)
+    assert [room["between"] for room in rooms.values()] == [["bob", "cyd"], ["ada", "dan"]]
+    assert list(rooms) == ["room-01", "room-02"]
+
+
+def test_a_room_that_goes_in_circles_closes_before_its_cap() -> None:
+    class Parrot(Personas):
+        def _speech(self, call: Any) -> str:
+            return f"{call.hints['speaker']} speaks in respond and says the same thing as ever."
+
+    config = personas(2, dialogue={"aspects": ["freight"], "crux": {"cycles": 6, "max_rooms": 1}})
+    values = _run(config, Parrot({"respond": (AB,)}))
+    room = [entry["phase"] for entry in values["full_transcript"] if entry["room"]]
+    assert room.count("crux-steelman") == 2 * 2
+
+
+def test_a_new_room_is_entered_with_the_messages_that_led_to_it() -> None:
+    room = make_room("room-01", _claim(message_ids=["m000004", "m000007"]))
+    assert room["trigger"] == ["m000004", "m000007"]
+
+
+# What is seen
+
+
+@cache
+def _prompts() -> Personas:
+    model = Personas({"respond": (AB,), "opening": (("Cyd", "Bob", STATEMENTS[2]),)})
+    _run(personas(3, blackboard={"reflect_at": 2}), model)
+    return model
+
+
+@pytest.mark.parametrize(
+    "phase",
+    ["opening", "take", "respond", "reply", "crux-positions", "crux-exchange", "crux-steelman", "closing"],
+)
+def test_the_prompt_of_a_phase_is_as_reviewed(phase: str) -> None:
+    check_snapshot(f"dialogue-{phase}", prompt_markdown(_prompts().in_phase(phase)[0].messages))
+
+
+@pytest.mark.parametrize("schema", ["StepFindings", "CruxFinding", "Reflections"])
+def test_the_prompt_of_the_blackboard_s_model_is_as_reviewed(schema: str) -> None:
+    calls = [call for call in _prompts().calls if call.schema and call.schema.__name__ == schema]
+    check_snapshot(f"blackboard-{schema}", prompt_markdown(calls[-1].messages))
+
+
+def _shown(model: Personas, phase: str) -> str:
+    return "\n".join(message["content"] for message in model.in_phase(phase)[0].messages)
+
+
+def test_an_opening_is_a_cold_start() -> None:
+    model = Personas()
+    _run(personas(3), model)
+    seen = _shown(model, "opening")
+    assert "speaks in" not in seen
+    assert "freight" in seen
+    assert "Cyd" in seen
+
+
+def test_a_first_take_sees_the_blackboard_and_no_recent_exchange() -> None:
+    seen = _shown(_prompts(), "take")
+    assert "holds to the opening view" in seen
+    assert "speaks in" not in seen
+
+
+def test_a_room_sees_claim_trigger_positions_and_the_whole_room() -> None:
+    model = Personas({"respond": (AB,)})
+    _run(personas(2), model)
+    seen = _shown(model, "crux-steelman")
+    for text in (STATEMENTS[0], "speaks in respond", "speaks in crux-positions", "speaks in crux-exchange"):
+        assert text in seen
+    assert "# Positions of the two of you\nAda Quay" in seen
+
+
+def test_a_closing_sees_ledger_cards_reflections_and_rounds() -> None:
+    seen = _shown(_prompts(), "closing")
+    for heading in ("# Where everybody stands", "# Cruxes", "# Insights", "# Round by round"):
+        assert heading in seen
+
+
+def test_shifts_are_detected_when_positions_at_the_end_differ() -> None:
+    values = _run(personas(2), Personas())
+    assert all(row["shifts"] for row in values["ledger"].values())
+    assert "## Changes of mind\n- Ada Quay" in values["solution"]
+
+
+def test_anchors_are_retrieved_by_their_words_and_cited() -> None:
+    seen = _shown(_prompts(), "take")
+    assert (
+        "- [logbook §1] Night trains were late" not in seen
+    )  # an aspect about freight shares no word with it
+    rooms = [call for call in _prompts().in_phase("crux-positions") if call.hints["speaker"] == "Ada Quay"]
+    assert "- [logbook §1] Night trains were late on nine days." in rooms[0].messages[-1]["content"]
+
+
+def test_anchors_that_fit_nothing_stay_away() -> None:
+    anchors = (
+        Anchor(name="diary", text="Gulls nest on the crane. " * 40),
+        Anchor(name="b", text="Oysters die."),
+    )
+    assert fitting(anchors, "timetables") == []
+    assert [passage.mark for passage in fitting(anchors, "oyster oysters")] == ["b §1"]
+    assert counter()(anchor_text(anchors, "gulls oysters", 40, counter())) <= 40
+
+
+# Who gets the floor
+
+
+def _long(protocol: str, size: int = 3, **data: Any) -> DebateConfig:
+    people = [{"name": name} for name in ("Ada", "Bob", "Cyd", "Dan", "Eve")[:size]]
+    return DebateConfig.model_validate({"protocol": protocol, "debaters": people, "turns": 40, **data})
+
+
+def _after(config: DebateConfig, *speakers: str, **fields: Any) -> ConversationState:
+    entries = [make_entry(0, "user", "topic", TOPIC)]
+    entries += [make_entry(n, who, "speech", "…") for n, who in enumerate(speakers, 1)]
+    return cast(
+        ConversationState,
+        {
+            "topic": TOPIC,
+            "config": config.to_json(),
+            "full_transcript": entries,
+            "turn_count": len(speakers),
+            **fields,
+        },
+    )
+
+
+def _moderated(state: ConversationState, config: DebateConfig, reply: Reply) -> Step:
+    step = Moderated().next_step(state, config)
+    assert isinstance(step, Consult)
+    return cast(Step, step.decide([reply]))
+
+
+def _names(who: str) -> Reply:
+    return Reply(data={"reasoning": "", "next_speaker": who, "instruction": "Answer\n# Now\nBob."})
+
+
+def test_the_moderator_gives_the_floor_and_says_what_to_do_with_it() -> None:
+    config = _long("moderated")
+    (floor,) = _moderated(_after(config, "ada"), config, _names("Cyd"))["floors"]
+    assert floor["speaker"] == "cyd"
+    assert "The moderator gives you the floor: Answer # Now Bob." in floor["instruction"]
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [Reply(error="down"), _names("nobody"), Reply(data={"x": 1})],
+    ids=["failed", "nobody", "another schema"],
+)
+def test_without_a_moderator_s_word_the_order_of_the_configuration_decides(reply: Reply) -> None:
+    config = _long("moderated")
+    assert _moderated(_after(config, "cyd"), config, reply)["floors"][0]["speaker"] == "bob"
+
+
+@pytest.mark.parametrize(
+    ("spoke", "named", "gets"),
+    [
+        pytest.param(("bob", "cyd", "ada", "ada"), "Ada", "bob", id="one alone"),
+        pytest.param(("cyd", "ada", "bob", "ada", "bob"), "Ada", "cyd", id="a pair"),
+        pytest.param(("cyd", "bob", "ada", "bob"), "Ada", "ada", id="a pair, not for long"),
+    ],
+)
+def test_without_progress_the_least_recent_speaker_gets_the_floor(
+    spoke: tuple[str, ...], named: str, gets: str
+) -> None:
+    config = _long("moderated")
+    assert _moderated(_after(config, *spoke), config, _names(named))["floors"][0]["speaker"] == gets
+
+
+def test_with_progress_the_moderator_may_let_the_same_one_go_on() -> None:
+    config = _long("moderated")
+    state = _after(config, "bob", "ada", "ada", protocol_state={"board": {"progress": 3}})
+    assert not is_stuck(state, config, "ada")
+
+
+@given(st.integers(0, 2**32), st.integers(3, 5), st.integers(1, 30))
+def test_a_drawn_speaker_never_speaks_twice_in_a_row_and_is_the_same_for_the_same_seed(
+    seed: int, size: int, turns: int
+) -> None:
+    def drawn() -> list[str]:
+        config = _long("random", size, seed=seed)
+        spoke: list[str] = []
+        for _ in range(turns):
+            step = cast(Step, RandomOrder().next_step(_after(config, *spoke), config))
+            spoke.append(step["floors"][0]["speaker"])
+        return spoke
+
+    first = drawn()
+    assert first == drawn()
+    assert all(one != other for one, other in pairwise(first))
+
+
+@pytest.mark.parametrize("protocol", ["moderated", "random", "round-robin"])
+def test_a_long_form_ends_when_all_turns_are_taken(protocol: str) -> None:
+    config = _long(protocol, turns=3)
+    assert isinstance(PROTOCOLS[protocol].next_step(_after(config, "ada", "bob", "cyd"), config), End)
+
+
+def test_how_readily_debaters_agree_is_said_in_every_instruction() -> None:
+    told = [agreement_text(_long("random", agreement_intensity=level)) for level in (0, 0.3, 0.5, 0.7, 1)]
+    assert len(set(told)) == 5
+    assert agreement_text(_long("random")) == ""
+    config = _long("round-robin", agreement_intensity=1.0)
+    step = cast(Step, PROTOCOLS["round-robin"].next_step(_after(config), config))
+    assert told[-1] in step["floors"][0]["instruction"]
+
+
+def test_a_persona_s_contract_is_in_its_prompt() -> None:
+    seen = _shown(_prompts(), "opening")
+    assert "What is at stake for you: her licence" in seen
+    assert "What would change your mind: a winter without delays" in seen
+
+
+@pytest.mark.parametrize("aspects", [["freight"], []], ids=["configured", "asked for"])
+def test_a_dialogue_without_rooms_makes_the_calls_that_were_forecast(aspects: list[str]) -> None:
+    config, model = personas(3, dialogue={"aspects": aspects, "max_aspects": 2}), Personas()
+    _run(config, model)
+    forecast = Dialogue().forecast(config)
+    assert forecast.calls == len(model.calls)
+
+
+def test_the_moderator_s_prompt_is_as_reviewed() -> None:
+    config = _long("moderated", judge={"enabled": False}, turns=4)
+    model = Personas()
+    _run(config, model)
+    calls = [call for call in model.calls if call.purpose == "moderate"]
+    check_snapshot("moderated-moderate", prompt_markdown(calls[-1].messages))

@@ -1,0 +1,119 @@
+"""Memory across debates: opt-in, by identity, through LangGraph's store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.store.memory import InMemoryStore
+
+from graph.api import open_debates
+from graph.debate import build_graph
+from nodes.memory.earlier import namespace_of, recollection_text
+from nodes.models.calls import ModelCall, Reply
+from state.config import DebateConfig
+from tests.support.fakes import FakeModel, answer
+
+THREADS = ("0d5a4b10-93cb-4d0c-9e26-41ad52b0c15c", "1d5a4b10-93cb-4d0c-9e26-41ad52b0c15c")
+
+
+def _config(**data: Any) -> DebateConfig:
+    given: Any = {
+        "turns": 4,
+        "judge": {"enabled": False},
+        "debaters": [{"name": "Ada", "identity": "Ada L."}, {"name": "Bo"}],
+        "memory": {"cross_debate": True},
+    }
+    return DebateConfig.model_validate({**given, **data})
+
+
+def _reply(call: ModelCall) -> Reply:
+    if call.speak_as is None:
+        return answer(call)
+    who = call.speak_as.speaker
+    return Reply(text=f"I maintain that trams cost 40 million crowns, says {who}.", model="m")
+
+
+def _debate(store: Any, thread: str, topic: str, config: DebateConfig) -> tuple[FakeModel, Any]:
+    model = FakeModel(_reply)
+    graph: Any = build_graph(InMemorySaver(), store=store, environment=model.environment())
+    at: Any = {"configurable": {"thread_id": thread}}
+    graph.invoke({"topic": topic}, at, context=config)
+    return model, graph.get_state(at).values
+
+
+def test_a_debater_with_an_identity_is_reminded_of_what_it_argued_before() -> None:
+    store = InMemoryStore()
+    first, _ = _debate(store, THREADS[0], "Should trams be free?", _config())
+    second, state = _debate(store, THREADS[1], "Are free trams a good idea?", _config())
+    assert not any("earlier debates" in call.messages[-1]["content"] for call in first.calls)
+    tails = {call.speak_as.speaker: call.messages[-1]["content"] for call in second.calls if call.speak_as}
+    assert "Last time this came up (2026-01-01, “Should trams be free?”) you argued" in tails["ada"]
+    assert "40 million crowns" in tails["ada"]
+    assert "earlier debates" not in tails["bo"]
+    assert list(state["recollections"]) == ["ada"]
+
+
+def test_what_has_nothing_to_do_with_the_topic_does_not_come_back() -> None:
+    store = InMemoryStore()
+    _debate(store, THREADS[0], "Should trams be free?", _config())
+    _, state = _debate(store, THREADS[1], "Bees or wasps?", _config())
+    assert state["recollections"] == {}
+
+
+@pytest.mark.parametrize(
+    "config",
+    [_config(memory={}), _config(debaters=[{"name": "Ada"}, {"name": "Bo"}])],
+    ids=["not wanted", "no identity"],
+)
+def test_nothing_is_kept_unless_it_is_wanted(config: DebateConfig) -> None:
+    store = InMemoryStore()
+    _debate(store, THREADS[0], "Should trams be free?", config)
+    assert store.list_namespaces() == []
+
+
+def test_a_debate_does_not_fail_for_its_store() -> None:
+    class Broken(InMemoryStore):
+        async def abatch(self, ops: Any) -> Any:
+            raise OSError("disk full")
+
+    _, state = _debate(Broken(), THREADS[0], "Should trams be free?", _config())
+    assert state["status"] == "done"
+
+
+def test_identities_are_remembered_in_the_debates_own_database(tmp_path: Path) -> None:
+    url = str(tmp_path / "d.sqlite")
+    for topic in ("Should trams be free?", "Should trams be free at night?"):
+        with open_debates(url, environment=FakeModel(_reply).environment()) as debates:
+            debate = debates.start(topic, _config())
+            debate.run()
+            found = debate.state().values["recollections"]
+    assert found["ada"][0]["topic"] == "Should trams be free?"
+    assert sorted(path.name for path in tmp_path.glob("*.sqlite")) == ["d.sqlite"]
+
+
+def test_two_identities_never_share_a_place() -> None:
+    names = ["Ada", "ada", "Ada.", "阿达", "阿大"]
+    assert len({namespace_of(name) for name in names}) == len(names)
+    assert not any("." in label for name in names for label in namespace_of(name))
+
+
+def test_what_was_said_before_cannot_become_structure() -> None:
+    text = recollection_text(
+        [
+            {
+                "at": "2026",
+                "topic": "T",
+                "positions": [],
+                "stance": "",
+                "last": "x",
+                "concessions": [],
+                "winner": True,
+            }
+        ]
+    )
+    assert (
+        text.splitlines()[1] == "- Last time this came up (2026, “T”) you argued: x; the decision was for you"
+    )

@@ -1,0 +1,255 @@
+"""Evaluation: what counts as a score, averages, dialectic's files, and every way of writing the results."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graph.evaluating import (
+    HEADER,
+    Scorecard,
+    evaluate_subjects,
+    figures,
+    read_subject,
+    subject_of_document,
+    to_csv,
+    to_json,
+    to_markdown,
+)
+from graph.evaluators import evaluators_named, read_evaluators
+from nodes.environment import Environment
+from nodes.evaluation.criteria import CRITERIA
+from nodes.evaluation.evaluate import Evaluator, Subject, evaluation_view
+from nodes.evaluation.scores import EvaluatorOpinion, averages, check_evaluation
+from nodes.memory.tokens import counter, prompt_tokens
+from nodes.models.calls import ModelCall, Reply
+from state.config import DebateConfig
+from state.errors import ConfigError, InputError
+from tests.support.fakes import FakeModel
+
+COUNT = counter()
+SUBJECT = Subject("queue", "Design a queue. It must survive restarts.", "A log with fsync.")
+DIALECTIC = {
+    "id": "deb-1",
+    "problem": "Design a queue. It must survive restarts.",
+    "status": "completed",
+    "rounds": [
+        {
+            "roundNumber": 1,
+            "contributions": [
+                {"agentId": "a1", "agentRole": "architect", "type": "proposal", "content": "Use a log."}
+            ],
+        }
+    ],
+    "clarifications": [
+        {
+            "agentName": "Arch",
+            "role": "architect",
+            "items": [{"id": "q1", "question": "How many?", "answer": "10k"}],
+        }
+    ],
+    "finalSolution": {
+        "description": "A log-structured queue.",
+        "tradeoffs": ["latency"],
+        "recommendations": ["measure"],
+        "unfulfilledMajorRequirements": ["survive restarts"],
+    },
+}
+
+
+def opinion_data(**scores: Any) -> dict[str, Any]:
+    given = {criterion: {"reasoning": "because", "score": scores.get(criterion)} for criterion in CRITERIA}
+    overall = scores.get("overall_score")
+    return {**given, "strengths": "short", "weaknesses": "thin", "overall_score": overall}
+
+
+def checked(**scores: Any) -> Any:
+    opinion = EvaluatorOpinion.model_validate(opinion_data(**scores))
+    return check_evaluation(opinion, evaluator="e", name="E", model="m")
+
+
+@pytest.mark.parametrize(
+    ("said", "score"),
+    [
+        (7, 7),
+        (7.5, 8),
+        ("8", 8),
+        (11, 10),
+        (0, 1),
+        (-3, 1),
+        ("N/A", None),
+        (None, None),
+        (float("nan"), None),
+        ([], None),
+    ],
+    ids=str,
+)
+def test_scores_are_whole_numbers_of_one_to_ten_or_missing(said: Any, score: int | None) -> None:
+    assert checked(security=said)["scores"]["security"]["score"] == score
+
+
+@given(st.one_of(st.none(), st.floats(), st.integers(), st.text(), st.booleans()))
+def test_no_score_is_ever_outside_its_scale(said: Any) -> None:
+    score = checked(overall_score=said)["overall_score"]
+    assert score is None or (isinstance(score, int) and 1 <= score <= 10)
+
+
+def test_what_was_clamped_or_is_missing_is_noted() -> None:
+    notes = checked(**dict.fromkeys(CRITERIA, 5) | {"security": 42, "testability": None}, overall_score=5)[
+        "notes"
+    ]
+    assert notes == ["security: 42 became 10", "testability: no score"]
+
+
+def test_averages_have_two_decimals_over_those_who_gave_a_score() -> None:
+    found = averages([checked(security=7), checked(security=8), checked(security=8), checked()])
+    assert found["scores"]["security"] == 7.67
+    assert found["scores"]["testability"] is None
+    assert found["evaluators"] == 4
+
+
+def test_several_evaluators_score_several_debates_at_once_each_on_its_model() -> None:
+    def reply(call: ModelCall) -> Reply:
+        if call.model == "broken":
+            return Reply(error="no answer")
+        return Reply(data=opinion_data(security=4 if call.model == "strict" else 9), model=call.model)
+
+    model = FakeModel(reply)
+    seats = evaluators_named(["strict", "kind", "broken"]).seats
+    cards = evaluate_subjects([SUBJECT, SUBJECT], seats, DebateConfig(), _with_keys(model))
+    assert [card.averages["scores"]["security"] for card in cards] == [6.5, 6.5]
+    assert [one["error"] for one in cards[0].evaluations] == ["", "", "no answer"]
+    assert len(model.calls) == 6
+
+
+def _with_keys(model: FakeModel) -> Environment:
+    return Environment(complete=model.complete, factory=lambda name, settings: None)  # type: ignore[arg-type, return-value]  # never called
+
+
+@given(
+    problem=st.text(max_size=2000),
+    solution=st.text(max_size=3000).map(lambda text: text * 20),
+    system=st.sampled_from(["", "Be strict. " * 900]),
+    user=st.sampled_from(["", "P {problem} S {final_solution} {unknown}"]),
+    budget=st.sampled_from([400, 1000, 8000]),
+)
+def test_no_evaluators_prompt_exceeds_its_budget(
+    problem: str, solution: str, system: str, user: str, budget: int
+) -> None:
+    evaluator = Evaluator("e", "m", system_prompt=system, user_prompt=user)
+    view = evaluation_view(Subject("x", problem, solution), evaluator, budget, COUNT)
+    assert view.total_tokens == prompt_tokens(view.messages, COUNT) <= budget
+
+
+def test_an_evaluators_own_prompt_is_filled_and_its_material_is_no_template() -> None:
+    subject = Subject("x", "{final_solution} is a word", "secret")
+    view = evaluation_view(subject, Evaluator("e", "m", user_prompt="{problem}"), 2000, COUNT)
+    assert view.messages[1]["content"] == "{final_solution} is a word"
+
+
+def test_dialectics_debates_are_read_as_they_are(tmp_path: Path) -> None:
+    path = tmp_path / "deb-1.json"
+    path.write_text(json.dumps(DIALECTIC))
+    subject = read_subject(path)
+    assert subject.name == "deb-1"
+    assert subject.problem == DIALECTIC["problem"]
+    assert subject.solution.startswith("A log-structured queue.")
+    assert "- latency" in subject.solution
+    assert subject.clarifications == "Arch asked: How many?\nAnswer: 10k"
+    assert subject.requirements == "- survive restarts (major)"
+
+
+def test_a_debate_of_dialectics_without_a_solution_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "deb.json"
+    path.write_text(json.dumps({**DIALECTIC, "finalSolution": {}}))
+    with pytest.raises(InputError, match="not finished"):
+        read_subject(path)
+
+
+def test_last_words_stand_for_a_solution_that_nobody_wrote(tmp_path: Path) -> None:
+    path = tmp_path / "talk.csv"
+    path.write_text("speaker,minute,text\nAnn,1,First.\nBen,2,Second.\nAnn,3,Last of Ann.\n")
+    subject = read_subject(path, problem="Why?")
+    assert "Last of Ann." in subject.solution
+    assert "First." not in subject.solution
+
+
+def test_a_debate_in_which_nobody_spoke_cannot_be_evaluated() -> None:
+    with pytest.raises(InputError, match="nothing was said"):
+        subject_of_document({"topic": "x", "transcript": []})
+
+
+def test_dialectics_evaluators_are_read_as_they_are(tmp_path: Path) -> None:
+    (tmp_path / "prompts").mkdir()
+    (tmp_path / "prompts" / "system.md").write_text("Be strict.")
+    rows = [
+        {"id": "eval-1", "name": "One", "model": "vendor/x", "provider": "openrouter", "timeout": 30000},
+        {"id": "eval-2", "model": "y", "provider": "openai", "systemPromptPath": "./prompts/system.md"},
+        {"id": "eval-3", "model": "z", "enabled": False},
+    ]
+    path = tmp_path / "eval.json"
+    path.write_text(json.dumps({"agents": rows}))
+    read = read_evaluators(path)
+    assert [(seat.id, seat.model, seat.name) for seat in read.seats] == [
+        ("eval-1", "vendor/x", "One"),
+        ("eval-2", "y", "eval-2"),
+    ]
+    assert read.seats[1].system_prompt == "Be strict."
+    assert read.models["vendor/x"].timeout_s == 30.0
+    assert read.models["vendor/x"].api_key_env == "OPENROUTER_API_KEY"
+    assert read.models["y"].base_url is None
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        ({}, "give `agents`"),
+        ({"agents": [{"model": "x", "enabled": False}]}, "no evaluator is enabled"),
+        ({"agents": [{"id": "a"}]}, r"agents\[0\].model"),
+        ({"agents": [{"id": "a", "model": "x"}, {"id": "a", "model": "y"}]}, "duplicate"),
+        ({"agents": [{"model": "x", "timeout": -1}]}, "milliseconds"),
+        ({"agents": [{"model": "x", "systemPromptPath": "nowhere.md"}]}, "cannot read"),
+    ],
+    ids=["no list", "none enabled", "no model", "the same id twice", "a bad timeout", "no such prompt"],
+)
+def test_evaluators_that_cannot_be_used_are_refused(tmp_path: Path, data: Any, says: str) -> None:
+    path = tmp_path / "eval.json"
+    path.write_text(json.dumps(data))
+    with pytest.raises(ConfigError, match=says):
+        read_evaluators(path)
+
+
+def card(name: str) -> Scorecard:
+    evaluations = [checked(security=7, overall_score=8), checked(security=8)]
+    return Scorecard(name, averages(evaluations), evaluations)
+
+
+def test_tables_show_two_decimals_and_what_is_missing() -> None:
+    shown = figures(card("x"))
+    assert shown[2] == "7.50"
+    assert shown[-1] == "8.00"
+    assert shown[0] == "N/A"
+    assert "| x | N/A | N/A | 7.50 |" in to_markdown([card("x")])
+
+
+@given(st.text(max_size=40))
+def test_csv_and_markdown_keep_any_name_in_its_cell(name: str) -> None:
+    rows = list(csv.reader(io.StringIO(to_csv([card(name)]), newline="")))
+    assert tuple(rows[0]) == HEADER
+    assert len(rows[1]) == len(HEADER)
+    assert to_markdown([card(name)]).count("\n") == 3
+
+
+def test_json_has_the_shape_of_dialectics_results() -> None:
+    data = to_json([card("x")])
+    assert data["evaluation"]["non_functional"]["security"] == {"average_score": 7.5}
+    assert data["overall_score"] == 8.0
+    assert data["agents"]["e"]["overall_summary"]["strengths"] == "short"
+    assert len(to_json([card("x"), card("y")])) == 2

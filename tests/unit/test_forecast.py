@@ -1,0 +1,135 @@
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graph.api import open_debates
+from nodes.models.calls import ModelCall, Reply
+from nodes.protocols.forecast import Forecast
+from nodes.protocols.table import protocol_named
+from state.config import DebateConfig
+from state.config_files import make_config
+from tests.support.fakes import OPINION, FakeModel
+
+TOPIC = "Design a rate limiter."
+ALWAYS = {"perspectives": {"threshold_chars": 0}}
+NEVER = {"perspectives": {"enabled": False}}
+BY_RULE = {"perspectives": {"threshold_chars": 0, "method": "rule-based"}}
+
+
+def forecast_of(config: DebateConfig) -> Forecast:
+    forecast = protocol_named(config.protocol).forecast(config)
+    assert forecast is not None
+    return forecast
+
+
+def obliging(call: ModelCall) -> Reply:
+    """Answer in the shape that the call wants."""
+    usage: Any = {"prompt_tokens": call.prompt_tokens, "completion_tokens": 20}
+    shapes: dict[str, dict[str, Any]] = {
+        "evaluate": {"reasoning": "r", "agreement": 0.0},
+        "clarify": {"questions": []},
+        "extract": {"entries": []},
+    }
+    if call.schema is not None:
+        return Reply(data=shapes.get(call.purpose, OPINION), model=call.model, usage=usage)
+    return Reply(text=f"I hold that {call.digest[:8]} matters, for 40 % fail.", model=call.model, usage=usage)
+
+
+CASES: dict[str, dict[str, Any]] = {
+    "round-robin": {"turns": 7},
+    "round-robin of one": {"turns": 3, "debaters": [{"name": "Ann"}]},
+    "round-robin with a panel": {"turns": 4, "judge": {"panel": [{"id": "a"}, {"id": "b"}, {"id": "c"}]}},
+    "round-robin unjudged": {"turns": 2, "judge": {"enabled": False}},
+    "council": {"protocol": "council", "memory": NEVER},
+    "council 3 by 3 with summaries": {"protocol": "council", "rounds": 3, "memory": ALWAYS},
+    "council by rule": {"protocol": "council", "memory": BY_RULE},
+    "council of two, one round": {
+        "protocol": "council",
+        "rounds": 1,
+        "debaters": [{"name": "Ann"}, {"name": "Bo"}],
+        "memory": ALWAYS,
+    },
+    "council that may converge": {
+        "protocol": "council",
+        "rounds": 4,
+        "termination": {"type": "convergence", "threshold": 0.9},
+        "memory": ALWAYS,
+    },
+    "council judged in two orders": {"protocol": "council", "judge": {"swap": True}, "memory": NEVER},
+    "council unjudged": {"protocol": "council", "judge": {"enabled": False}, "memory": ALWAYS},
+    "council with clarifications": {
+        "protocol": "council",
+        "rounds": 1,
+        "clarifications": {"enabled": True},
+        "memory": NEVER,
+    },
+    "council read by a model": {
+        "protocol": "council",
+        "rounds": 2,
+        "blackboard": {"extraction": "llm"},
+        "memory": NEVER,
+    },
+    "council until so many turns": {"protocol": "council", "turns": 40, "memory": NEVER},
+    "single": {"protocol": "single"},
+    "vote": {"protocol": "vote", "vote": {"answers": 7}},
+    "vote by a judge": {"protocol": "vote", "vote": {"answers": 3, "by": "judge"}},
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_as_many_calls_are_made_as_were_planned(case: str, tmp_path: Path) -> None:
+    config = make_config(CASES[case])
+    model = FakeModel(obliging)
+    with open_debates(str(tmp_path / "moot.sqlite"), environment=model.environment()) as debates:
+        document = debates.start(TOPIC, config).run()
+    planned = forecast_of(config).calls_by_purpose()
+    assert Counter(planned) == Counter(call.purpose for call in model.calls)
+    assert document["planned"]["calls"] == document["usage"]["calls"] == len(model.calls)
+
+
+def test_a_council_of_three_by_three_is_planned_with_38_calls_and_a_critical_path_of_11() -> None:
+    forecast = forecast_of(make_config({"protocol": "council", "rounds": 3}))
+    assert forecast.calls == 38
+    assert forecast.calls_by_purpose() == {"turn": 30, "summary": 7, "judge": 1}
+    assert forecast.critical_path == 11
+    assert forecast.seconds(0.2) == pytest.approx(2.2)
+
+
+def test_calls_beyond_the_concurrency_lengthen_the_critical_path() -> None:
+    wide = make_config({"protocol": "vote", "vote": {"answers": 10}, "limits": {"concurrency": 4}})
+    assert forecast_of(wide).critical_path == 3
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    protocol=st.sampled_from(["round-robin", "council", "single", "vote"]),
+    debaters=st.integers(2, 9),
+    rounds=st.integers(1, 40),
+    total=st.integers(1000, 100_000),
+    reply=st.integers(16, 8000),
+)
+def test_what_is_expected_never_passes_the_upper_bound(
+    protocol: str, debaters: int, rounds: int, total: int, reply: int
+) -> None:
+    config = make_config(
+        {
+            "protocol": protocol,
+            "rounds": rounds,
+            "debaters": [{"name": f"D{index}"} for index in range(debaters)],
+            "memory": {"budget": {"total": total, "reply": reply}},
+        }
+    )
+    planned = forecast_of(config).to_json()
+    assert 0 < planned["prompt_tokens"] <= planned["prompt_tokens_at_most"]
+    assert 0 < planned["completion_tokens"] <= planned["completion_tokens_at_most"]
+    assert planned["critical_path_calls"] <= planned["calls"]
+
+
+def test_a_forecast_of_ten_thousand_turns_is_as_short_as_one_of_ten() -> None:
+    few, many = (forecast_of(make_config({"turns": turns})) for turns in (10, 10_000))
+    assert len(many.batches) == len(few.batches)
+    assert many.calls == 10_002

@@ -1,0 +1,268 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graph.importing import FORMATS, ImportedTranscript, parse_transcript, slugs
+from state.errors import InputError
+from tests.support.report_documents import debate
+
+
+def said(transcript: ImportedTranscript) -> list[tuple[str, str]]:
+    names = {speaker.id: speaker.name for speaker in transcript.speakers}
+    return [(names[utterance.speaker], utterance.content) for utterance in transcript.utterances]
+
+
+BOTH = [("Ann", "Hello: there"), ("Bob", "Well, no")]
+
+
+@pytest.mark.parametrize(
+    ("text", "filename"),
+    [
+        ('[{"speaker": "Ann", "content": "Hello: there"}, {"speaker": "Bob", "text": "Well, no"}]', ""),
+        (
+            '{"messages": [{"role": "user", "name": "Ann", "content": "Hello: there"}, '
+            '{"role": "assistant", "name": "Bob", "content": [{"type": "text", "text": "Well, no"}]}]}',
+            "",
+        ),
+        ('{"speaker": "Ann", "content": "Hello: there"}\n{"speaker": "Bob", "content": "Well, no"}\n', ""),
+        ('speaker,minute,text\nAnn,01:20,Hello: there\nBob,01:21,"Well, no"\n', ""),
+        ('\ufeffText;Speaker\r\n"Hello: there";Ann\r\n"Well, no";Bob\r\n', "a.csv"),
+        ("Ann\t01:20\tHello: there\nBob\t01:21\tWell, no\n", "a.tsv"),
+        ("Ann,01:20,Hello: there\nBob,01:21,Well, no\n", "a.csv"),
+        ("Ann: Hello: there\nBob: Well, no\n", ""),
+        ("[00:01:20] Ann: Hello: there\n(01:21) Bob: Well, no\n", "a.txt"),
+        ("# Topic\n\n## Ann\n\nHello: there\n\n## Bob\n\nWell, no\n", ""),
+        ("**Ann:** Hello: there\n\n**Bob**: Well, no\n", ""),
+    ],
+    ids=[
+        "json",
+        "chat",
+        "jsonl",
+        "csv",
+        "semicolons",
+        "tabs",
+        "no header",
+        "txt",
+        "times",
+        "headings",
+        "bold",
+    ],
+)
+def test_every_format_tells_who_said_what(text: str, filename: str) -> None:
+    assert said(parse_transcript(text, filename=filename)) == BOTH
+
+
+def test_times_are_kept_as_they_were_given() -> None:
+    read = parse_transcript("speaker,minute,text\nAnn,01:20,Hi\nBob,:57,Ho\n")
+    assert [utterance.at for utterance in read.utterances] == ["01:20", ":57"]
+
+
+def test_quoted_texts_may_span_lines_and_hold_quotes() -> None:
+    read = parse_transcript('speaker,text\nAnn,"one\ntwo ""three"""\nBob,x\n')
+    assert said(read) == [("Ann", 'one\ntwo "three"'), ("Bob", "x")]
+
+
+def test_a_text_that_is_last_may_hold_unquoted_delimiters() -> None:
+    assert said(parse_transcript("speaker,text\nAnn,Well, well, no\n")) == [("Ann", "Well, well, no")]
+
+
+def test_dialectics_debates_are_read_with_problem_and_solution() -> None:
+    contributions = [
+        {"agentId": "architect", "agentRole": "architect", "type": "proposal", "content": "Use queues."},
+        {
+            "agentId": "kiss",
+            "agentRole": "kiss",
+            "type": "critique",
+            "content": "Why?",
+            "targetAgentId": "architect",
+        },
+    ]
+    value = {
+        "problem": "Scale it",
+        "rounds": [{"contributions": contributions}],
+        "finalSolution": {"description": "Q"},
+    }
+    read = parse_transcript(json.dumps(value))
+    assert (read.topic, read.solution) == ("Scale it", "Q")
+    assert said(read) == [("architect", "Use queues."), ("kiss", "Why?")]
+
+
+def test_a_moot_document_comes_back_whole() -> None:
+    document = debate()
+    read = parse_transcript(json.dumps(document))
+    assert read.document == document
+    assert [speaker.name for speaker in read.speakers] == ["Ada Okafor", "Grace Lindqvist"]
+    assert len(read.utterances) == 4
+    assert read.topic == "Should we split?"
+
+
+def test_a_document_of_another_version_is_refused() -> None:
+    with pytest.raises(InputError, match=r"moot\.debate/9"):
+        parse_transcript('{"format": "moot.debate/9", "transcript": []}')
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "The point is this: no",
+        "see http://example.org: there",
+        "Note: later",
+        "at 12:30 we met",
+        "- Item: thing",
+        "I said: no",
+        "That is what he told us. Then: silence",
+        "“Quote”: fine",
+    ],
+)
+def test_a_colon_in_a_speech_starts_no_new_one(line: str) -> None:
+    assert said(parse_transcript(f"Ann: Hi\n{line}\nBob: Ho", format="txt")) == [
+        ("Ann", f"Hi\n{line}"),
+        ("Bob", "Ho"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "name", ["ANN", "Dr. Ann Lee", "ludwig van Beethoven", "Ann (moderator)", "张伟", "Speaker 2", "O'Neil"]
+)
+def test_a_name_before_a_colon_is_recognised(name: str) -> None:
+    assert said(parse_transcript(f"{name}: Hi\n{name}: Ho", format="txt")) == [(name, "Hi"), (name, "Ho")]
+
+
+def test_what_stands_before_the_first_speech_is_the_topic() -> None:
+    assert parse_transcript("Topic: Should we split?\n\nAnn: Hi\nBob: Ho").topic == "Should we split?"
+    assert parse_transcript("# Should we split?\n\n## Ann\nHi").topic == "Should we split?"
+
+
+def test_the_files_name_stands_in_for_a_topic() -> None:
+    assert parse_transcript("Ann: Hi", filename="/x/first_big-debate.txt").topic == "first big debate"
+
+
+def test_headings_in_a_fence_and_below_the_speakers_level_belong_to_the_speech() -> None:
+    read = parse_transcript("## Ann\n### Detail\n```\n## not Bob\n```\n## Bob\nHi")
+    assert said(read) == [("Ann", "### Detail\n```\n## not Bob\n```"), ("Bob", "Hi")]
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "where", "advice"),
+    [
+        ("", {}, "line 1", "empty"),
+        ("no names here", {}, "line 1", "NAME: text"),
+        ("x", {"format": "pdf"}, "pdf", "json, jsonl, csv, txt, md"),
+        ('[\n{"speaker": "Ann",\n]', {}, "line 3", "correct it"),
+        ('{"speaker": "Ann", "text": "x"}\n{oops}\n', {}, "line 2", "correct it"),
+        ('{"speaker": "Ann", "text": "x"}\n\n{"text": "x"}\n', {}, "line 3", "add `speaker`"),
+        ('[{"speaker": "Ann"}]', {}, "entry 1", "add `content`"),
+        ("[1]", {}, "entry 1", "speaker and content"),
+        ('{"a": 1}', {}, "line 1", "utterances"),
+        ("3", {"format": "json"}, "line 1", "list of utterances"),
+        ("[" * 100_000, {}, "line 1", "cannot be read"),
+        ('speaker,text\nAnn,x\nBob,"open\n', {}, "line 3", "doubled"),
+        ("speaker,minute,text\nAnn,1:00,x\nBob,1:01\n", {}, "line 3", "2 columns instead of 3"),
+        ("speaker,text\n ,x\n", {}, "line 2", "fill the first column in"),
+        ("alone\nalone\n", {"format": "csv"}, "line 1", "speaker,minute,text"),
+        (",\n,\n", {"format": "csv"}, "line 1", "nobody"),
+        ("[]", {}, "line 1", "nobody"),
+    ],
+)
+def test_an_error_says_where_and_what_to_do(
+    text: str, options: dict[str, Any], where: str, advice: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        parse_transcript(text, **options)
+    assert where in str(caught.value)
+    assert advice in str(caught.value)
+
+
+def test_names_that_differ_in_case_space_or_colon_are_one_speaker() -> None:
+    read = parse_transcript("speaker,text\nAnn Lee,a\nANN  LEE ,b\nAnn Lee:,c\nAnne Lee,d\n")
+    assert [(speaker.id, speaker.name) for speaker in read.speakers] == [
+        ("ann-lee", "Ann Lee"),
+        ("anne-lee", "Anne Lee"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "slug"),
+    [
+        ("José Ñuñez", "jose-nunez"),
+        ("Søren Łuk", "soren-luk"),
+        ("김철수", "gimceolsu"),
+        ("カナ", "kana"),
+        ("张伟", "speaker-1"),
+        ("?!", "speaker-1"),
+        ("Moot", "speaker-moot"),
+        ("user", "speaker-user"),
+        ("Straße", "strasse"),
+        ("x" * 60, "x" * 40),
+    ],
+)
+def test_slugs_stay_close_to_the_name(name: str, slug: str) -> None:
+    assert slugs([name]) == {name: slug}
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    names=st.lists(st.text(max_size=50) | st.sampled_from(["a b", "a-b", "speaker-2", "speaker 2", "a-b-2"]))
+)
+def test_slugs_are_valid_never_shared_and_stable(names: list[str]) -> None:
+    ids = slugs(names)
+    assert len(set(ids.values())) == len(set(names))
+    assert all(
+        re.fullmatch(r"[a-z0-9-]{1,40}", slug) and slug not in ("moot", "user") for slug in ids.values()
+    )
+    assert slugs(names) == ids
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    text=st.text(),
+    format=st.sampled_from([None, *FORMATS]),
+    filename=st.sampled_from(["", "a.csv", "b.json"]),
+)
+def test_whatever_the_text_it_is_read_or_refused_with_words(
+    text: str, format: str | None, filename: str
+) -> None:
+    with suppress(InputError):
+        read = parse_transcript(text, format=format, filename=filename)
+        assert {utterance.speaker for utterance in read.utterances} == {
+            speaker.id for speaker in read.speakers
+        }
+
+
+words = st.text(alphabet=st.characters(exclude_categories=("Cs", "Cc")), min_size=1, max_size=30).filter(
+    lambda text: bool(text.strip())
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(rows=st.lists(st.tuples(st.sampled_from(["Ann", "Bob", "Zoë"]), words), min_size=1, max_size=8))
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_what_csv_writers_write_comes_back(delimiter: str, rows: list[tuple[str, str]]) -> None:
+    file = io.StringIO()
+    csv.writer(file, delimiter=delimiter).writerows([("speaker", "text"), *rows])
+    expected = [(name, text.strip()) for name, text in rows]
+    assert said(parse_transcript(file.getvalue(), format="csv")) == expected
+
+
+DEBATES = Path(__file__).parents[3] / "shared" / "data" / "debates"
+
+
+@pytest.mark.skipif(not DEBATES.is_dir(), reason="the televised debates are not part of the project")
+@pytest.mark.parametrize(
+    ("part", "count", "speakers"),
+    [("1st_presidential", 789, 3), ("vice_presidential", 327, 3), ("town_hall", 222, 18)],
+)
+def test_televised_debates_are_read_whole(part: str, count: int, speakers: int) -> None:
+    path = next(DEBATES.glob(f"*{part}*.csv"))
+    read = parse_transcript(path.read_text(encoding="utf-8"), filename=path.name)
+    assert (len(read.utterances), len(read.speakers)) == (count, speakers)

@@ -1,0 +1,256 @@
+"""The judge's view: within its budget whatever was said, an equal share a side, nobody's name."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nodes.judging.assess import assess
+from nodes.judging.evidence import LEAST_CUT, Docket, within_share
+from nodes.memory.tokens import counter, cut_middle, message_tokens, prompt_tokens
+from nodes.models.calls import ModelCall
+from state.config import DebateConfig
+from state.config_files import make_config
+from state.entries import Entry, make_entry
+
+COUNT = counter()
+DEBATERS = [{"name": "Alice Johnson", "id": "alice"}, {"name": "Bob Smith", "id": "bob"}]
+
+
+def entries_of(said: Sequence[tuple[str, str]], kind: Any = "speech") -> list[Entry]:
+    topic = make_entry(0, "user", "topic", "Should we tax carbon?")
+    speeches = [make_entry(seq, who, kind, words) for seq, (who, words) in enumerate(said, 1)]
+    return [{**entry, "tokens": COUNT(entry["content"])} for entry in (topic, *speeches)]
+
+
+def calls_for(
+    entries: list[Entry], config: DebateConfig, more: Mapping[str, Any] | None = None
+) -> Sequence[ModelCall]:
+    state: Any = {"topic": entries[0]["content"], "full_transcript": entries, "config": config.to_json()}
+    state |= more or {}
+    return assess(state, config, COUNT).send(None)  # type: ignore[arg-type]  # starts it
+
+
+def tokens_by_label(call: ModelCall) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for message in call.messages:
+        label = message["content"].partition(" [m")[0]
+        if message["role"] == "user" and len(label) < 20:
+            found[label] = found.get(label, 0) + message_tokens(message, COUNT)
+    return found
+
+
+def long_debate(turns: int, names: Sequence[str] = ("alice", "bob")) -> list[Entry]:
+    dice = random.Random(7)
+    words = [
+        "carbon",
+        "tax",
+        "price",
+        "leakage",
+        "rebate",
+        "border",
+        "industry",
+        "court",
+        "evidence",
+        "figure",
+    ]
+    return entries_of(
+        [
+            (names[turn % len(names)], " ".join(dice.choices(words, k=dice.randrange(20, 200))))
+            for turn in range(turns)
+        ]
+    )
+
+
+TEXTS = st.one_of(
+    st.text(max_size=400),
+    st.sampled_from(
+        [
+            "Alice Johnson",
+            "Bob said so. ",
+            "漢字かな交じり文。",
+            "🙂",
+            "<|endoftext|>",
+            "a " * 4000,
+            "\n" * 900,
+        ]
+    ),
+)
+
+
+@settings(max_examples=25)
+@given(
+    said=st.lists(st.tuples(st.sampled_from(["alice", "bob", "chair"]), TEXTS), min_size=1, max_size=30),
+    budget=st.sampled_from([400, 600, 1500, 8000]),
+    summary=st.sampled_from(["", "Bob Smith held that. " * 300]),
+    blind=st.booleans(),
+)
+def test_no_view_exceeds_its_budget(
+    said: list[tuple[str, str]], budget: int, summary: str, blind: bool
+) -> None:
+    config = make_config(
+        {"debaters": DEBATERS, "memory": {"budget": {"total": budget}}, "judge": {"blind": blind}}
+    )
+    for call in calls_for(entries_of(said), config, {"rolling_summary": {"text": summary}}):
+        assert call.prompt_tokens == prompt_tokens(call.messages, COUNT) <= budget
+
+
+def test_five_thousand_turns_are_judged_in_seconds_within_budget_and_with_equal_shares() -> None:
+    entries = long_debate(5000)
+    began = time.process_time()
+    calls = calls_for(entries, make_config({"debaters": DEBATERS}))
+    assert time.process_time() - began < 15
+    for call in calls:
+        shares = tokens_by_label(call)
+        assert call.prompt_tokens <= 8000
+        assert shares["Debater A"] == pytest.approx(shares["Debater B"], rel=0.1)
+        assert sum(shares.values()) > 6500
+
+
+@pytest.mark.parametrize("sides", [2, 3, 5])
+def test_every_side_gets_the_same_share_however_many_there_are(sides: int) -> None:
+    names = [f"speaker-{number}" for number in range(sides)]
+    config = make_config({"debaters": [{"name": name} for name in names]})
+    shares = tokens_by_label(calls_for(long_debate(600, names), config)[0])
+    assert len(shares) == sides
+    assert max(shares.values()) <= 1.1 * min(shares.values())
+
+
+def test_a_side_that_says_ten_times_more_is_not_heard_more() -> None:
+    said = [("alice", "We hold that a carbon price works. " * 5)] * 60 + [
+        ("bob", "It does not, see leakage. " * 90)
+    ] * 60
+    shares = tokens_by_label(calls_for(entries_of(said), make_config({"debaters": DEBATERS}))[0])
+    assert shares["Debater A"] == pytest.approx(shares["Debater B"], rel=0.1)
+
+
+def test_one_giant_message_is_shown_in_part_and_does_not_push_the_other_side_out() -> None:
+    said = [
+        ("alice", "carbon " * 30_000),
+        ("bob", "A price works."),
+        ("alice", "I rest."),
+        ("bob", "So do I."),
+    ]
+    (call, _) = calls_for(entries_of(said), make_config({"debaters": DEBATERS}))
+    shown = "\n".join(message["content"] for message in call.messages)
+    assert "[…cut…]" in shown
+    assert all(words in shown for words in ("A price works.", "I rest.", "So do I."))
+
+
+def test_first_and_last_words_of_each_side_are_always_shown() -> None:
+    entries = long_debate(400)
+    call = calls_for(entries, make_config({"debaters": DEBATERS}))[0]
+    assert {"m000001", "m000002", "m000399", "m000400"} <= set(call.hints["message_ids"])
+
+
+def test_what_was_said_about_the_question_is_shown_first() -> None:
+    said = [
+        (("alice", "bob")[turn % 2], "The weather was fine and lunch was long. " * 8) for turn in range(300)
+    ]
+    said[150] = ("alice", "We should tax carbon at 50 a tonne. " * 8)
+    said[151] = ("bob", "To tax carbon hits the poor. " * 8)
+    call = calls_for(entries_of(said), make_config({"debaters": DEBATERS}))[0]
+    assert {"m000151", "m000152"} <= set(call.hints["message_ids"])
+
+
+def test_everything_is_shown_where_everything_fits() -> None:
+    call = calls_for(long_debate(6), make_config({"debaters": DEBATERS}))[0]
+    assert call.hints["message_ids"] == [f"m00000{seq}" for seq in range(1, 7)]
+
+
+def test_a_moderator_and_the_floor_get_a_small_part() -> None:
+    entries = long_debate(300, ("alice", "chair", "bob", "chair"))
+    shares = tokens_by_label(calls_for(entries, make_config({"debaters": DEBATERS}))[0])
+    assert 0 < shares["chair"] < 0.15 * sum(shares.values())
+
+
+def test_no_name_reaches_a_blinded_judge() -> None:
+    said = [("alice", "Bob Smith is wrong, and Bob knows it."), ("bob", "Alice, as Ms Johnson says herself.")]
+    ledger = {
+        "alice": {
+            "stance": "Alice Johnson is for it",
+            "aspects": {
+                "overall": {
+                    "position": "Johnson is for it",
+                    "evidence": [],
+                    "challenged": [],
+                    "message_ids": [],
+                }
+            },
+        }
+    }
+    more = {"rolling_summary": {"text": "Alice Johnson opened; Bob Smith doubted."}, "ledger": ledger}
+    for call in calls_for(entries_of(said), make_config({"debaters": DEBATERS}), more):
+        shown = str([{**message} for message in call.messages])
+        assert not any(name in shown for name in ("Alice", "Bob", "Johnson", "Smith", "alice", "bob"))
+
+
+def test_names_are_shown_to_a_judge_who_may_see_them() -> None:
+    config = make_config({"debaters": DEBATERS, "judge": {"blind": False}})
+    shown = str(calls_for(entries_of([("alice", "Yes."), ("bob", "No.")]), config)[0].messages)
+    assert "Alice Johnson [m000001]" in shown
+
+
+def test_the_ledger_is_shown_in_the_order_of_presentation() -> None:
+    rows = {
+        who: {
+            "stance": f"stance of {who}",
+            "aspects": {
+                "overall": {
+                    "position": f"position of {who}",
+                    "evidence": [],
+                    "challenged": [],
+                    "message_ids": [],
+                }
+            },
+        }
+        for who in ("alice", "bob")
+    }
+    config = make_config({"debaters": DEBATERS, "judge": {"blind": False}})
+    first, second = (
+        next(m["content"] for m in call.messages if m["content"].startswith("# Where the debate stands"))
+        for call in calls_for(entries_of([("alice", "Yes."), ("bob", "No.")]), config, {"ledger": rows})
+    )
+    assert first.index("position of alice") < first.index("position of bob")
+    assert second.index("position of bob") < second.index("position of alice")
+
+
+def test_the_judges_own_summary_stands_for_the_rolling_one() -> None:
+    more = {"rolling_summary": {"text": "rolling text"}, "judge_summary": {"text": "own text"}}
+    shown = str(
+        calls_for(entries_of([("alice", "Yes."), ("bob", "No.")]), make_config({"debaters": DEBATERS}), more)[
+            0
+        ].messages
+    )
+    assert "own text" in shown
+    assert "rolling text" not in shown
+
+
+@given(
+    costs=st.dictionaries(st.text("abcdef", min_size=1), st.integers(1, 900), max_size=12),
+    share=st.integers(0, 3000),
+)
+def test_a_side_keeps_to_its_share_and_gives_up_no_more_than_it_must(
+    costs: dict[str, int], share: int
+) -> None:
+    rooms = within_share(costs, share)
+    assert sum(rooms.values()) <= share or not rooms
+    assert all(rooms[key] >= LEAST_CUT or rooms[key] == costs[key] for key in rooms)
+    if sum(costs.values()) <= share:
+        assert rooms == costs
+
+
+def test_a_docket_without_anybody_shows_nothing() -> None:
+    assert Docket([], ["alice"], {}).select("tax", 500).shown == ()
+
+
+def test_a_cut_text_keeps_its_head_and_its_tail() -> None:
+    cut = cut_middle("start " + "middle " * 500 + "end", 40, COUNT)
+    assert cut.startswith("start")
+    assert cut.endswith("end")

@@ -1,0 +1,248 @@
+"""Blinding: names out of what a judge reads, and back into what it says."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nodes.judging.blinding import SOMEONE, Blinding, Debater, make_blinding
+from state.entries import make_entry
+
+PEOPLE = [
+    Debater(id="ada", name="Ada Lovelace"),
+    Debater(id="grace-2", name="Dr. Grace Hopper"),
+    Debater(id="tanaka", name="田中さくら"),
+    Debater(id="zoe", name="Zoë Müller-Żak"),
+    Debater(id="minsu", name="김민수"),
+]
+
+
+def blinding(*people: Debater, seed: int = 1, texts: tuple[str, ...] = ()) -> Blinding:
+    return make_blinding(people or PEOPLE, seed, texts)
+
+
+FORMS = [
+    ("Ada Lovelace", "ada"),
+    ("ADA LOVELACE", "ada"),
+    ("ada\nlovelace", "ada"),
+    ("ada", "ada"),
+    ("Ada", "ada"),
+    ("Lovelace", "ada"),
+    ("@grace-2", "grace-2"),
+    ("Dr. Grace Hopper", "grace-2"),
+    ("Hopper", "grace-2"),
+    ("Grace", "grace-2"),
+    ("田中さくら", "tanaka"),
+    ("Tanaka", "tanaka"),
+    ("Zoe\u0308 Mu\u0308ller-Z\u0307ak", "zoe"),
+    ("Zoë", "zoe"),
+    ("김민수", "minsu"),
+]
+
+
+@pytest.mark.parametrize(("form", "debater"), FORMS)
+@pytest.mark.parametrize(
+    "frame", ["{}", "I agree with {}.", "{}'s claim", "{}’s", "**{}**:", "({}), and", "«{}»"]
+)
+def test_every_way_to_mention_somebody_is_blinded(form: str, debater: str, frame: str) -> None:
+    names = blinding()
+    label = names.labels[debater]
+    prefix = "@" if form.startswith("@") else ""
+    assert names.blind_text(frame.format(form)) == frame.format(prefix + label)
+
+
+@pytest.mark.parametrize(
+    ("text", "debater"),
+    [("私は田中さくらに賛成です", "tanaka"), ("김민수가 말했다", "minsu"), ("これはAdaの主張", "ada")],
+)
+def test_names_need_no_space_in_scripts_without_spaces(text: str, debater: str) -> None:
+    names = blinding()
+    assert names.mentions(text) == [debater]
+    assert names.labels[debater] in names.blind_text(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Adam said no",
+        "Canada",
+        "ada_2",
+        "lovelace poems",
+        "by grace of",
+        "hopper cars",
+        "m000012",
+        "[m1234567]",
+    ],
+)
+def test_other_words_and_message_ids_stay(text: str) -> None:
+    assert blinding().blind_text(text) == text
+
+
+def test_the_longest_name_wins() -> None:
+    names = blinding(Debater(id="d1", name="Ann"), Debater(id="d2", name="Ann Marie Fox"))
+    assert names.mentions("Ann Marie Fox, Ann, Fox") == ["d2", "d1", "d2"]
+
+
+def test_a_first_name_that_two_share_is_left_alone() -> None:
+    names = blinding(Debater(id="d1", name="Ann Fox"), Debater(id="d2", name="Ann Marsh"))
+    assert names.blind_text("Ann spoke") == "Ann spoke"
+
+
+def test_a_full_name_that_two_share_means_somebody() -> None:
+    names = blinding(Debater(id="d1", name="GPT"), Debater(id="d2", name="GPT"))
+    assert names.blind_text("GPT is right") == f"{SOMEONE} is right"
+
+
+def test_part_of_a_role_is_a_word_where_the_debate_uses_it_as_one() -> None:
+    expert = Debater(id="sec", name="Security Expert")
+    text = "Security matters, as security always does. The Security Expert knows."
+    assert blinding(expert, texts=(text,)).blind_text(text).startswith("Security matters")
+    assert blinding(expert, texts=(text,)).mentions(text) == ["sec"]
+    assert blinding(expert).mentions("Security said so") == ["sec"]
+
+
+def test_a_letter_is_a_name_only_where_it_cannot_be_a_word() -> None:
+    names = blinding(Debater(id="a", name="A"), Debater(id="b", name="B"))
+    assert names.mentions("A plan, a plan") == []
+    assert names.mentions("A: yes. @b, and B's point") == ["a", "b", "b"]
+
+
+def test_labels_do_not_clash_with_the_debaters_own_names() -> None:
+    names = blinding(Debater(id="x", name="Debater A"), Debater(id="y", name="Debater B"))
+    assert not any(label.startswith("Debater") for label in names.labels.values())
+    assert names.mentions(names.unblind_text(names.blind_text("Debater B beat Debater A"))) == ["y", "x"]
+
+
+def test_labels_avoid_words_of_the_debate() -> None:
+    assert blinding(texts=("As Debater B said",)).kind == "Speaker"
+
+
+def test_words_that_look_like_a_label_do_not_become_somebody() -> None:
+    names = blinding()
+    assert names.mentions(names.unblind_text(names.blind_text("debater A and Debaters B, C"))) == []
+
+
+def test_the_seed_decides_the_labels() -> None:
+    assert blinding(seed=3).labels == blinding(seed=3).labels
+    assert len({tuple(blinding(seed=seed).labels) for seed in range(30)}) > 5
+
+
+def test_the_order_of_the_debaters_decides_nothing() -> None:
+    assert make_blinding(PEOPLE[::-1], 5).labels == make_blinding(PEOPLE, 5).labels
+
+
+def test_many_debaters_get_labels_of_two_letters() -> None:
+    labels = list(make_blinding([Debater(id=f"d{at}", name="") for at in range(60)], 0).labels.values())
+    assert (labels[25], labels[26], labels[59]) == ("Debater Z", "Debater AA", "Debater BH")
+    assert len(set(labels)) == 60
+
+
+def test_two_debaters_of_one_id_are_refused() -> None:
+    with pytest.raises(ValueError, match="of its own"):
+        make_blinding([Debater(id="a", name="x"), Debater(id="a", name="y")], 0)
+
+
+pieces = st.sampled_from(
+    [form for form, _ in FORMS]
+    + ["m000012", "Debater A", "debaters B and C", "A", "so", "田", "it’s", "Speaker Q"]
+)
+
+
+@settings(deadline=None)
+@given(
+    parts=st.lists(st.tuples(pieces, st.sampled_from([" ", ", ", ".\n", "; ", ") ("])), max_size=12),
+    seed=st.integers(0, 9),
+)
+def test_a_round_trip_mentions_the_same_people_and_messages(parts: list[tuple[str, str]], seed: int) -> None:
+    names = blinding(seed=seed)
+    text = "".join(piece + "," + gap for piece, gap in parts)
+    blinded = names.blind_text(text)
+    back = names.unblind_text(blinded)
+    assert names.mentions(back) == names.mentions(text)
+    assert names.mentions(blinded) == []
+    assert re.findall(r"m\d+", back) == re.findall(r"m\d+", text)
+
+
+@settings(deadline=None)
+@given(text=st.text(max_size=80), seed=st.integers(0, 3))
+def test_text_without_names_comes_back_unchanged(text: str, seed: int) -> None:
+    names = blinding(seed=seed)
+    if not names.mentions(text):
+        assert names.unblind_text(names.blind_text(text)) == text
+
+
+@settings(deadline=None)
+@given(
+    ids=st.lists(st.from_regex(r"[a-z][a-z0-9-]{1,8}", fullmatch=True), unique=True, min_size=2, max_size=6)
+)
+def test_any_ids_survive_a_round_trip(ids: list[str]) -> None:
+    names = make_blinding([Debater(id=each, name="") for each in ids], 4)
+    text = "; ".join(ids)
+    assert names.mentions(names.unblind_text(names.blind_text(text))) == ids
+
+
+def test_entries_are_blinded_without_touching_the_originals() -> None:
+    names = blinding()
+    entry = make_entry(7, "ada", "critique", "Grace errs in m000003.", targets=["grace-2", "m000003"])
+    (blinded,) = names.blind_entries([entry])
+    assert (blinded["id"], blinded["speaker"]) == ("m000007", names.labels["ada"])
+    assert blinded["targets"] == [names.labels["grace-2"], "m000003"]
+    assert blinded["content"] == f"{names.labels['grace-2']} errs in m000003."
+    assert entry["speaker"] == "ada"
+
+
+def test_a_moderator_keeps_its_name() -> None:
+    assert blinding().label_of("moderator") == "moderator"
+
+
+def test_a_verdict_is_unblinded_in_fields_keys_and_prose() -> None:
+    names = blinding()
+    ada, grace = names.labels["ada"], names.labels["grace-2"]
+    said = {
+        "reasoning": f"{ada}'s case (m000004) beats {grace.upper()[:-1]}{grace[-1]}'s.",
+        "winner": ada.lower(),
+        "scores": [{"debater": grace[-1], "score": 3, "citations": ["m000004"]}],
+        "totals": {ada: 80, "tie": 0},
+    }
+    assert names.unblind_data(said) == {
+        "reasoning": "Ada Lovelace's case (m000004) beats Dr. Grace Hopper's.",
+        "winner": "ada",
+        "scores": [{"debater": "grace-2", "score": 3, "citations": ["m000004"]}],
+        "totals": {"ada": 80, "tie": 0},
+    }
+
+
+def test_several_debaters_named_at_once_are_unblinded() -> None:
+    names = blinding(Debater(id="x", name="Xu"), Debater(id="y", name="Yi"), Debater(id="z", name="Zed"))
+    by_letter = {label[-1]: names.names[debater] for debater, label in names.labels.items()}
+    expected = f"{by_letter['A']}, {by_letter['B']}, and {by_letter['C']} agree"
+    assert names.unblind_text("Debaters A, B, and C agree") == expected
+
+
+def test_a_label_that_nobody_has_stays() -> None:
+    assert blinding().unblind_text("Debater Q") == "Debater Q"
+
+
+@pytest.mark.parametrize("said", ["{}", "debater {letter}", "Debater_{letter}", "{letter}", " {} "])
+def test_a_judge_may_name_a_label_in_many_ways(said: str) -> None:
+    names = blinding()
+    label = names.labels["zoe"]
+    assert names.debater_of(said.format(label, letter=label[-1])) == "zoe"
+
+
+def test_a_letter_means_the_label_even_where_it_is_somebodys_id() -> None:
+    names = next(
+        found
+        for seed in range(50)
+        if (found := make_blinding([Debater(id="a", name=""), Debater(id="b", name="")], seed)).labels["a"]
+        == "Debater B"
+    )
+    assert names.debater_of("B") == "a"
+
+
+@pytest.mark.parametrize("said", ["tie", "synthesis", "", "somebody"])
+def test_what_names_nobody_means_nobody(said: str) -> None:
+    assert blinding().debater_of(said) is None

@@ -1,0 +1,140 @@
+"""Judging in two presentation orders."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import pytest
+
+from nodes.judging.orders import flip_rates, overall_flip_rate, presentation_orders, reconcile
+from nodes.judging.rubrics import Criterion, Rubric
+from nodes.judging.verdicts import (
+    CriterionScore,
+    JudgeOpinion,
+    UnmetRequirement,
+    Verdict,
+    check_opinion,
+    failed_verdict,
+)
+
+RUBRIC = Rubric(name="small", criteria=(Criterion(id="merit", name="Merit", scale_min=0),))
+DEBATERS = ["ada", "bo"]
+
+
+def verdict(
+    order: list[str],
+    winner: str,
+    *,
+    judge: str = "j1",
+    merit: float = 5,
+    confidence: float = 60,
+    major: bool = False,
+) -> Verdict:
+    said = JudgeOpinion(
+        reasoning=f"For {winner}.",
+        scores=[
+            CriterionScore(debater="ada", criterion="merit", score=merit, citations=["m000001", "m000404"])
+        ],
+        winner=winner,
+        confidence=confidence,
+        unmet_requirements=[UnmetRequirement(text="speed", major=major)],
+        open_questions=["Why?"],
+    )
+    usage = {"prompt_tokens": 100, "cost_usd": 0.5}
+    return check_opinion(said, DEBATERS, {"m000001"}, RUBRIC, judge=judge, order=order, usage=usage)  # type: ignore[arg-type]
+
+
+def judge_all(choose: Callable[[list[str]], str], debates: int = 40, judge: str = "j1") -> list[Verdict]:
+    return [
+        reconcile(*(verdict(order, choose(order), judge=judge) for order in presentation_orders(DEBATERS)))
+        for _ in range(debates)
+    ]
+
+
+def test_a_judge_that_always_prefers_the_first_only_ties() -> None:
+    verdicts = judge_all(lambda order: order[0])
+    assert {one["winner"] for one in verdicts} == {"tie"}
+    assert overall_flip_rate(verdicts)["rate"] == 1
+
+
+def test_an_unbiased_judge_never_flips() -> None:
+    verdicts = judge_all(lambda order: "bo")
+    assert {one["winner"] for one in verdicts} == {"bo"}
+    assert overall_flip_rate(verdicts)["rate"] == 0
+
+
+def test_flip_rates_are_reported_a_judge_with_their_intervals() -> None:
+    chance = random.Random(0)
+    verdicts = judge_all(lambda order: order[0], judge="biased") + judge_all(
+        lambda order: order[0] if chance.random() < 0.1 else "ada", judge="steady"
+    )
+    rates = flip_rates(verdicts)
+    assert list(rates) == ["biased", "steady"]
+    assert rates["biased"]["low"] > rates["steady"]["high"]
+    assert rates["steady"]["n"] == 40
+
+
+def test_agreeing_orders_keep_the_winner_and_average_the_rest() -> None:
+    united = reconcile(
+        verdict(["ada", "bo"], "ada", merit=6, confidence=60),
+        verdict(["bo", "ada"], "ada", merit=8, confidence=80),
+    )
+    assert (united["winner"], united["confidence"], united["totals"]) == ("ada", 70, {"ada": 70})
+    assert united["scores"]["ada"]["merit"] == {"score": 7, "reason": "", "citations": ["m000001"]}
+    assert united["flip"] == {
+        "orders": [["ada", "bo"], ["bo", "ada"]],
+        "winners": ["ada", "ada"],
+        "flipped": False,
+    }
+    assert (united["dropped_citations"], united["open_questions"]) == (2, ["Why?"])
+    assert united["usage"] == {"prompt_tokens": 200, "cost_usd": 1.0}
+
+
+def test_a_flip_is_a_tie_that_shows_both_reasonings() -> None:
+    united = reconcile(verdict(["ada", "bo"], "ada"), verdict(["bo", "ada"], "bo"))
+    assert (united["winner"], united["confidence"], united["flip"]["flipped"]) == ("tie", 0, True)
+    assert united["flip"]["winners"] == ["ada", "bo"]
+    assert "For ada." in united["reasoning"]
+    assert "For bo." in united["reasoning"]
+
+
+def test_a_tie_against_a_winner_is_a_flip_too() -> None:
+    united = reconcile(verdict(["ada", "bo"], "tie"), verdict(["bo", "ada"], "bo"))
+    assert (united["winner"], united["flip"]["flipped"]) == ("tie", True)
+
+
+def test_a_major_requirement_unmet_in_one_order_caps_the_confidence_of_both() -> None:
+    united = reconcile(
+        verdict(["ada", "bo"], "ada", confidence=90), verdict(["bo", "ada"], "ada", confidence=40, major=True)
+    )
+    assert united["unmet_requirements"] == [{"text": "speed", "major": True}]
+    assert united["confidence"] == 40
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_one_failed_order_leaves_the_other_and_says_so(swapped: bool) -> None:
+    failed = failed_verdict("j1", "no JSON", order=["bo", "ada"], usage={"prompt_tokens": 7})
+    passes = [verdict(["ada", "bo"], "ada"), failed]
+    united = reconcile(*(passes[::-1] if swapped else passes))
+    assert (united["status"], united["winner"], united["flip"]["flipped"]) == ("ok", "ada", None)
+    assert "no JSON" in united["notes"][-1]
+    assert united["usage"]["prompt_tokens"] == 107
+    assert overall_flip_rate([united])["n"] == 0
+
+
+def test_two_failed_orders_are_a_failed_verdict() -> None:
+    united = reconcile(failed_verdict("j1", "no JSON"), failed_verdict("j1", "timed out"))
+    assert (united["status"], united["winner"], united["error"]) == ("failed", "", "no JSON; timed out")
+
+
+def test_uniting_changes_neither_verdict() -> None:
+    first, second = verdict(["ada", "bo"], "ada"), verdict(["bo", "ada"], "bo")
+    reconcile(first, second)
+    assert (first, second) == (verdict(["ada", "bo"], "ada"), verdict(["bo", "ada"], "bo"))
+
+
+def test_orders_are_as_given_and_reversed_unless_there_is_nothing_to_swap() -> None:
+    assert presentation_orders(["a", "b", "c"]) == [["a", "b", "c"], ["c", "b", "a"]]
+    assert presentation_orders(["a", "b"], swap=False) == [["a", "b"]]
+    assert presentation_orders(["a"]) == [["a"]]

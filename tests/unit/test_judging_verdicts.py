@@ -1,0 +1,241 @@
+"""Rubrics, and verdicts made of what a judge says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nodes.judging.rubrics import Criterion, Rubric, load_rubric, parse_rubric, shipped_rubrics
+from nodes.judging.verdicts import (
+    CriterionScore,
+    JudgeOpinion,
+    UnmetRequirement,
+    Verdict,
+    ballots_of,
+    check_opinion,
+    failed_verdict,
+)
+from state.errors import ConfigError
+
+RUBRIC = Rubric(
+    name="small",
+    criteria=(
+        Criterion(id="evidence", name="Evidence", weight=3),
+        Criterion(id="clarity", name="Clarity", scale_min=0, scale_max=4),
+    ),
+)
+KNOWN = {"m000001", "m000002"}
+
+
+def score(debater: str, criterion: str, value: float, *citations: str) -> CriterionScore:
+    return CriterionScore(debater=debater, criterion=criterion, score=value, citations=list(citations))
+
+
+def opinion(
+    winner: str = "ada", *scores: CriterionScore, confidence: float = 80, **more: Any
+) -> JudgeOpinion:
+    return JudgeOpinion(
+        reasoning="Because.", winner=winner, scores=list(scores), confidence=confidence, **more
+    )
+
+
+def check(said: JudgeOpinion) -> Verdict:
+    return check_opinion(
+        said, ["ada", "bo"], KNOWN, RUBRIC, judge="j1", model="m", lengths={"ada": 9, "bo": 4}
+    )
+
+
+def test_a_sound_opinion_becomes_a_verdict() -> None:
+    said = opinion(
+        "ada", score("ada", "evidence", 10, "m000001"), score("ada", "clarity", 2), score("bo", "evidence", 1)
+    )
+    verdict = check(said)
+    assert (verdict["status"], verdict["winner"], verdict["confidence"]) == ("ok", "ada", 80)
+    assert verdict["scores"]["ada"]["evidence"] == {"score": 10, "reason": "", "citations": ["m000001"]}
+    assert verdict["totals"] == {"ada": pytest.approx(87.5), "bo": 0}
+    assert verdict["lengths"] == {"ada": 9, "bo": 4}
+    assert (verdict["order"], verdict["notes"]) == (["ada", "bo"], [])
+
+
+def test_citations_of_messages_that_do_not_exist_are_dropped_and_counted() -> None:
+    verdict = check(opinion("ada", score("ada", "evidence", 5, "[m000002]", "m000002", "m999999", "none")))
+    assert verdict["scores"]["ada"]["evidence"]["citations"] == ["m000002"]
+    assert verdict["dropped_citations"] == 2
+
+
+def test_scores_are_clamped_to_their_scale() -> None:
+    verdict = check(opinion("ada", score("ada", "evidence", 99), score("ada", "clarity", -3)))
+    assert [one["score"] for one in verdict["scores"]["ada"].values()] == [10, 0]
+    assert verdict["clamped_scores"] == 2
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        score("cy", "evidence", 5),
+        score("ada", "charm", 5),
+        score("ada", "evidence", float("nan")),
+        score("bo", "evidence", 2),
+    ],
+    ids=["unknown debater", "unknown criterion", "no number", "given twice"],
+)
+def test_a_score_that_cannot_stand_is_dropped_and_counted(bad: CriterionScore) -> None:
+    verdict = check(opinion("bo", score("bo", "evidence", 5), bad))
+    assert verdict["dropped_scores"] == 1
+    assert verdict["totals"].keys() == {"bo"}
+
+
+def test_criteria_and_debaters_may_be_written_otherwise() -> None:
+    assert check(opinion(" Ada ", score("ADA", "Evidence", 5)))["scores"]["ada"].keys() == {"evidence"}
+
+
+@pytest.mark.parametrize(("said", "recorded"), [("Tie", "tie"), ("SYNTHESIS", "synthesis"), ("cy", "tie")])
+def test_the_winner_is_one_who_took_part_or_a_tie_or_a_synthesis(said: str, recorded: str) -> None:
+    assert check(opinion(said, score("ada", "evidence", 5)))["winner"] == recorded
+
+
+def test_an_unknown_winner_is_noted() -> None:
+    assert "'cy'" in check(opinion("cy", score("ada", "evidence", 5)))["notes"][0]
+
+
+def test_a_winner_with_the_lower_total_is_noted() -> None:
+    verdict = check(opinion("bo", score("ada", "evidence", 9), score("bo", "evidence", 2)))
+    assert (verdict["winner"], len(verdict["notes"])) == ("bo", 1)
+
+
+@pytest.mark.parametrize(
+    ("stated", "major", "recorded"),
+    [
+        (80, True, 40),
+        (30, True, 30),
+        (80, False, 80),
+        (170, False, 100),
+        (-5, False, 0),
+        (float("nan"), False, 0),
+    ],
+)
+def test_confidence_is_bounded_and_capped_by_unmet_majors(
+    stated: float, major: bool, recorded: float
+) -> None:
+    said = opinion(confidence=stated, unmet_requirements=[UnmetRequirement(text="offline use", major=major)])
+    assert check(said)["confidence"] == recorded
+
+
+def test_an_opinion_without_winner_and_scores_is_a_failed_verdict() -> None:
+    verdict = check(opinion("whoever", score("cy", "evidence", 9), solution_markdown="Do it."))
+    assert (verdict["status"], verdict["winner"], verdict["solution_markdown"]) == ("failed", "", "")
+    assert "'whoever'" in verdict["error"]
+
+
+def test_text_of_a_verdict_carries_no_nul_or_surrogate() -> None:
+    verdict = check(opinion(solution_markdown="a\x00b\ud800", open_questions=["\x00why?"]))
+    assert (verdict["solution_markdown"], verdict["open_questions"]) == ("ab?", ["why?"])
+
+
+@settings(deadline=None)
+@given(
+    winner=st.text(max_size=6) | st.sampled_from(["ada", "bo", "tie"]),
+    scores=st.lists(
+        st.builds(
+            CriterionScore,
+            debater=st.sampled_from(["ada", "bo", "cy"]),
+            criterion=st.sampled_from(["evidence", "clarity", "charm"]),
+            score=st.floats(),
+            citations=st.lists(st.sampled_from(["m000001", "m000009", "x"]), max_size=3),
+        ),
+        max_size=6,
+    ),
+    confidence=st.floats(),
+    major=st.booleans(),
+)
+def test_whatever_a_judge_says_the_verdict_keeps_its_promises(
+    winner: str, scores: list[CriterionScore], confidence: float, major: bool
+) -> None:
+    unmet = [UnmetRequirement(text="x", major=major)]
+    verdict = check(opinion(winner, *scores, confidence=confidence, unmet_requirements=unmet))
+    assert json.loads(json.dumps(verdict, allow_nan=False)) == verdict
+    assert verdict["winner"] in ("ada", "bo", "tie", "synthesis", "")
+    assert (verdict["winner"] == "") == (verdict["status"] == "failed")
+    assert 0 <= verdict["confidence"] <= (40 if major else 100)
+    assert all(0 <= total <= 100 for total in verdict["totals"].values())
+    cited = {
+        c for records in verdict["scores"].values() for one in records.values() for c in one["citations"]
+    }
+    assert cited <= KNOWN
+
+
+def test_what_a_judge_may_say_puts_the_reasoning_first() -> None:
+    assert next(iter(JudgeOpinion.model_json_schema()["properties"])) == "reasoning"
+    assert list(CriterionScore.model_fields)[-1] == "score"
+
+
+def test_ballots_are_cast_by_verdicts_that_did_not_fail() -> None:
+    verdict = check(opinion("bo", score("ada", "evidence", 9), score("bo", "evidence", 2)))
+    assert ballots_of([verdict, failed_verdict("j2", "timeout")]) == [
+        {"judge": "j1", "winner": "bo", "scores": verdict["totals"], "approved": ["ada", "bo"]}
+    ]
+
+
+def test_the_total_weighs_criteria_on_one_scale() -> None:
+    assert RUBRIC.total({"evidence": 10, "clarity": 0}) == 75
+    assert RUBRIC.total({"clarity": 4}) == 100
+    assert RUBRIC.total({}) is None
+
+
+def test_the_design_rubric_has_its_seven_criteria_from_one_to_ten() -> None:
+    criteria = shipped_rubrics()["design"].criteria
+    assert len(criteria) == 7
+    assert {(one.scale_min, one.scale_max, one.weight) for one in criteria} == {(1, 10, 1)}
+
+
+@pytest.mark.parametrize("suffix", [".yaml", ".json"])
+def test_a_rubric_is_read_from_a_file(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"rubric{suffix}"
+    path.write_text(RUBRIC.model_dump_json(), encoding="utf-8")
+    assert load_rubric(path) == RUBRIC
+
+
+def test_a_shipped_rubric_is_found_by_name() -> None:
+    assert load_rubric("debate").name == "debate"
+
+
+GOOD = {"id": "x", "name": "X"}
+
+
+@pytest.mark.parametrize(
+    ("data", "key"),
+    [
+        ({"criteria": [GOOD]}, "name"),
+        ({"name": "r", "criteria": []}, "criteria"),
+        ({"name": "r", "criteria": [{**GOOD, "weight": 0}]}, r"criteria\[0\]\.weight"),
+        ({"name": "r", "criteria": [GOOD, {"id": "Y!", "name": "Y"}]}, r"criteria\[1\]\.id"),
+        ({"name": "r", "criteria": [{**GOOD, "scale_max": 1}]}, r"criteria\[0\]"),
+        ({"name": "r", "criteria": [{**GOOD, "wieght": 2}]}, r"criteria\[0\]\.wieght"),
+        ({"name": "r", "criteria": [GOOD, GOOD]}, "share the id 'x'"),
+        ({"name": "r", "criteria": [{**GOOD, "scale_max": float("inf")}]}, r"criteria\[0\]\.scale_max"),
+        ("rubric", "mine: rubric"),
+    ],
+)
+def test_a_wrong_rubric_names_the_key(data: Any, key: str) -> None:
+    with pytest.raises(ConfigError, match=key):
+        parse_rubric(data, "mine")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("r.yaml", "a: [b"), ("r.json", "{"), ("r.yaml", "a: !!python/object:x {}")]
+)
+def test_a_file_that_cannot_be_parsed_is_named(tmp_path: Path, name: str, text: str) -> None:
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError, match="cannot be parsed"):
+        load_rubric(path)
+
+
+def test_an_unknown_rubric_lists_the_shipped_ones() -> None:
+    with pytest.raises(ConfigError, match="'nosuch' is neither 'debate', 'design'"):
+        load_rubric("nosuch")

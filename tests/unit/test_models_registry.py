@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from langchain_core.language_models.chat_models import BaseChatModel
+
+from nodes.models.offline import OfflineModel
+from nodes.models.registry import Models, make_model
+from nodes.models.scripted import ScriptedModel
+from state.config_models import ModelSettings
+from state.errors import ConfigError
+
+
+@pytest.fixture(autouse=True)
+def _bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_offline_needs_nothing() -> None:
+    assert isinstance(make_model("offline", ModelSettings()), OfflineModel)
+    Models().check(["offline"])
+    assert Models().provider("offline") == "offline"
+
+
+@pytest.mark.parametrize("name", ["", "  ", "http://localhost:8000/v1", "ollama://llama3"])
+def test_what_is_no_models_name_is_refused(name: str) -> None:
+    with pytest.raises(ConfigError):
+        Models().check([name])
+
+
+@pytest.mark.parametrize("name", ["llama3:8b", "vendor/x:free", "gpt-5-mini"])
+def test_without_key_or_address_the_message_says_what_to_do(name: str) -> None:
+    with pytest.raises(ConfigError, match=r"set OPENAI_API_KEY.*--model offline"):
+        Models().check([name])
+
+
+def test_an_address_is_enough_and_names_the_provider(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    Models().check(["llama3:8b"])
+    assert Models().provider("llama3:8b") == "127.0.0.1"
+
+
+@pytest.mark.parametrize(
+    ("name", "temperature", "limit", "reasoning"),
+    [
+        ("gpt-5", False, "max_completion_tokens", 4096),
+        ("openai/gpt-5-mini", False, "max_completion_tokens", 4096),
+        ("gpt-5-chat-latest", True, "max_completion_tokens", 0),
+        ("o3-mini", False, "max_completion_tokens", 4096),
+        ("deepseek-r1:7b", True, "max_tokens", 4096),
+        ("gpt-4o", True, "max_tokens", 0),
+        ("o100-custom", True, "max_tokens", 0),
+        ("llama3:8b", True, "max_tokens", 0),
+    ],
+)
+def test_well_known_models_have_their_defaults(
+    name: str, temperature: bool, limit: str, reasoning: int
+) -> None:
+    settings = Models().settings_of(name)
+    found = (settings.temperature, settings.max_tokens_field, settings.reasoning_tokens)
+    assert found == (temperature, limit, reasoning)
+
+
+def test_what_is_configured_wins_over_what_is_known() -> None:
+    models = Models(settings={"o3": ModelSettings(reasoning_tokens=10)})
+    settings = models.settings_of("o3")
+    assert (settings.reasoning_tokens, settings.temperature) == (10, False)
+
+
+def test_a_client_is_built_once_a_loop_even_when_many_ask_at_once() -> None:
+    built: list[str] = []
+
+    def factory(name: str, settings: ModelSettings) -> BaseChatModel:
+        built.append(name)
+        return ScriptedModel([])
+
+    models = Models(factory=factory)
+
+    async def together() -> list[Any]:
+        return await asyncio.gather(*(models.client("x") for _ in range(5)))
+
+    first, second = asyncio.run(together()), asyncio.run(together())
+    assert built == ["x", "x"]
+    assert len({id(client) for client in first}) == 1
+    assert first[0] is not second[0]

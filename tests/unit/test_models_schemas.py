@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, Field
+
+from nodes.models.calls import WireMessage
+from nodes.models.schemas import corrected, read_answer, request_fields, strict_schema, with_schema
+
+PROMPT: tuple[WireMessage, ...] = ({"role": "user", "content": "Judge."},)
+
+
+class Part(BaseModel):
+    """A part."""
+
+    name: str = Field("x", max_length=9)
+
+
+class Whole(BaseModel):
+    """A whole."""
+
+    kind: Literal["a", "b"]
+    parts: list[Part] = []
+    best: Part | None = None
+
+
+class Loose(BaseModel):
+    """Not to be said strictly."""
+
+    anything: Any
+
+
+def objects(node: Any) -> list[dict[str, Any]]:
+    if isinstance(node, list):
+        return [found for item in node for found in objects(item)]
+    if not isinstance(node, dict):
+        return []
+    own = [node] if "properties" in node else []
+    return own + [found for item in node.values() for found in objects(item)]
+
+
+def test_strict_schemas_require_everything_and_allow_nothing_else() -> None:
+    strict = strict_schema(Whole.model_json_schema())
+    assert strict is not None
+    assert len(objects(strict)) == 2
+    for node in objects(strict):
+        assert node["required"] == list(node["properties"])
+        assert node["additionalProperties"] is False
+    assert "default" not in str(strict)
+    assert "maxLength" not in str(strict)
+
+
+def test_what_strict_mode_cannot_say_is_not_sent_strictly() -> None:
+    assert strict_schema(Loose.model_json_schema()) is None
+    sent = request_fields(Loose, "json_schema")["response_format"]["json_schema"]
+    assert (sent["strict"], sent["name"]) == (False, "Loose")
+
+
+def test_the_schema_is_described_in_the_last_message_without_changing_the_prompt() -> None:
+    described = with_schema(PROMPT, Whole)
+    assert described[-1]["content"].startswith("Judge.\n\nAnswer with one JSON object")
+    assert PROMPT[0]["content"] == "Judge."
+
+
+def test_a_correction_shows_the_answer_and_its_error_in_bounds() -> None:
+    said, asked = corrected(PROMPT, "x" * 9_000, "y" * 9_000)[1:]
+    assert (said["role"], asked["role"]) == ("assistant", "user")
+    assert len(said["content"]) + len(asked["content"]) < 4_000
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        '{"kind": "a"}',
+        'Here:\n```json\n{"kind": "a"}\n```',
+        'The set {1, 2} aside: {"kind": "a"} is my answer {really}.',
+        '{"kind": "z"} is wrong, {"kind": "a"} is right',
+        '<answer>{"kind": "a", "more": 1}</answer>',
+    ],
+)
+def test_the_first_object_that_fits_is_found(said: str) -> None:
+    assert read_answer(Whole, said).data == {"kind": "a", "parts": [], "best": None}
+
+
+def test_escapes_cannot_smuggle_what_text_may_not_hold() -> None:
+    data = read_answer(Part, '{"name": "a\\u0000\\ud800b"}').data
+    assert data == {"name": "a?b"}
+
+
+@pytest.mark.parametrize("said", ["", "none", "[1]", "{" * 5_000, '{"a":' * 5_000, '{"kind": 3}'])
+def test_an_answer_that_does_not_fit_says_why(said: str) -> None:
+    parsed = read_answer(Whole, said)
+    assert parsed.data is None
+    assert parsed.error
+
+
+@given(st.text())
+def test_no_text_breaks_the_reading(said: str) -> None:
+    assert read_answer(Whole, said).error

@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from pydantic import BaseModel
+
+from nodes.models.backoff import Backoff
+from nodes.models.calls import ModelCall, Reply
+from nodes.models.complete import complete
+from nodes.models.registry import Models
+from nodes.models.scripted import Script, ScriptedModel
+from state.config_models import ModelSettings
+from state.errors import ModelError
+
+CALL = ModelCall(
+    "turn", "scripted", ({"role": "user", "content": "Hello"},), 99, seed=3, hints={"phase": "take"}
+)
+
+
+class Pair(BaseModel):
+    """A structured answer."""
+
+    a: int
+    b: str
+
+
+async def _no_wait(seconds: float) -> None:
+    pass
+
+
+def ask(script: Script, *calls: ModelCall, **settings: Any) -> list[Reply]:
+    """Make calls of a scripted model."""
+    model = ScriptedModel(script)
+    models = Models(
+        settings={"scripted": ModelSettings(**settings)},
+        factory=lambda name, given: model,
+        backoff=Backoff(sleep=_no_wait),
+    )
+
+    async def run() -> list[Reply]:
+        return [await complete(call, models) for call in calls]
+
+    return asyncio.run(run())
+
+
+def test_a_list_is_used_up_one_reply_a_call() -> None:
+    model = ScriptedModel(["one", {"two": 2}, AIMessage("three")])
+    said = [model.invoke("x").content for _ in range(3)]
+    assert said == ["one", '{"two": 2}', "three"]
+    with pytest.raises(ModelError, match="ended after 3 replies"):
+        model.invoke("x")
+
+
+def test_an_iterator_and_a_function_are_scripts_too() -> None:
+    assert ScriptedModel(iter(["one"])).invoke("x").content == "one"
+
+    def echo(messages: list[BaseMessage]) -> str:
+        return f"you said {messages[-1].text}"
+
+    assert ScriptedModel(echo).invoke("hi").content == "you said hi"
+
+
+def test_an_error_in_the_script_is_raised() -> None:
+    with pytest.raises(RuntimeError, match="broken"):
+        ScriptedModel([RuntimeError("broken")]).invoke("x")
+
+
+def test_it_streams_word_by_word() -> None:
+    pieces = [chunk.text for chunk in ScriptedModel(["one two  three"]).stream("x")]
+    assert [piece for piece in pieces if piece] == ["one", " two", " ", " three"]
+
+
+def test_it_records_what_it_was_given() -> None:
+    model = ScriptedModel(["one"])
+    asyncio.run(complete(CALL, Models(factory=lambda name, given: model)))
+    (call,) = model.calls
+    assert call.messages == [HumanMessage("Hello")]
+    assert call.parameters["hints"] == {"purpose": "turn", "phase": "take"}
+    assert (call.parameters["seed"], call.parameters["max_tokens"]) == (3, 99)
+
+
+def test_structured_answers_are_validated_and_asked_for_again() -> None:
+    (reply,) = ask([{"a": "x"}, {"a": 1, "b": "y"}], replace(CALL, schema=Pair))
+    assert (reply.data, reply.attempts) == ({"a": 1, "b": "y"}, 2)
+
+
+def test_failures_of_a_local_model_are_replies_too() -> None:
+    (reply,) = ask([RuntimeError("broken")], CALL)
+    assert reply.error == "scripted: unusable answer (RuntimeError): broken"
+    assert not reply.ok
+
+
+def test_attempts_end_at_the_configured_number() -> None:
+    (reply,) = ask([TimeoutError()] * 9, CALL, max_attempts=4)
+    assert (reply.attempts, reply.retryable) == (4, True)
+
+
+def test_usage_of_a_local_model_is_counted_exactly() -> None:
+    known, unknown = ask(["Trams win."] * 2, replace(CALL, prompt_tokens=77), CALL)
+    assert known.usage == {"prompt_tokens": 77, "completion_tokens": 4}
+    assert unknown.usage["prompt_tokens"] == 8
+
+
+def test_replies_survive_the_journal() -> None:
+    (reply,) = ask([{"a": 1, "b": "y"}], replace(CALL, schema=Pair))
+    assert Reply.from_json(reply.to_json()) == reply

@@ -1,0 +1,289 @@
+"""The nodes, driven with plain replies."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from langchain_core.messages import HumanMessage
+from langgraph.checkpoint.memory import InMemorySaver
+
+from graph.debate import build_graph
+from nodes.driver import NodeContext
+from nodes.limits import limit_reached
+from nodes.memory.coverage import uncovered
+from nodes.memory.summarizers.table import SUMMARIZERS, summarizer_named
+from nodes.memory.tokens import counter
+from nodes.models.calls import ModelCall, Reply
+from nodes.open import open_debate
+from state.config import DebateConfig
+from state.conversation import ConversationState
+from state.errors import ConfigError, InputError, ModelError
+from tests.support.fakes import FakeModel, answer
+
+THREAD: Any = {"configurable": {"thread_id": "0d5a4b10-93cb-4d0c-9e26-41ad52b0c15c"}}
+SMALL: Any = {"budget": {"total": 700}, "keep_recent": 4, "summarize_every": 3}
+
+
+def _config(**data: Any) -> DebateConfig:
+    return DebateConfig.model_validate(data)
+
+
+def _run(config: DebateConfig, model: FakeModel | None = None, given: Any = None) -> Any:
+    graph: Any = build_graph(InMemorySaver(), environment=(model or FakeModel()).environment())
+    graph.invoke(given or {"topic": "Should we?"}, THREAD, context=config)
+    return graph
+
+
+def test_a_debate_takes_its_turns_in_order_and_ends_with_a_verdict() -> None:
+    state = _run(_config(turns=5)).get_state(THREAD).values
+    speakers = [entry["speaker"] for entry in state["full_transcript"]]
+    assert speakers == ["user", "advocate", "skeptic", "advocate", "skeptic", "advocate"]
+    assert [entry["seq"] for entry in state["full_transcript"]] == list(range(6))
+    assert [message.id for message in state["messages"]] == [e["id"] for e in state["full_transcript"]]
+    assert state["verdict"]["status"] == "ok"
+    assert (state["status"], state["turn_count"]) == ("done", 5)
+
+
+def test_the_output_is_what_a_caller_wants_and_no_more() -> None:
+    graph = build_graph(InMemorySaver(), environment=FakeModel().environment())
+    out = graph.invoke({"topic": "Should we?"}, THREAD, context=_config(turns=1))
+    assert set(out) == {"topic", "verdict", "solution", "status", "messages"}
+
+
+def test_a_first_human_message_is_the_topic_and_keeps_one_place_in_the_window() -> None:
+    graph = _run(_config(turns=1), given={"messages": [{"role": "user", "content": "Tabs or spaces?"}]})
+    state = graph.get_state(THREAD).values
+    assert state["topic"] == "Tabs or spaces?"
+    assert [(m.id, m.name) for m in state["messages"]] == [("m000000", "user"), ("m000001", "advocate")]
+
+
+def test_without_a_topic_a_debate_is_refused() -> None:
+    with pytest.raises(InputError, match="no topic"):
+        _run(_config(), given={"messages": []})
+
+
+def test_the_states_configuration_wins_over_a_later_context() -> None:
+    graph = _run(_config(turns=2))
+    graph.invoke(
+        {"messages": [HumanMessage(content="And cost?")]},
+        THREAD,
+        context=_config(turns=50, debaters=[{"name": "Zoe"}]),
+    )
+    state = graph.get_state(THREAD).values
+    assert [entry["speaker"] for entry in state["full_transcript"]] == [
+        *("user", "advocate", "skeptic"),
+        *("user", "advocate", "skeptic"),
+    ]
+    assert state["full_transcript"][3]["kind"] == "interjection"
+    assert state["verdict"]["status"] == "ok"
+
+
+def test_a_transcript_can_be_continued() -> None:
+    said = [{"speaker": "advocate", "content": "Yes."}, {"speaker": "skeptic", "content": "No."}]
+    state = _run(_config(turns=1), given={"topic": "T", "full_transcript": said}).get_state(THREAD).values
+    assert [e["content"] for e in state["full_transcript"]][:3] == ["T", "Yes.", "No."]
+    assert state["full_transcript"][1]["tokens"] == counter()("Yes.")
+
+
+def test_a_transcript_entry_without_a_speaker_is_refused() -> None:
+    with pytest.raises(InputError, match="speaker"):
+        _run(_config(), given={"topic": "T", "full_transcript": [{"content": "?"}]})
+
+
+def test_a_huge_transcript_is_summarised_before_the_first_turn() -> None:
+    said = [{"speaker": "advocate", "content": f"Point {n}: costs rise by {n} %. " * 20} for n in range(400)]
+    model = FakeModel()
+    state = _run(_config(turns=1), model, {"topic": "T", "full_transcript": said}).get_state(THREAD).values
+    assert state["rolling_summary"]["covers_through_seq"] > 300
+    assert not uncovered(state)
+    assert model.calls[0].prompt_tokens <= 8000
+
+
+@settings(max_examples=15)
+@given(
+    lengths=st.lists(st.integers(1, 400), min_size=12, max_size=12),
+    keep=st.integers(1, 5),
+    every=st.integers(1, 5),
+    layout=st.sampled_from(["shared", "per-speaker"]),
+    summarizer=st.sampled_from(["rule-based", "llm"]),
+    script=st.sampled_from(["word ", "界", "🙂", "<|endoftext|> "]),
+)
+def test_every_message_is_in_the_window_or_in_the_summary_and_every_prompt_fits(
+    lengths: list[int], keep: int, every: int, layout: str, summarizer: str, script: str
+) -> None:
+    turns = iter(lengths)
+
+    def reply(call: ModelCall) -> Reply:
+        text = script * next(turns) if call.purpose == "turn" else script * 300
+        return Reply(text=text, usage={}) if call.schema is None else answer(call)
+
+    memory: Any = {"budget": {"total": 900}, "keep_recent": keep, "summarize_every": every, "layout": layout}
+    config = _config(turns=12, memory={**memory, "summarizer": summarizer})
+    model = FakeModel(reply)
+    graph = _run(config, model)
+    for snapshot in graph.get_state_history(THREAD):
+        if snapshot.next == ("plan",):
+            assert not uncovered(snapshot.values)
+    state = graph.get_state(THREAD).values
+    assert state["rolling_summary"] != {} or sum(lengths) < 400
+    for call in model.calls:
+        assert call.prompt_tokens <= 900
+    for receipt in state["receipts"]:
+        assert receipt["total_tokens"] == 3 + sum(receipt["sections"].values()) <= 900
+    seen = [(s["covers_from_seq"], s["covers_through_seq"]) for s in state["summary_versions"]]
+    assert [through for _, through in seen] == sorted({through for _, through in seen})
+
+
+@pytest.mark.parametrize(
+    ("limits", "usage", "named"),
+    [
+        ({"total_tokens": 100}, {"prompt_tokens": 90, "completion_tokens": 10}, "limits.total_tokens of 100"),
+        ({"cost_usd": 0.5}, {"cost_usd": 0.5}, "limits.cost_usd of 0.5"),
+        ({"wall_clock_s": 60}, {"elapsed_s": 61.0}, "limits.wall_clock_s of 60"),
+        ({"total_tokens": 100}, {"prompt_tokens": 99}, ""),
+    ],
+)
+def test_limits_are_named_when_they_are_reached(
+    limits: dict[str, Any], usage: dict[str, Any], named: str
+) -> None:
+    assert limit_reached({"usage": usage}, _config(limits=limits)).startswith(named)
+
+
+def test_a_debate_that_hits_a_limit_ends_in_good_order_with_a_verdict() -> None:
+    graph = _run(_config(turns=50, limits={"total_tokens": 1500}))
+    state = graph.get_state(THREAD).values
+    assert state["status"] == "limit"
+    assert "limits.total_tokens" in state["step"]["reason"]
+    assert state["verdict"]["status"] == "ok"
+    assert 1 < state["turn_count"] < 50
+
+
+def test_a_model_that_fails_ends_the_run_and_a_resume_goes_on_where_it_was() -> None:
+    healthy = False
+
+    def reply(call: ModelCall) -> Reply:
+        if len(model.calls) == 3 and not healthy:
+            return Reply(error="m: 503", status=503, retryable=True)
+        return answer(call)
+
+    model = FakeModel(reply)
+    graph = build_graph(InMemorySaver(), environment=model.environment())
+    with pytest.raises(ModelError, match="503"):
+        graph.invoke({"topic": "T"}, THREAD, context=_config(turns=4))
+    healthy = True
+    graph.invoke(None, THREAD)
+    state = graph.get_state(THREAD).values
+    assert [e["speaker"] for e in state["full_transcript"]][1:] == ["advocate", "skeptic"] * 2
+
+
+def test_a_judge_that_fails_gives_a_failed_verdict_and_nobodys_answer() -> None:
+    def reply(call: ModelCall) -> Reply:
+        return Reply(error="m: no answer") if call.purpose == "judge" else answer(call)
+
+    state = _run(_config(turns=2), FakeModel(reply)).get_state(THREAD).values
+    assert state["verdict"]["status"] == "failed"
+    assert (state["verdict"]["winner"], state["solution"]) == ("", "")
+    assert "m: no answer" in state["errors"][0]["error"]
+
+
+def test_a_judge_that_prefers_what_it_reads_first_is_a_tie_with_the_flip_recorded() -> None:
+    def reply(call: ModelCall) -> Reply:
+        if call.purpose != "judge":
+            return answer(call)
+        return Reply(data={**cast(Any, answer(call)).data, "winner": call.hints["debaters"][0]})
+
+    verdict = _run(_config(turns=2), FakeModel(reply)).get_state(THREAD).values["verdict"]
+    assert (verdict["winner"], verdict["flip"]["flipped"]) == ("tie", True)
+
+
+def test_the_judge_never_reads_a_debaters_name() -> None:
+    model = FakeModel(
+        lambda call: answer(call) if call.schema else Reply(text="As Advocate I answer Skeptic's point.")
+    )
+    _run(_config(turns=3), model)
+    prompts = [m["content"] for call in model.calls if call.purpose == "judge" for m in call.messages]
+    assert prompts
+    assert not any("Skeptic" in prompt or "Advocate" in prompt for prompt in prompts)
+
+
+def test_open_freezes_the_configuration_and_seeds_the_transcript() -> None:
+    context = NodeContext(FakeModel().environment(), _config(turns=3))
+    documents = [{"name": "facts.md", "content": "Water is wet."}]
+    state = cast(ConversationState, {"topic": "T\x00opic", "messages": [], "context_documents": documents})
+    with pytest.raises(StopIteration) as end:
+        next(open_debate(state, context))
+    update = end.value.value
+    assert update["topic"] == "Topic"
+    assert update["config"]["turns"] == 3
+    assert len(update["prompt_sources"]["rules"]) == 64
+    kinds = [(entry["kind"], entry["speaker"]) for entry in update["full_transcript"].value]
+    assert kinds == [("topic", "user"), ("context", "user")]
+
+
+class _Raising:
+    name = "raising"
+
+    def summarize(self, request: Any) -> Any:
+        raise RuntimeError("boom")
+        yield
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "empty"),
+        ("I'm sorry, I cannot do that.", "excuse"),
+        ("long " * 5000, "far longer"),
+        (None, "echoed"),
+    ],
+)
+def test_unusable_model_summaries_fall_back_to_rules_and_say_so(text: str | None, why: str) -> None:
+    def reply(call: ModelCall) -> Reply:
+        if call.purpose == "summary":
+            return Reply(text=call.messages[-1]["content"] if text is None else text)
+        return answer(call)
+
+    config = _config(turns=30, memory={**SMALL, "budget": {"total": 1200}, "summarizer": "llm"})
+    state = _run(config, FakeModel(reply)).get_state(THREAD).values
+    assert state["rolling_summary"]["method"] == "rule-based (after llm failed)"
+    assert why in state["errors"][0]["error"]
+    assert state["rolling_summary"]["after_tokens"] <= config.memory.budget.summary
+
+
+def test_a_summariser_that_raises_never_reaches_the_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(SUMMARIZERS, "raising", cast(Any, _Raising()))
+    summarizer_named.cache_clear()
+    state = _run(_config(turns=20, memory={**SMALL, "summarizer": "raising"})).get_state(THREAD).values
+    assert state["rolling_summary"]["method"].startswith("rule-based (after raising")
+    assert "RuntimeError: boom" in state["errors"][0]["error"]
+
+
+def test_an_unknown_summariser_is_refused_by_name() -> None:
+    with pytest.raises(ConfigError, match="'magic'"):
+        summarizer_named("magic")
+
+
+def test_a_long_import_is_condensed_in_chunks_that_each_message_enters_once() -> None:
+    said = [{"speaker": "advocate", "content": f"Fact number {n:03d} stands. " * 12} for n in range(120)]
+    model = FakeModel(lambda call: answer(call) if call.schema else Reply(text=f"Notes {call.digest[:6]}."))
+    memory: Any = {"budget": {"total": 1500}, "summarizer": "llm", "keep_recent": 5}
+    graph = _run(_config(turns=1, memory=memory), model, {"topic": "T", "full_transcript": said})
+    covered = graph.get_state(THREAD).values["rolling_summary"]["covers_through_seq"]
+    chunks = [c.messages[-1]["content"] for c in model.calls if c.purpose == "summary"]
+    for seq in range(1, covered + 1):
+        assert sum(f"[m{seq:06d}]" in chunk for chunk in chunks) == 1
+    assert all(call.prompt_tokens <= 1500 for call in model.calls)
+
+
+def test_the_prose_of_a_model_stands_beside_key_points_found_by_rule() -> None:
+    def reply(call: ModelCall) -> Reply:
+        return answer(call) if call.purpose != "summary" else Reply(text="They talked.", model="m")
+
+    state = _run(_config(turns=20, memory={**SMALL, "summarizer": "llm"}), FakeModel(reply)).get_state(THREAD)
+    text = state.values["rolling_summary"]["text"]
+    assert text.startswith("They talked.")
+    assert "40 %" in text
+    assert state.values["rolling_summary"]["model"] == "m"

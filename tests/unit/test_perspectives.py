@@ -1,0 +1,222 @@
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graph.api import open_debates
+from nodes.batching import Flow, side_by_side
+from nodes.memory.material import Piece, common_length, with_pieces
+from nodes.memory.tokens import counter
+from nodes.memory.view import Block, fit
+from nodes.models.calls import ModelCall, Reply
+from state.config import DebateConfig
+from state.config_files import make_config
+from tests.support.fakes import FakeModel, answer
+from tests.support.snapshots import check_snapshot, prompt_markdown
+
+TOPIC = "Design a rate limiter. It must be fair to small customers."
+
+
+def speech(call: ModelCall) -> str:
+    return " ".join(
+        f"{call.digest[:6]} holds because part {n} of the design fails at load." for n in range(20)
+    )
+
+
+def wordy(call: ModelCall) -> Reply:
+    if call.purpose == "summary":
+        return Reply(text=f"Summary {call.digest[:8]} of what was said.", model=call.model)
+    return answer(call) if call.schema else Reply(text=speech(call), model=call.model)
+
+
+def council(perspectives: dict[str, Any], **more: Any) -> DebateConfig:
+    data = {"protocol": "council", "rounds": 3, "memory": {"perspectives": perspectives}, **more}
+    return make_config(data)
+
+
+def run(
+    tmp_path: Path, config: DebateConfig, reply: Callable[[ModelCall], Reply] = wordy
+) -> tuple[dict[str, Any], FakeModel]:
+    model = FakeModel(reply)
+    with open_debates(str(tmp_path / "moot.sqlite"), environment=model.environment()) as debates:
+        return debates.start(TOPIC, config).run(), model
+
+
+def made(document: dict[str, Any], kind: str) -> list[dict[str, Any]]:
+    return [version for version in document["summaries"] if version["kind"] == kind]
+
+
+def text_of(call: ModelCall) -> str:
+    return "\n".join(message["content"] for message in call.messages)
+
+
+def test_every_debater_gets_its_own_summary_as_a_round_begins_and_new_versions_later(tmp_path: Path) -> None:
+    document, _ = run(tmp_path, council({"threshold_chars": 3000}))
+    versions = [(v["owner"], v["version"]) for v in made(document, "perspective")]
+    owners = ["architect", "performance", "testing"]
+    assert versions == [(owner, 1) for owner in owners] + [(owner, 2) for owner in owners]
+
+
+def test_a_perspective_holds_own_proposals_and_critiques_received_and_nothing_else(tmp_path: Path) -> None:
+    document, model = run(tmp_path, council({"threshold_chars": 3000}))
+    said = {e["id"]: e for e in document["transcript"]}
+    summaries = [c for c in model.calls if c.purpose == "summary" and "architect's" in text_of(c).lower()]
+    assert summaries
+    for call in summaries:
+        shown = [e for key, e in said.items() if f"[{key}]:" in text_of(call)]
+        strange = [e for e in shown if e["speaker"] != "architect" and "architect" not in e["targets"]]
+        assert strange == []
+
+
+def test_the_next_critique_sees_the_summary_in_place_of_what_it_covers(tmp_path: Path) -> None:
+    document, model = run(tmp_path, council({"threshold_chars": 3000}))
+    first = next(v for v in made(document, "perspective") if v["owner"] == "testing")
+    calls = [
+        c
+        for c in model.calls
+        if c.hints.get("phase") == "critique" and c.hints["round"] == 2 and c.hints["speaker"] == "Testing"
+    ]
+    assert len(calls) == 2
+    own = [e for e in document["transcript"] if e["speaker"] == "testing" and e["kind"] == "proposal"]
+    for call in calls:
+        assert first["text"].splitlines()[0] in text_of(call)
+        assert f"[{own[0]['id']}]:" not in text_of(call)
+
+
+def test_a_short_perspective_is_shown_in_full_and_never_summarised(tmp_path: Path) -> None:
+    document, model = run(tmp_path, council({"threshold_chars": 1_000_000}))
+    assert made(document, "perspective") == made(document, "judge") == []
+    assert not [c for c in model.calls if c.purpose == "summary"]
+
+
+def test_the_judge_reads_its_own_summary_of_the_final_round_beside_the_final_proposals(
+    tmp_path: Path,
+) -> None:
+    document, model = run(tmp_path, council({"threshold_chars": 3000}, judge={"blind": False}))
+    (own,) = made(document, "judge")
+    (judging,) = [c for c in model.calls if c.purpose == "judge"]
+    assert own["text"].splitlines()[0] in text_of(judging)
+    last = [e for e in document["transcript"] if e["round"] == 3]
+    assert all(e["content"] in text_of(judging) for e in last if e["kind"] == "refinement")
+    assert not any(f"[{e['id']}]:" in text_of(judging) for e in last if e["kind"] == "critique")
+
+
+def test_a_limit_in_characters_is_kept_in_characters(tmp_path: Path) -> None:
+    document, _ = run(tmp_path, council({"threshold_chars": 3000, "max_chars": 400, "method": "rule-based"}))
+    lengths = [v["after_chars"] for v in made(document, "perspective")]
+    assert lengths
+    assert all(0 < length <= 400 for length in lengths)
+
+
+def test_summaries_run_on_the_debaters_own_model_and_temperature_with_its_own_prompt(tmp_path: Path) -> None:
+    debaters = [
+        {"name": "Ann", "temperature": 0.1, "summary_prompt": "Keep only the prices."},
+        {"name": "Bo", "temperature": 1.5, "perspective": {"prompt": "Keep only the names."}},
+    ]
+    _, model = run(tmp_path, council({"threshold_chars": 1000}, debaters=debaters, rounds=2, temperature=0.5))
+    told = {c.temperature: text_of(c) for c in model.calls if c.purpose == "summary"}
+    assert "Keep only the prices." in told[0.1]
+    assert "Keep only the names." in told[1.5]
+
+
+def test_one_debaters_settings_are_laid_over_the_debates(tmp_path: Path) -> None:
+    debaters = [{"name": "Ann", "perspective": {"enabled": False}}, {"name": "Bo"}]
+    document, _ = run(tmp_path, council({"threshold_chars": 1000}, debaters=debaters, rounds=2))
+    assert {v["owner"] for v in made(document, "perspective")} == {"bo"}
+
+
+def test_fresh_summaries_read_the_whole_perspective_and_rolling_ones_what_is_new(tmp_path: Path) -> None:
+    seen = {}
+    for mode in ("fresh", "rolling"):
+        folder = tmp_path / mode
+        folder.mkdir()
+        document, _ = run(folder, council({"threshold_chars": 1000, "mode": mode}))
+        last = made(document, "perspective")[-1]
+        seen[mode] = (last["messages"], last["covers_from_seq"])
+    assert seen["fresh"] == seen["rolling"]
+    assert seen["fresh"][0] == 7
+
+
+@pytest.mark.parametrize("bad", ["", "   ", "error: overloaded"], ids=["empty", "blank", "error text"])
+def test_a_useless_summary_falls_back_to_the_rules_and_is_recorded(bad: str, tmp_path: Path) -> None:
+    def reply(call: ModelCall) -> Reply:
+        return Reply(text=bad, model=call.model) if call.purpose == "summary" else wordy(call)
+
+    document, _ = run(tmp_path, council({"threshold_chars": 3000}), reply)
+    assert document["status"] == "done"
+    assert {v["method"] for v in made(document, "perspective")} == {"rule-based (after llm failed)"}
+    assert len(document["errors"]) == 7
+
+
+def test_what_a_summary_of_a_perspective_asks_for_is_as_reviewed(tmp_path: Path) -> None:
+    _, model = run(tmp_path, council({"threshold_chars": 3000}, rounds=2))
+    calls = [c for c in model.calls if c.purpose == "summary" and "Testing's" in text_of(c)]
+    system = [calls[0].messages[0]]
+    check_snapshot("council-perspective-summary", prompt_markdown(system))
+
+
+def flow(batches: list[int], name: str) -> Flow[str]:
+    for size in batches:
+        replies = yield [_call(f"{name}{index}") for index in range(size)]
+        assert [reply.text for reply in replies] == [f"{name}{index}" for index in range(size)]
+    return name
+
+
+def _call(text: str) -> ModelCall:
+    return ModelCall("summary", "m", ({"role": "user", "content": text},), 10)
+
+
+@given(st.lists(st.lists(st.integers(0, 3), max_size=4), max_size=5))
+def test_flows_side_by_side_each_get_their_own_replies(plans: list[list[int]]) -> None:
+    names = [chr(97 + index) for index in range(len(plans))]
+    together = side_by_side([flow(plan, name) for plan, name in zip(plans, names, strict=True)])
+    rounds, ended = 0, None
+    replies = None
+    while ended is None:
+        try:
+            batch = next(together) if replies is None else together.send(replies)
+        except StopIteration as end:
+            ended = end
+        else:
+            replies = [Reply(text=call.messages[0]["content"]) for call in batch]
+            rounds += 1
+    assert ended.value == names
+    assert rounds == max(map(len, plans), default=0)
+
+
+@given(st.lists(st.integers(1, 5000), max_size=12), st.integers(-10, 20_000))
+def test_pieces_share_a_room_without_passing_it_and_short_ones_stay_whole(
+    costs: list[int], room: int
+) -> None:
+    caps = common_length(costs, room)
+    assert sum(caps) <= max(0, room)
+    assert all(cap <= cost for cap, cost in zip(caps, costs, strict=True))
+    cut = [cap for cap, cost in zip(caps, costs, strict=True) if cap < cost]
+    whole = [cost for cap, cost in zip(caps, costs, strict=True) if cap == cost]
+    assert not cut or max(cut) - min(cut) <= 1
+    assert not cut or not whole or max(whole) <= max(cut) + 1
+    assert not cut or sum(caps) == max(0, room)
+
+
+TEXTS = st.text(alphabet=st.sampled_from("ab c\n案🙂é."), max_size=3000)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    problem=TEXTS,
+    pieces=st.lists(st.tuples(TEXTS, st.integers(0, 3)), max_size=8),
+    budget=st.integers(600, 4000),
+)
+def test_a_view_of_pieces_never_passes_its_budget(
+    problem: str, pieces: list[tuple[str, int]], budget: int
+) -> None:
+    count = counter()
+    head = [Block("system", {"role": "system", "content": problem[:400]})]
+    tail = Block("tail", {"role": "user", "content": "Speak."})
+    made = [Piece({"role": "user", "content": text}, rank, "piece") for text, rank in pieces]
+    view = fit(with_pieces(head, made, tail, budget, count), budget, count)
+    assert view.total_tokens <= budget
+    assert view.messages[-1]["content"] == "Speak."

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from collections.abc import AsyncIterator
+
+import pytest
+
+from nodes.portal import call_from_sync, iterate_from_sync
+
+mark: contextvars.ContextVar[str] = contextvars.ContextVar("mark", default="unset")
+
+
+async def _marked() -> str:
+    return mark.get()
+
+
+def test_a_coroutine_runs_in_the_callers_context() -> None:
+    token = mark.set("mine")
+    assert call_from_sync(_marked) == "mine"
+    mark.reset(token)
+
+
+def test_it_works_inside_a_running_loop() -> None:
+    async def outer() -> str:
+        return call_from_sync(_marked)
+
+    assert asyncio.run(outer()) == "unset"
+
+
+def test_errors_come_back_to_the_caller() -> None:
+    async def fail() -> None:
+        raise KeyError("here")
+
+    with pytest.raises(KeyError, match="here"):
+        call_from_sync(fail)
+
+
+def test_an_iteration_that_is_left_early_is_wound_up_before_going_on() -> None:
+    log: list[str] = []
+
+    async def numbers() -> AsyncIterator[int]:
+        try:
+            for n in range(10**9):
+                yield n
+                await asyncio.sleep(0)
+        finally:
+            log.append("wound up")
+
+    iterator = iterate_from_sync(numbers)
+    assert [next(iterator), next(iterator)] == [0, 1]
+    iterator.close()
+    assert log == ["wound up"]
+
+
+def test_an_error_in_an_iteration_reaches_the_caller_after_its_items() -> None:
+    async def two_then_fail() -> AsyncIterator[int]:
+        yield 1
+        yield 2
+        raise ValueError("third")
+
+    iterator = iterate_from_sync(two_then_fail)
+    assert [next(iterator), next(iterator)] == [1, 2]
+    with pytest.raises(ValueError, match="third"):
+        next(iterator)

@@ -1,0 +1,303 @@
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graph.reports import render_html, render_markdown
+from graph.reports.blocks import BLOCK, anchors_of, read_transcript
+from graph.reports.charts import leading
+from graph.reports.html import TEMPLATES
+from graph.reports.people import People
+from tests.support.report_documents import BLACKBOARD, VERDICT, debate, hostile
+
+
+class Page(HTMLParser):
+    """Elements, ids and heading levels of a page."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+    @property
+    def headings(self) -> list[int]:
+        return [int(tag[1]) for tag, _ in self.elements if re.fullmatch("h[1-6]", tag)]
+
+    @property
+    def ids(self) -> list[str]:
+        return [attrs["id"] or "" for _, attrs in self.elements if "id" in attrs]
+
+    @property
+    def targets(self) -> list[str]:
+        links = [attrs.get("href") or "" for tag, attrs in self.elements if tag == "a"]
+        return [link[1:] for link in links if link.startswith("#")]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Ada Okafor wins",
+        "confidence",
+        "No audit trail",
+        "Who owns the schema?",
+        "Keep one deployable",
+        "0.61",
+        "25 %",
+        "no JSON, twice",
+        "Modules first, ledger now",
+        "Cheaper (",
+        "deploy log",
+        "A split doubles incidents.",
+        "in crux room",
+        "Does a split double incidents?",
+        "A calm quarter.",
+        "They differ on order.",
+        "2,400 → 310",
+        "80 %",
+        "$0.5000",
+        "111 %",
+        "older than the window",
+        "A summary was over-long.",
+        "Turn 4.",
+    ],
+)
+def test_every_panel_says_what_the_document_says(words: str) -> None:
+    assert words.casefold() in Page(render_html(debate())).text.casefold()
+
+
+@pytest.mark.parametrize("render", [render_html, render_markdown])
+def test_verdict_and_solution_come_before_everything_else(render: Any) -> None:
+    text = render(debate())
+    places = [
+        text.index(words) for words in ("Ada Okafor wins", "Keep one deployable", "deploy log", "Turn 1.")
+    ]
+    assert places == sorted(places)
+
+
+def test_headings_are_in_order_and_start_with_the_only_first_one() -> None:
+    levels = Page(render_html(debate())).headings
+    assert levels.count(1) == 1
+    assert levels[0] == 1
+    assert all(after - before <= 1 for before, after in pairwise(levels))
+
+
+def test_every_link_inside_the_page_has_a_target_and_no_id_is_given_twice() -> None:
+    page = Page(render_html(debate()))
+    assert len(page.ids) == len(set(page.ids))
+    assert set(page.targets) <= set(page.ids)
+
+
+def test_a_citation_of_a_message_that_does_not_exist_is_no_link() -> None:
+    html = render_html(debate(verdict={**VERDICT, "reasoning": "See m999999."}))
+    assert 'href="#m999999"' not in html
+
+
+def test_a_failed_verdict_names_no_winner_even_where_one_is_given() -> None:
+    failed = {**VERDICT, "status": "failed", "error": "no JSON"}
+    for render in (render_html, render_markdown):
+        text = render(debate(verdict=failed, verdicts=[failed]))
+        assert "The verdict failed" in text
+        assert "wins" not in text
+
+
+def test_failed_verdicts_without_a_decision_are_shown_as_failed() -> None:
+    html = render_html(
+        debate(verdict=None, verdicts=[{"judge": "j", "status": "failed", "error": "timed out"}])
+    )
+    assert "The verdict failed" in html
+    assert "timed out" in html
+
+
+def test_another_judges_verdict_never_stands_in_for_a_decision() -> None:
+    assert "No verdict has been given" in render_html(debate(verdict=None, verdicts=[VERDICT]))
+
+
+def test_secrets_in_the_configuration_are_masked() -> None:
+    assert "sk-secret" not in render_html(debate())
+
+
+def test_the_page_depends_on_the_document_alone() -> None:
+    assert render_html(debate()) == render_html(debate())
+
+
+def test_nothing_in_the_page_leads_to_a_request() -> None:
+    html = render_html(hostile())
+    loading = [
+        (tag, attrs)
+        for tag, attrs in Page(html).elements
+        if tag in ("img", "iframe", "object", "embed", "video", "audio", "base", "form", "image", "use")
+        or (
+            tag != "a"
+            and any("//" in (attrs.get(key) or "") for key in ("src", "href", "xlink:href", "srcset"))
+        )
+    ]
+    assert loading == []
+    assert "url(" not in html.partition("</style>")[0]
+
+
+def test_hostile_texts_bring_no_element_or_handler_into_the_page() -> None:
+    elements = Page(render_html(hostile())).elements
+    assert sum(tag == "script" for tag, _ in elements) == 1
+    assert sum(tag == "style" for tag, _ in elements) == 1
+    assert not [attrs for _, attrs in elements if any(key.startswith("on") for key in attrs)]
+    schemes = {re.split("[:#]", attrs.get("href") or "")[0] for tag, attrs in elements if tag == "a"}
+    assert schemes <= {"", "https", "http"}
+
+
+def test_links_that_debaters_gave_carry_no_opener_and_no_referrer() -> None:
+    document = debate(words="See [this](https://example.org/a) and ![that](https://example.org/b.png).")
+    links = [a for tag, a in Page(render_html(document)).elements if "//example.org" in (a.get("href") or "")]
+    assert links
+    assert all("noopener" in (link["rel"] or "") and "noreferrer" in (link["rel"] or "") for link in links)
+
+
+def test_the_page_has_its_landmarks_and_a_strict_policy() -> None:
+    page = Page(render_html(debate()))
+    tags = [tag for tag, _ in page.elements]
+    assert [tags.count(tag) for tag in ("header", "nav", "main", "footer")] == [1, 1, 1, 1]
+    policy = (
+        next(a["content"] for _, a in page.elements if a.get("http-equiv") == "Content-Security-Policy") or ""
+    )
+    assert policy.startswith(
+        "default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-"
+    )
+
+
+def test_short_debates_need_no_script_and_long_ones_wait_in_templates() -> None:
+    assert "<template>" not in render_html(debate(40))
+    assert render_html(debate(400)).count("<template>") > 3
+
+
+@pytest.mark.parametrize(
+    "document", [{}, {"verdict": None}, {"transcript": None}, {"blackboard": {"ledger": []}}]
+)
+@pytest.mark.parametrize("render", [render_html, render_markdown])
+def test_whatever_is_missing_is_left_out(document: dict[str, Any], render: Any) -> None:
+    assert "No verdict has been given" in render(document)
+
+
+def test_dropping_any_one_key_still_gives_a_report() -> None:
+    for key in debate():
+        document = {name: value for name, value in debate().items() if name != key}
+        assert render_html(document)
+        assert render_markdown(document)
+    for key in VERDICT:
+        assert render_html(debate(verdict={name: value for name, value in VERDICT.items() if name != key}))
+
+
+def test_long_lists_are_folded_and_long_timelines_keep_their_shifts() -> None:
+    rounds = [
+        {"round": n, "summary": f"s{n}", "debaters": {"ada": {"position": f"p{n}"}}} for n in range(1, 200)
+    ]
+    html = render_html(debate(blackboard={**BLACKBOARD, "rounds": rounds}))
+    timeline = html.partition('id="positions"')[2].partition("</section>")[0]
+    assert "All 199 rounds" in html
+    assert "p150" not in timeline
+    assert "changed position" in timeline
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    key=st.sampled_from(sorted(debate())),
+    board_key=st.sampled_from(sorted(BLACKBOARD)),
+    verdict_key=st.sampled_from(sorted(VERDICT)),
+    value=json_values,
+)
+def test_values_of_any_type_are_survived(key: str, board_key: str, verdict_key: str, value: Any) -> None:
+    verdict = {**VERDICT, verdict_key: value}
+    board = {**BLACKBOARD, board_key: value}
+    document = {**debate(2, verdict=verdict, verdicts=[verdict, verdict], blackboard=board), key: value}
+    render_html(document).encode("utf-8")
+    render_markdown(document).encode("utf-8")
+
+
+@settings(max_examples=60, deadline=None)
+@given(rounds=st.lists(st.integers(0, 60), max_size=260))
+def test_blocks_hold_every_message_once_in_order_and_at_most_a_hundred(rounds: list[int]) -> None:
+    entries = [{"id": f"m{seq:06d}", "round": number} for seq, number in enumerate(rounds)]
+    document = {"transcript": entries}
+    blocks = read_transcript(document, People(document), anchors_of(entries)).blocks
+    assert [message.anchor for block in blocks for message in block.messages] == [
+        entry["id"] for entry in entries
+    ]
+    assert all(len(block.messages) <= BLOCK for block in blocks)
+
+
+@pytest.mark.parametrize(
+    ("rounds", "titles"),
+    [
+        ([0, 1, 1, 2], ["Opening", "Round 1", "Round 2"]),
+        ([0] * 150, ["Messages 1–100", "Messages 101–150"]),
+        ([1] * 150, ["Round 1", "Round 1, continued"]),
+        (list(range(120)), ["Opening and rounds 1–99", "Rounds 100–119"]),
+    ],
+    ids=["rounds", "no rounds", "a long round", "many rounds"],
+)
+def test_blocks_are_named_by_what_they_hold(rounds: list[int], titles: list[str]) -> None:
+    entries = [{"id": f"m{seq:06d}", "round": number} for seq, number in enumerate(rounds)]
+    document = {"transcript": entries}
+    blocks = read_transcript(document, People(document), anchors_of(entries)).blocks
+    assert [block.title for block in blocks] == titles
+
+
+def test_the_chart_of_the_floor_shows_the_wordiest_of_each_colour() -> None:
+    debaters = [{"id": f"s{number}", "name": f"S {number}"} for number in range(18)]
+    transcript = [{"speaker": f"s{number}", "content": "word " * number} for number in range(18)]
+    shown = leading(People({"config": {"debaters": debaters}, "transcript": transcript}))
+    assert [person.id for person in shown] == ["s16", "s17", "s10", "s11", "s12", "s13", "s14", "s15"]
+
+
+@given(names=st.lists(st.text(min_size=1, max_size=6), max_size=30))
+def test_no_two_debaters_share_a_monogram(names: list[str]) -> None:
+    people = People({"config": {"debaters": [{"id": str(n), "name": name} for n, name in enumerate(names)]}})
+    assert len({person.monogram for person in people}) == len(names)
+
+
+def _luminance(colour: str) -> float:
+    channels = [int(colour[index : index + 2], 16) / 255 for index in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def _contrast(one: str, other: str) -> float:
+    low, high = sorted((_luminance(one), _luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
+def test_text_colours_reach_the_contrast_of_wcag_aa(theme: int) -> None:
+    css = (TEMPLATES / "report.css").read_text(encoding="utf-8")
+    block = re.findall(r":root \{(.*?)\n\s*\}", css, re.S)[theme]
+    colours = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", block))
+    inks = ["ink", "muted", "accent", "bad", "house", *(f"d{number}" for number in range(8))]
+    pairs = [(ink, ground) for ink in inks for ground in ("bg", "surface", "here")]
+    pairs += [
+        ("good", "good-bg"),
+        ("bad", "bad-bg"),
+        ("open", "open-bg"),
+        ("ink", "open-bg"),
+        ("ink", "sunk"),
+    ]
+    pairs += [("on", ink) for ink in inks[4:]]
+    low = {pair: round(_contrast(colours[pair[0]], colours[pair[1]]), 2) for pair in pairs}
+    assert {pair: ratio for pair, ratio in low.items() if ratio < 4.5} == {}

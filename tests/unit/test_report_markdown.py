@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from graph.reports import render_markdown
+from graph.reports.prose import PLAIN_ABOVE, Prose
+from graph.reports.quoting import defused, plain, quoted
+from tests.support.report_documents import ATTACKS, debate, hostile
+
+
+def everything(text: str) -> list[Token]:
+    """Read Markdown as a careless viewer does: HTML on, every link allowed."""
+    markdown = MarkdownIt("commonmark", {"html": True}).enable("table")
+    markdown.validateLink = lambda url: True  # type: ignore[method-assign]
+    tokens = markdown.parse(text)
+    return tokens + [child for token in tokens for child in token.children or []]
+
+
+def dangers(text: str) -> list[str]:
+    tokens = everything(text)
+    html = [token.content for token in tokens if token.type in ("html_block", "html_inline")]
+    odd = [tag for tag in html if not re.fullmatch(r'<a id="[me]\d+">|</a>', tag.strip())]
+    links = [str(token.attrGet("href")) for token in tokens if token.type == "link_open"]
+    images = [str(token.attrGet("src")) for token in tokens if token.type == "image"]
+    return odd + images + [link for link in links if not re.match(r"https?://|#[me]\d+$", link)]
+
+
+def test_hostile_texts_bring_no_html_image_or_odd_link_into_the_file() -> None:
+    assert dangers(render_markdown(hostile())) == []
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_each_attack_is_defused_in_a_quote_and_in_a_line(attack: str) -> None:
+    assert dangers(quoted(attack)) == []
+    assert dangers(plain(attack)) == []
+
+
+pieces = st.sampled_from(
+    ["<b>", "<", "![", "[", "](", "javascript:x", ")", "\\", "`", "```\n", "\n", "> ", "a", ": ", "- "]
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(parts=st.lists(pieces, max_size=25))
+def test_no_mix_of_markup_gets_through(parts: list[str]) -> None:
+    assert dangers(quoted("".join(parts))) == []
+    assert dangers(plain("".join(parts))) == []
+
+
+@given(text=st.text(alphabet="ab*_#|<>[]`~\\-+.)1 \n!&$", max_size=40))
+def test_a_line_reads_as_it_was_written(text: str) -> None:
+    inline = [token for token in everything(plain(text)) if token.type == "inline"]
+    shown = "".join(child.content for token in inline for child in token.children or [])
+    assert shown == " ".join(text.split())
+
+
+def test_headings_and_fences_of_a_speech_end_with_the_speech() -> None:
+    markdown = render_markdown(debate(words="\n\n# Loud\n\n```\nnever closed"))
+    own = [token.map for token in everything(markdown) if token.type == "heading_open" and token.level == 0]
+    assert "## Transcript" in markdown
+    assert len(own) == len(re.findall(r"^#+ ", markdown, re.M))
+
+
+def test_citations_lead_to_the_anchor_of_their_message() -> None:
+    markdown = render_markdown(debate())
+    cited = set(re.findall(r"\]\(#(m\d+)\)", markdown))
+    assert cited
+    assert cited <= set(re.findall(r'<a id="(m\d+)">', markdown))
+
+
+def test_a_table_row_stays_one_row_whatever_a_name_holds() -> None:
+    document = debate()
+    document["config"] = {"debaters": [{"id": "ada", "name": "A|d\na"}, {"id": "grace", "name": "Grace"}]}
+    assert r"| Criterion | A\|d a | Grace |" in render_markdown(document)
+
+
+def test_ordinary_markdown_is_left_as_it_was_said() -> None:
+    said = "A *b* [c](https://example.org) `x < y`\n\n- 1 < 2\n\n```\n<kept>\n```"
+    assert defused(said) == said
+
+
+def test_huge_texts_are_shown_verbatim() -> None:
+    text = "*a* ```" * PLAIN_ABOVE
+    assert defused(text).startswith("````text\n")
+    assert "<em>" not in Prose({}).block(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "levels"),
+    [("# a\n\n### b\n\n## c", ["h3", "h4", "h4"]), ("### a\n\n# b\n\n## c", ["h3", "h3", "h4"])],
+    ids=["skipping a level", "rising first"],
+)
+def test_headings_of_a_solution_join_the_outline_without_gaps(text: str, levels: list[str]) -> None:
+    assert re.findall(r"<(h\d)>", Prose({}).section(text)) == levels
+
+
+def test_code_never_gets_citation_links_and_prose_does() -> None:
+    html = Prose({"m000001": "m000001"}).block("See m000001, not `m000001`.")
+    assert html.count('href="#m000001"') == 1

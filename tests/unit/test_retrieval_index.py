@@ -1,0 +1,90 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nodes.memory.retrieval import EvidenceIndex, read_question
+from nodes.memory.retrieval.index import Postings
+from state.entries import Entry, make_entry
+
+WORDS = ["tax", "carbon", "price", "nuclear", "wind", "the", "cost", "风能"]
+
+
+def entry(seq: int, content: str, speaker: str = "ada", **fields: object) -> Entry:
+    return make_entry(seq, speaker, "speech", content, **{"tokens": len(content.split()), **fields})
+
+
+texts = st.lists(st.lists(st.sampled_from(WORDS), max_size=8).map(" ".join), max_size=20)
+
+
+def columns(index: EvidenceIndex) -> tuple[object, ...]:
+    return (index.seqs, index.tokens, index.important, index.speaker_of, index.postings.lengths, index.ids)
+
+
+@given(texts, st.integers(0, 20))
+def test_adding_later_gives_the_index_that_building_at_once_gives(contents: list[str], cut: int) -> None:
+    entries = [entry(n, content, f"s{n % 3}", importance=1 + n % 9) for n, content in enumerate(contents)]
+    grown = EvidenceIndex(entries[:cut])
+    for later in entries[cut:]:
+        grown.add(later)
+    whole = EvidenceIndex(entries)
+    assert columns(grown) == columns(whole)
+    for word in WORDS:
+        assert all(
+            (a == b).all()
+            for a, b in zip(*(i.postings.occurrences(word) for i in (grown, whole)), strict=True)
+        )
+
+
+def test_an_entry_added_again_changes_nothing() -> None:
+    index = EvidenceIndex([entry(0, "carbon"), entry(1, "tax")])
+    assert index.add(entry(1, "tax")) is False
+    assert len(index) == 2
+    assert index.postings.frequency("tax") == 1
+
+
+def test_occurrences_are_cut_to_the_latest_before_a_position() -> None:
+    postings = Postings()
+    for content in ("tax", "wind", "tax tax", "tax", "tax"):
+        postings.add(content)
+    positions, counts = postings.occurrences("tax", before=4, last=2)
+    assert positions.tolist() == [2, 3]
+    assert counts.tolist() == [2, 1]
+    assert postings.occurrences("nobody")[0].tolist() == []
+
+
+def test_position_finds_entries_of_a_transcript_with_gaps() -> None:
+    index = EvidenceIndex([entry(3, "a"), entry(7, "b")])
+    assert [index.position(seq) for seq in (3, 5, 7, 9)] == [0, None, 1, None]
+
+
+def named(question: str, *names: str) -> list[str]:
+    index = EvidenceIndex(
+        [entry(n, "word", f"s{n}") for n in range(len(names))],
+        names={f"s{n}": name for n, name in enumerate(names)},
+    )
+    return [names[number] for number in read_question(index, question).speakers]
+
+
+def test_a_question_names_a_speaker_by_over_half_of_the_name() -> None:
+    assert named("What did the project manager say?", "Project Manager", "Product Owner") == [
+        "Project Manager"
+    ]
+    assert named("Is the project late?", "Project Manager", "Product Owner") == []
+
+
+def test_a_shared_title_names_nobody() -> None:
+    assert named("What did the grad say?", "Grad A", "Grad B", "Grad C", "Grad D") == []
+    assert named("What did Grad A say about a plan?", "Grad A", "Grad B", "Grad C", "Grad D") == ["Grad A"]
+    assert named("Did Grad B say a word?", "Grad A", "Grad B", "Grad C", "Grad D") == ["Grad B"]
+
+
+def test_a_capitalised_surname_or_an_alias_is_enough() -> None:
+    names = ("Hon. Jo Bains (Minister of Trade)", "Hon. Al Reed")
+    assert named("Why did Bains object?", *names) == [names[0]]
+    assert named("Why did the minister of trade object?", *names) == [names[0]]
+
+
+def test_words_that_name_a_speaker_are_not_searched_and_unknown_ones_are_told() -> None:
+    index = EvidenceIndex([entry(0, "ada wants a carbon tax", "ada")])
+    question = read_question(index, "What does Ada think about a carbon levy?")
+    assert question.terms == {"carbon": 1}
+    assert question.unknown == ("levi",)

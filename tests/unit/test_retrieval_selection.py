@@ -1,0 +1,197 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nodes.memory.retrieval import EvidenceIndex, MessageVectors, read_question, select_evidence
+from nodes.memory.retrieval.posterior import densities
+from state.entries import Entry, make_entry
+
+WORDS = ["tax", "carbon", "price", "nuclear", "wind", "cost"]
+
+
+def entry(seq: int, content: str, speaker: str = "ada", tokens: int = 40) -> Entry:
+    return make_entry(seq, speaker, "speech", content, tokens=tokens)
+
+
+entries = st.lists(
+    st.tuples(st.lists(st.sampled_from(WORDS), max_size=6), st.sampled_from("abc"), st.integers(0, 3_000)),
+    max_size=30,
+).map(lambda rows: [entry(n, " ".join(words), who, tokens) for n, (words, who, tokens) in enumerate(rows)])
+
+
+def talk(topics: list[str], each: int = 30) -> EvidenceIndex:
+    lines = [f"{topic} point {n}" for topic in topics for n in range(each)]
+    return EvidenceIndex(entry(n, line, f"s{n % 2}") for n, line in enumerate(lines))
+
+
+@given(
+    entries,
+    st.text(max_size=30),
+    st.integers(0, 9_000),
+    st.sets(st.integers(0, 30)),
+    st.booleans(),
+    st.booleans(),
+)
+def test_a_selection_never_exceeds_its_budget(
+    transcript: list[Entry], query: str, budget: int, must: set[int], sides: bool, strict: bool
+) -> None:
+    index = EvidenceIndex(transcript)
+    costs = {e["seq"]: e["tokens"] + 7 for e in transcript}
+    speakers = ("a", "b") if sides else ()
+    found = select_evidence(
+        index, query, budget=budget, costs=costs, must_keep=must, speakers=speakers, strict_shares=strict
+    )
+    assert found.tokens == sum(costs[seq] for seq in found.seqs) <= budget
+    assert list(found.seqs) == sorted(set(found.seqs))
+    assert found.left_out + len(found.seqs) == len(transcript)
+
+
+@given(entries, st.integers(0, 9_000))
+def test_what_is_left_out_would_not_have_fitted(transcript: list[Entry], budget: int) -> None:
+    found = select_evidence(EvidenceIndex(transcript), "carbon price", budget=budget)
+    rest = [max(1, e["tokens"]) for e in transcript if e["seq"] not in found.seqs]
+    assert all(tokens > budget - found.tokens for tokens in rest)
+
+
+@given(entries, st.text(max_size=30))
+def test_densities_are_a_probability_over_the_tokens(transcript: list[Entry], query: str) -> None:
+    index = EvidenceIndex(transcript)
+    density = densities(index, read_question(index, query + " carbon"))
+    assert density.shape == (len(transcript),)
+    assert (density >= 0).all()
+    if transcript:
+        assert np.dot(density, np.array(index.tokens)) == pytest.approx(1)
+
+
+def test_the_passage_about_the_question_is_chosen_with_its_neighbourhood() -> None:
+    index = talk(["harbour", "carbon", "school"])
+    found = select_evidence(index, "What was said about carbon?", budget=800)
+    assert all(30 <= seq < 60 for seq in found.seqs)
+    assert len(found.seqs) == 20
+
+
+def test_messages_without_the_term_come_along_where_their_passage_has_it() -> None:
+    lines = ["weather"] * 40 + ["carbon", "agreed", "carbon", "quite", "carbon"] + ["football"] * 40
+    index = EvidenceIndex(entry(n, line) for n, line in enumerate(lines))
+    assert {40, 41, 42, 43, 44} <= set(select_evidence(index, "carbon", budget=400).seqs)
+
+
+def test_a_named_speaker_draws_their_passage() -> None:
+    index = EvidenceIndex(
+        entry(n, "the carbon price matters", "ada" if 60 <= n < 80 else "bob") for n in range(120)
+    )
+    found = select_evidence(index, "What does Ada think of the carbon price?", budget=800)
+    assert sum(60 <= seq < 80 for seq in found.seqs) >= 15
+
+
+def test_what_must_be_kept_goes_first_and_the_newest_before_the_others() -> None:
+    index = talk(["harbour", "carbon"])
+    found = select_evidence(index, "carbon", budget=80, must_keep=[0, 1, 2])
+    assert found.seqs == (1, 2)
+    assert found.must_left_out == (0,)
+
+
+def test_a_message_larger_than_the_budget_is_named_for_the_caller_to_cut() -> None:
+    index = EvidenceIndex([entry(0, "wind", tokens=900), entry(1, "carbon", tokens=900)])
+    found = select_evidence(index, "carbon", budget=500)
+    assert (found.seqs, found.oversize) in [((), 0), ((), 1)]
+    assert select_evidence(index, "carbon", budget=1_000).oversize is None
+
+
+def test_an_empty_transcript_gives_an_empty_selection() -> None:
+    found = select_evidence(EvidenceIndex(), "carbon", budget=500)
+    assert (found.seqs, found.tokens, found.oversize) == ((), 0, None)
+
+
+@given(st.lists(st.integers(30, 300), min_size=60, max_size=90), st.integers(3_000, 6_000))
+def test_sides_that_said_enough_get_equal_shares(sizes: list[int], budget: int) -> None:
+    share = budget // 2
+    transcript = [entry(n, WORDS[n % 6], "ab"[n % 2], tokens) for n, tokens in enumerate(sizes)]
+    said = [sum(e["tokens"] for e in transcript if e["speaker"] == side) for side in "ab"]
+    found = select_evidence(EvidenceIndex(transcript), "carbon", budget=budget, speakers=("a", "b"))
+    for side, total in zip("ab", said, strict=True):
+        assert found.shares[side] <= share
+        if total <= share:
+            assert found.shares[side] == total
+        elif max(sizes) <= share // 10:
+            assert found.shares[side] >= 0.9 * share
+
+
+def test_long_speeches_are_exchanged_until_the_shares_are_equal() -> None:
+    sizes = {"a": [330] * 8 + [480] * 8, "b": [100] * 30}
+    transcript = [
+        entry(n, "carbon", side, t) for n, (side, t) in enumerate((s, t) for s in sizes for t in sizes[s])
+    ]
+    shares = select_evidence(EvidenceIndex(transcript), "carbon", budget=2_000, speakers=("a", "b")).shares
+    assert min(shares.values()) >= 0.9 * max(shares.values())
+
+
+def test_what_a_side_leaves_is_used_only_if_shares_are_not_strict() -> None:
+    transcript = [entry(n, "carbon", "a" if n < 3 else "b") for n in range(80)]
+    strict, loose = (
+        select_evidence(EvidenceIndex(transcript), "x", budget=2_000, speakers=("a", "b"), strict_shares=s)
+        for s in (True, False)
+    )
+    assert strict.shares == {"a": 120, "b": 1_000}
+    assert loose.shares == {"a": 120, "b": 1_880}
+
+
+def test_a_full_view_prices_no_further_messages() -> None:
+    index = talk(["harbour", "carbon", "school"], each=300)
+    asked: list[int] = []
+
+    def cost(seq: int) -> int:
+        asked.append(seq)
+        return 45
+
+    assert len(select_evidence(index, "carbon", budget=900, costs=cost).seqs) == 20
+    assert len(asked) < 30
+
+
+class ByTopic:
+    """Embeds a text by whether it is about water."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        self.calls += len(texts)
+        return [[1.0, 0.1] if "harbour" in text else [0.1, 1.0] for text in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        return [1.0, 0.0] if "port" in text else [0.0, 1.0]
+
+
+@pytest.fixture
+def water() -> tuple[EvidenceIndex, ByTopic]:
+    model = ByTopic()
+    plain = [entry(n, line) for n, line in enumerate(["school"] * 30 + ["harbour"] * 30 + ["market"] * 30)]
+    return EvidenceIndex(plain, vectors=MessageVectors(model)), model
+
+
+def test_embeddings_find_what_shares_no_word(water: tuple[EvidenceIndex, ByTopic]) -> None:
+    found = select_evidence(water[0], "the port", budget=800)
+    assert all(30 <= seq < 60 for seq in found.seqs)
+
+
+def test_only_the_open_block_is_embedded_again(water: tuple[EvidenceIndex, ByTopic]) -> None:
+    index, model = water
+    select_evidence(index, "the port", budget=800)
+    first = model.calls
+    index.add(entry(90, "market"))
+    select_evidence(index, "the port", budget=800)
+    assert model.calls <= first + 1
+
+
+@given(st.lists(st.integers(1, 150), max_size=20), st.sets(st.integers(0, 20)))
+def test_blocks_do_not_depend_on_when_questions_were_asked(sizes: list[int], asked: set[int]) -> None:
+    asked_between, asked_once = MessageVectors(ByTopic()), MessageVectors(ByTopic())
+    for n, size in enumerate(sizes):
+        text = "harbour" if n % 4 == 0 else "school"
+        asked_between.add(text, size)
+        asked_once.add(text, size)
+        if n in asked:
+            asked_between.similarity("the port")
+    assert asked_between.similarity("the port").tolist() == asked_once.similarity("the port").tolist()
+    assert len(asked_once.similarity("the port")) == len(sizes)

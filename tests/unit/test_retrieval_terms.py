@@ -1,0 +1,59 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nodes.memory.retrieval.terms import MAX_WORD, question_terms, terms
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("discussions", "Discussed"),
+        ("Universities", "university"),
+        ("ＡＢＣ", "abc"),
+        ("L_C_D_", "LCD"),
+        ("U.K.", "uk"),
+    ],
+)
+def test_forms_of_one_word_are_one_term(one: str, other: str) -> None:
+    assert terms(one) == terms(other)
+
+
+def test_stop_words_and_clitics_are_no_terms() -> None:
+    assert terms("It's not what they've been, isn't it?") == []
+
+
+def test_scripts_without_spaces_give_pairs_of_characters() -> None:
+    assert terms("核能发电 is 安全") == ["核能", "能发", "发电", "安全"]
+    assert terms("การเมือง")
+    assert terms("火") == ["火"]
+
+
+def test_a_mixed_word_is_split_where_its_script_changes() -> None:
+    assert terms("GPT模型") == ["gpt", "模型"]
+
+
+def test_vowel_signs_do_not_break_words() -> None:
+    assert terms("मुद्दा क्या") == ["मुद्दा", "क्या"]
+
+
+def test_words_of_other_alphabets_are_kept_as_they_are() -> None:
+    assert terms("Ядерная энергия") == ["ядерная", "энергия"]
+
+
+def test_questions_lose_the_words_of_asking() -> None:
+    assert question_terms("Please summarize the discussion about batteries") == ["pleas", "batteri"]
+
+
+def test_a_question_of_asking_words_alone_keeps_them() -> None:
+    assert question_terms("Discuss opinions") == ["discuss", "opinion"]
+
+
+@given(st.text())
+def test_terms_are_never_empty_or_endless(text: str) -> None:
+    assert all(0 < len(term) <= MAX_WORD + 2 for term in terms(text))
+
+
+@given(st.text())
+def test_terms_are_deterministic(text: str) -> None:
+    assert terms(text) == terms(text)

@@ -1,0 +1,291 @@
+"""Summarisers: whatever is said and whatever a model answers, a summary within its tokens that covers all."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nodes.memory.indexing import Indexes
+from nodes.memory.recall import Memories
+from nodes.memory.summarizers.base import SummaryRequest
+from nodes.memory.summarizers.by_model import input_room, kept_notes
+from nodes.memory.summarizers.table import SUMMARIZERS, summarizer_named
+from nodes.memory.tokens import counter, prompt_tokens
+from nodes.models.calls import ModelCall, Reply
+from nodes.summarize import draft_summary, make_summary, version_of
+from state.config import DebateConfig
+from state.entries import Entry, make_entry
+
+count = counter()
+METHODS = sorted(SUMMARIZERS)
+BY_MODEL = ("llm", "hierarchical")
+SPEAKERS = ("advocate", "skeptic")
+
+
+def _entries(contents: list[str], start: int = 1, phase: str = "argument") -> list[Entry]:
+    made = [
+        make_entry(seq, SPEAKERS[seq % 2], "speech", text, phase=phase, round=seq // 2)
+        for seq, text in enumerate(contents, start)
+    ]
+    return [{**entry, "tokens": count(entry["content"])} for entry in made]
+
+
+def _request(entries: list[Entry], previous: Any = None, **more: Any) -> SummaryRequest:
+    memory = more.pop("memory", {"budget": {"total": 1500}})
+    config = DebateConfig.model_validate({"memory": memory})
+    return SummaryRequest(
+        previous=previous or {},
+        entries=entries,
+        max_tokens=more.pop("max_tokens", config.memory.budget.summary - 24),
+        topic=more.pop("topic", "Topic"),
+        config=config,
+        count=count,
+        transcript=more.pop("transcript", entries),
+        memories=Memories(Indexes(), ""),
+        **more,
+    )
+
+
+def _made(
+    method: str, request: SummaryRequest, reply: Callable[[ModelCall], Reply]
+) -> tuple[Any, str, list[ModelCall]]:
+    """Run a method to its end; return the summary, why another had to make it, and the calls."""
+    calls: list[ModelCall] = []
+    flow, replies = draft_summary(method, request), None
+    try:
+        while True:
+            batch = flow.send(replies)  # type: ignore[arg-type]  # a generator begins with None
+            calls += batch
+            replies = [reply(call) for call in batch]
+    except StopIteration as end:
+        draft, failure = end.value
+    return make_summary("rolling", request, draft, "now"), failure, calls
+
+
+def _plain(call: ModelCall) -> Reply:
+    return Reply(text=f"They argued, {call.digest[:6]} [m000001].", model="m")
+
+
+scripts = st.sampled_from(["word ", "界", "🙂", "<|endoftext|> ", "We save 40 %. ", "\n- x\n", "`a=1`\n"])
+contents = st.lists(
+    st.builds(lambda text, n: text * n, scripts, st.integers(0, 700)), min_size=1, max_size=12
+)
+answers = st.sampled_from(
+    [
+        Reply(text=""),
+        Reply(error="m: 503"),
+        Reply(text="界" * 9000),
+        Reply(text="Error: out of memory"),
+        Reply(text="They talked."),
+        Reply(text="word " * 300),
+    ]
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(METHODS),
+    st.lists(contents, min_size=1, max_size=3),
+    st.lists(answers, min_size=1, max_size=4),
+    st.booleans(),
+    st.sampled_from([400, 700, 3000]),
+    st.sampled_from(["", "word " * 5000]),
+)
+def test_every_summary_is_within_its_tokens_covers_all_and_never_overflows_a_prompt(
+    method: str, batches: list[list[str]], replies: list[Reply], echo: bool, total: int, long: str
+) -> None:
+    previous: Any = {}
+    transcript: list[Entry] = []
+
+    def reply(call: ModelCall) -> Reply:
+        assert prompt_tokens(call.messages, count) == call.prompt_tokens <= total
+        if echo:
+            return Reply(text=call.messages[-1]["content"])
+        return replies[call.floor % len(replies)]
+
+    for batch in batches:
+        entries = _entries(batch, len(transcript) + 1)
+        transcript += entries
+        request = _request(
+            entries,
+            previous,
+            memory={"budget": {"total": total}},
+            transcript=[make_entry(0, "user", "topic", "T"), *transcript],
+            topic=long or "T",
+            prompt=long,
+        )
+        previous, _, _ = _made(method, request, reply)
+        assert count(previous["text"]) == previous["after_tokens"] <= request.max_tokens
+        assert previous["covers_through_seq"] == entries[-1]["seq"]
+    assert previous["messages"] == len(transcript)
+    assert previous["version"] == len(batches)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_says_something_of_an_ordinary_debate(method: str) -> None:
+    said = [f"Speaker point {n}: buses cost {n} million, and ridership rose by {n} %." for n in range(20)]
+    summary, failure, _ = _made(method, _request(_entries(said)), _plain)
+    assert failure == ""
+    assert summary["method"] == method
+    assert re.search(r"\[m\d{6}", summary["text"])
+
+
+@pytest.mark.parametrize("method", BY_MODEL)
+def test_every_message_enters_exactly_one_prompt(method: str) -> None:
+    said = [f"Fact number {n:03d} stands. " * 20 for n in range(60)]
+    _, _, calls = _made(method, _request(_entries(said)), _plain)
+    prompts = [call.messages[-1]["content"] for call in calls]
+    for seq in range(1, 61):
+        assert sum(f"[m{seq:06d}]:" in prompt for prompt in prompts) == 1
+
+
+@pytest.mark.parametrize("method", BY_MODEL)
+def test_a_summary_is_made_from_notes_of_the_messages_and_never_from_a_summary(method: str) -> None:
+    summary: Any = {}
+    for batch in range(6):
+        entries = _entries([f"Batch {batch} message {n}. " * 8 for n in range(6)], 1 + 6 * batch)
+
+        def reply(call: ModelCall) -> Reply:
+            assert "SUMMARY" not in call.messages[-1]["content"]
+            notes = call.messages[0]["content"].startswith("You condense")
+            return Reply(text=("note " if notes else "SUMMARY ") + "word " * 60)
+
+        request = _request(entries, summary or {"points": {"notes": [_NOTE]}}, max_tokens=120)
+        summary, failure, _ = _made(method, request, reply)
+        assert failure == ""
+    assert summary["text"].startswith("SUMMARY")
+    assert len(kept_notes(_request([], summary))) >= 7
+
+
+_NOTE: Any = {"text": "word " * 60, "first": 0, "through": 0, "level": 0, "part": ""}
+
+
+@pytest.mark.parametrize("method", BY_MODEL)
+def test_notes_never_outgrow_the_prompt_that_merges_them(method: str) -> None:
+    summary: Any = {}
+    for batch in range(40):
+        entries = _entries([f"Batch {batch}, message {n}." for n in range(3)], 1 + 3 * batch)
+        request = _request(entries, summary)
+        summary, failure, _ = _made(method, request, lambda call: Reply(text=f"{call.digest[:3]} " * 60))
+        assert failure == ""
+        notes = kept_notes(_request([], summary))
+        assert sum(count(note.text) for note in notes) <= input_room(request)
+        assert (notes[0].first, notes[-1].through) == (1, entries[-1]["seq"])
+
+
+def test_hierarchical_closes_a_phase_into_one_note() -> None:
+    first = _entries(["We open with the cost. " * 30] * 20, 1, "opening")
+    summary, _, _ = _made("hierarchical", _request(first, max_tokens=900), _plain)
+    second = _entries(["Now the argument."] * 3, 21, "argument")
+    summary, _, _ = _made("hierarchical", _request(second, summary, max_tokens=900), _plain)
+    assert [note.part for note in kept_notes(_request([], summary))] == ["opening", "argument"]
+    assert summary["text"].startswith("Opening: ")
+
+
+def test_what_the_prose_leaves_out_stands_among_the_key_points() -> None:
+    said = [
+        "The toll is 40 crowns.",
+        "Ferries sank in 1906.",
+        "Wages rose by 7 %.",
+        "Trains run at 310 km/h.",
+    ]
+
+    def reply(call: ModelCall) -> Reply:
+        return Reply(text="The toll is 40 crowns, and wages rose by 7 %.")
+
+    summary, _, _ = _made("llm", _request(_entries(said), max_tokens=110), reply)
+    key_points = summary["text"].split("Key points:")[1]
+    assert "1906" in key_points
+    assert "40 crowns" not in key_points
+
+
+def test_where_there_is_no_room_a_notice_stands_and_no_model_is_paid() -> None:
+    summary, _, calls = _made("llm", _request(_entries(["Hello."] * 9), max_tokens=30), _plain)
+    assert calls == []
+    assert summary["text"].startswith("Earlier: 9 messages")
+
+
+def test_sentences_that_say_the_same_share_one_line_of_a_semantic_summary() -> None:
+    said = ["Trams cost forty million crowns.", "Bees love lavender fields."] * 6 + [
+        "Forty million crowns for trams."
+    ]
+    summary, _, _ = _made("semantic", _request(_entries(said)), _plain)
+    assert summary["text"].count("crowns") == 1
+    assert "lavender" in summary["text"]
+
+
+def test_a_summary_from_a_document_is_gone_on_with() -> None:
+    first, _, _ = _made("rule-based", _request(_entries(["Trams cost 40 million crowns.", "No."])), _plain)
+    known = {**first, "points": version_of(first)["points"]}
+    for method in METHODS:
+        request = _request(_entries(["Buses cost 12 million."], 3), known)
+        summary, failure, _ = _made(method, request, _plain)
+        assert failure == ""
+        assert summary["messages"] == 3
+    assert "40 million" in _made("rule-based", request, _plain)[0]["text"]
+
+
+class _Vectors:
+    """Embeds a text as the first letter of its first word."""
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return [
+            [float(text[:1].lower() == letter) for letter in "abcdefghijklmnopqrstuvwxyz"] for text in texts
+        ]
+
+    def embed_query(self, text: str) -> list[float]:
+        return self.embed_documents([text])[0]
+
+
+def test_a_semantic_summary_takes_an_embedding_models_word_for_what_is_alike() -> None:
+    request = _request(_entries(["Trams are dear.", "Tolls are fair.", "Bees dance."]))
+    request = SummaryRequest(**{**request.__dict__, "memories": Memories(Indexes(), "", _Vectors())})
+    summary, _, _ = _made("semantic", request, _plain)
+    assert len(summary["text"].splitlines()) == 2
+
+
+def test_what_bears_on_the_newest_messages_stands_for_the_summary_of_the_method_retrieval() -> None:
+    gone = _entries([f"Talk about matter {n} of the long day and nothing else. " * 6 for n in range(60)])
+    gone[30] = {**gone[30], "content": "The harbour toll was forty crowns.", "tokens": 8}
+    now = _entries(["What was that harbour toll again?"], 61)
+    topic = make_entry(0, "user", "topic", "T")
+    request = _request(gone, transcript=[topic, *gone, *now], max_tokens=200)
+    summary, _, _ = _made("retrieval", request, _plain)
+    assert "forty crowns" in summary["text"]
+
+
+PLUGIN = """
+from nodes.memory.summarizers.base import Draft
+
+class Shout:
+    name = "shout"
+
+    def summarize(self, request):
+        yield from ()
+        return Draft("LOUD", method=self.name)
+"""
+
+
+def test_an_installed_package_brings_a_summariser_by_its_entry_point(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "shouting_summaries.py").write_text(PLUGIN)
+    info = tmp_path / "shouting_summaries-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: shouting-summaries\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[moot.summarizers]\nshout = shouting_summaries:Shout\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    summarizer_named.cache_clear()
+    try:
+        summary, failure, _ = _made("shout", _request(_entries(["Hello."])), _plain)
+        assert (summary["text"], summary["method"], failure) == ("LOUD", "shout", "")
+    finally:
+        summarizer_named.cache_clear()
+        sys.modules.pop("shouting_summaries", None)

@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import gzip
+import hashlib
+from importlib.resources import files
+from typing import Any
+
+import pytest
+import tiktoken_ext.openai_public
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nodes.memory.tokens import (
+    counter,
+    cut_end,
+    cut_middle,
+    encoding,
+    encoding_for,
+    message_tokens,
+    prompt_tokens,
+)
+from state.errors import ConfigError
+
+count = counter()
+nasty = st.text() | st.sampled_from(
+    ["<|endoftext|>", " " * 5000, "界" * 500, "🙂" * 300, "a" * 5000, "\n" * 999]
+)
+
+
+@pytest.mark.parametrize("name", ["o200k_base", "cl100k_base"])
+def test_our_tables_and_patterns_are_tiktokens(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: dict[str, Any] = {}
+
+    def no_download(url: str, expected_hash: str) -> dict[bytes, int]:
+        seen["hash"] = expected_hash
+        return {}
+
+    monkeypatch.setattr(tiktoken_ext.openai_public, "load_tiktoken_bpe", no_download)
+    theirs = tiktoken_ext.openai_public.ENCODING_CONSTRUCTORS[name]()
+    assert encoding(name)._pat_str == theirs["pat_str"]
+    table = gzip.decompress((files("nodes.memory") / "ranks" / f"{name}.tiktoken.gz").read_bytes())
+    assert hashlib.sha256(table).hexdigest() == seen["hash"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("hello world", 2), ("", 0), ("<|endoftext|>", 7), ("你好，世界", 3)],
+)
+def test_known_counts(text: str, expected: int) -> None:
+    assert count(text) == expected
+
+
+def test_a_megabyte_of_spaces_is_counted() -> None:
+    assert count(" " * 1_000_000) > 1000
+
+
+def test_the_chat_formula_is_openais() -> None:
+    # The example of OpenAI's cookbook "How to count tokens", whose prompt is 124 tokens with o200k.
+    messages = [
+        {
+            "role": "system",
+            "content": "You are a helpful, pattern-following assistant that translates corporate jargon into "
+            "plain English.",
+        },
+        {
+            "role": "system",
+            "name": "example_user",
+            "content": "New synergies will help drive top-line growth.",
+        },
+        {
+            "role": "system",
+            "name": "example_assistant",
+            "content": "Things working well together will increase revenue.",
+        },
+        {
+            "role": "system",
+            "name": "example_user",
+            "content": "Let's circle back when we have more bandwidth to touch base on opportunities for "
+            "increased leverage.",
+        },
+        {
+            "role": "system",
+            "name": "example_assistant",
+            "content": "Let's talk later when we're less busy about how to do better.",
+        },
+        {
+            "role": "user",
+            "content": "This late pivot means we don't have time to boil the ocean for the client "
+            "deliverable.",
+        },
+    ]
+    assert prompt_tokens(messages, count) == 124
+    assert prompt_tokens(messages, counter("cl100k_base")) == 129
+
+
+def test_a_known_content_count_is_not_counted_again() -> None:
+    message = {"role": "user", "content": "some words"}
+    assert message_tokens(message, count, content=2) == message_tokens(message, count)
+
+
+def test_an_unknown_encoding_is_refused() -> None:
+    with pytest.raises(ConfigError, match="p50k_base"):
+        encoding("p50k_base")
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        ("gpt-4o-mini", "o200k_base"),
+        ("gpt-4-turbo", "cl100k_base"),
+        ("openai/gpt-3.5-turbo", "cl100k_base"),
+        ("llama3:8b", "o200k_base"),
+    ],
+)
+def test_the_encoding_follows_the_models_name(model: str, name: str) -> None:
+    assert encoding_for(model) == name
+
+
+@given(nasty, st.integers(1, 60))
+def test_what_is_cut_fits_and_keeps_both_ends(text: str, room: int) -> None:
+    kept = cut_middle(text, room, count)
+    assert count(kept) <= room
+    if count(text) <= room:
+        assert kept == text
+
+
+@given(nasty, st.integers(0, 60))
+def test_a_cut_end_is_a_prefix_that_fits(text: str, room: int) -> None:
+    kept = cut_end(text, room, count)
+    assert text.startswith(kept)
+    assert count(kept) <= room

@@ -1,0 +1,121 @@
+"""The calculator: exact where it can be, never executing anything, bounded in work and size."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nodes.tools.base import Surroundings, ToolFailed, run_tool
+from nodes.tools.calculator import MAX_CHARS, Calculator, evaluate, shown
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("1 + 2 * 3", "= 7"),
+        ("0.1 + 0.2", "= 0.3"),
+        ("1 / 3", "= 1/3 ≈ 0.333333333333"),
+        ("-7 / 8", "= -0.875"),
+        ("2 ^ 10", "= 1024"),
+        ("2 ** -2", "= 0.25"),
+        ("-7 // 2", "= -4"),
+        ("(1200 − 950) ÷ 1200 × 100", "= 125/6 ≈ 20.8333333333"),
+        ("round(2.5)", "= 3"),
+        ("round(-2.345, 2)", "= -2.35"),
+        ("sqrt(16/9)", "= 4/3 ≈ 1.33333333333"),
+        ("sqrt(2)", "≈ 1.41421356237"),
+        ("max(1, 2, 3) + min(4, 5) + sum(1, 2)", "= 10"),
+        ("gcd(12, 18)", "= 6"),
+        ("1e3 * 1_000", "= 1000000"),
+        ("10 ** 400 / 7", "≈ 1.42857142857e+399"),
+        ("factorial(20)", "= 2432902008176640000"),
+    ],
+)
+def test_arithmetic_is_exact_and_says_where_it_is_not(expression: str, value: str) -> None:
+    assert shown(evaluate(expression)) == value
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "",
+        "1 +",
+        "1if 2",
+        "__import__('os').system('true')",
+        "().__class__",
+        "[1, 2]",
+        "'a' * 10",
+        "True + 1",
+        "lambda: 1",
+        "x",
+        "open(1)",
+        "1j",
+        "0x1f",
+        "sqrt(1, 2)",
+        "max()",
+        "f(x=1)",
+        "1 < 2",
+    ],
+)
+def test_what_is_no_arithmetic_is_refused(expression: str) -> None:
+    with pytest.raises(ToolFailed):
+        evaluate(expression)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "9 ** 9 ** 9",
+        "2 ** 99999",
+        "1e9999",
+        "factorial(100000)",
+        "exp(1000)",
+        "exp(700) * exp(700)",
+        "1 / 0",
+        "0 ** -1",
+        "(-8) ** (1/3)",
+        "sqrt(-1)",
+        "ln(0)",
+        "1" * (MAX_CHARS + 1),
+        "-" * 400 + "1",
+        "1" + "+1" * 200,
+    ],
+)
+def test_what_has_no_value_or_would_take_too_much_is_refused(expression: str) -> None:
+    with pytest.raises(ToolFailed):
+        evaluate(expression)
+
+
+@given(st.fractions(max_denominator=10**6), st.fractions(max_denominator=10**6))
+def test_the_four_operations_are_those_of_fractions(left: Fraction, right: Fraction) -> None:
+    one, two = f"({left.numerator}/{left.denominator})", f"({right.numerator}/{right.denominator})"
+    assert evaluate(f"{one} + {two}") == left + right
+    assert evaluate(f"{one} - {two}") == left - right
+    assert evaluate(f"{one} * {two}") == left * right
+    if right:
+        assert evaluate(f"{one} / {two}") == left / right
+
+
+@given(st.text(max_size=60))
+def test_any_text_gives_a_number_or_is_refused(text: str) -> None:
+    try:
+        shown(evaluate(text))
+    except ToolFailed:
+        return
+
+
+@given(st.text(alphabet="0123456789.+-*/%()eE ,_", max_size=40))
+def test_any_jumble_of_arithmetic_gives_a_number_or_is_refused(text: str) -> None:
+    try:
+        shown(evaluate(text))
+    except ToolFailed:
+        return
+
+
+def test_a_wrong_argument_is_a_result_that_says_so() -> None:
+    assert run_tool(Calculator(), {}, Surroundings()).startswith("error: argument 'expression'")
+    assert run_tool(Calculator(), {"expression": "1/0"}, Surroundings()) == "error: division by zero"
+    assert run_tool(Calculator(), {"expression": "6*7"}, Surroundings()) == "6*7 = 42"

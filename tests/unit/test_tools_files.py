@@ -1,0 +1,189 @@
+"""The context folder: what tools find in it, and that nothing leads out of it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nodes.tools import files, sandbox
+from nodes.tools.base import Surroundings, function_of, run_tool
+from nodes.tools.debate_search import SearchDebate
+from nodes.tools.files import ListFiles, ReadFile, Search
+from nodes.tools.sandbox import Refused, Sandbox
+from nodes.tools.table import TOOLS, tool_named
+from state.entries import make_entry
+from state.errors import ConfigError
+
+OUTSIDE = "the secret word"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return a context folder beside a secret, with every kind of trap in it."""
+    root = tmp_path / "context"
+    (root / "notes").mkdir(parents=True)
+    (root / "notes" / "build.md").write_text(
+        "# Build\nThe build takes 41 minutes.\nCaching helps the build.\n"
+    )
+    (root / "a.txt").write_text("alpha")
+    (root / ".env").write_text(OUTSIDE)
+    (root / "data.bin").write_bytes(b"\x00\x01")
+    (root / "latin.txt").write_bytes(b"caf\xe9")
+    (tmp_path / "secret.txt").write_text(OUTSIDE)
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "secret.txt").write_text(OUTSIDE)
+    (root / "link.txt").symlink_to(tmp_path / "secret.txt")
+    (root / "link").symlink_to(tmp_path / "outside")
+    os.mkfifo(root / "pipe")
+    return root
+
+
+def _run(tool: Any, root: Path, **arguments: Any) -> str:
+    return run_tool(tool, arguments, Surroundings(Sandbox(root)))
+
+
+def test_search_finds_lines_with_the_most_words_first(folder: Path) -> None:
+    found = _run(Search(), folder, query="build minutes").splitlines()
+    assert found[0] == "3 matches for 'build minutes'"
+    assert found[1] == "notes/build.md:2: The build takes 41 minutes."
+
+
+def test_search_says_when_there_is_nothing(folder: Path) -> None:
+    assert _run(Search(), folder, query="zebra") == "no matches for 'zebra'"
+    assert _run(Search(), folder, query="?!").startswith("error: ")
+    assert _run(Search(), folder, query="build", files="*.txt") == "no matches for 'build'"
+
+
+def test_read_file_numbers_lines_and_reads_on(folder: Path) -> None:
+    assert _run(ReadFile(), folder, path="notes/build.md", start=2, lines=1) == (
+        "notes/build.md, lines 2 to 2 of 3\n2: The build takes 41 minutes."
+    )
+
+
+def test_list_files_shows_what_may_be_read_alone(folder: Path) -> None:
+    assert _run(ListFiles(), folder).splitlines() == [
+        "4 files",
+        "a.txt (5 bytes)",
+        "data.bin (2 bytes)",
+        "latin.txt (4 bytes)",
+        "notes/build.md (61 bytes)",
+    ]
+    assert _run(ListFiles(), folder, path="notes").splitlines()[0] == "1 files"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "../secret.txt",
+        "notes/../../secret.txt",
+        "/etc/passwd",
+        "C:\\windows\\win.ini",
+        "..\\secret.txt",
+        "link.txt",
+        "link/secret.txt",
+        ".env",
+        "notes/.hidden",
+        "pipe",
+        "data.bin",
+        "latin.txt",
+        "notes",
+        "a.txt/b",
+        "missing.txt",
+        "a\x00.txt",
+        "",
+        "a/" * 30 + "b",
+    ],
+)
+def test_no_path_leads_out_and_nothing_but_text_is_read(folder: Path, path: str) -> None:
+    result = _run(ReadFile(), folder, path=path)
+    assert result.startswith("error: ")
+    assert OUTSIDE not in result
+    assert str(folder.parent) not in result
+
+
+def test_search_never_follows_links(folder: Path) -> None:
+    assert _run(Search(), folder, query="secret") == "no matches for 'secret'"
+    assert _run(ListFiles(), folder, path="link").startswith("error: ")
+
+
+def test_a_folder_that_becomes_a_link_meanwhile_is_not_followed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.stat
+
+    def swap(path: Any, *arguments: Any, **named: Any) -> os.stat_result:
+        status = real(path, *arguments, **named)
+        if path == "notes" and (folder / "notes").is_dir() and not (folder / "notes").is_symlink():
+            (folder / "notes").rename(folder / "moved")
+            (folder / "notes").symlink_to(folder.parent / "outside")
+        return status
+
+    monkeypatch.setattr(os, "stat", swap)
+    with pytest.raises(OSError, match=r"symbolic|directory"):
+        Sandbox(folder).read("notes/secret.txt")
+
+
+@given(st.text(alphabet="./\\abnotes link.txtsecret", max_size=40))
+def test_whatever_path_is_given_the_secret_is_not_read(path: str) -> None:
+    root = _shared_folder()
+    try:
+        assert OUTSIDE not in Sandbox(root).read(path)
+    except (Refused, OSError):
+        return
+
+
+_MADE: list[Path] = []
+
+
+def _shared_folder() -> Path:
+    if not _MADE:
+        import tempfile
+
+        base = Path(tempfile.mkdtemp())
+        (base / "context" / "notes").mkdir(parents=True)
+        (base / "secret.txt").write_text(OUTSIDE)
+        (base / "context" / "link").symlink_to(base)
+        _MADE.append(base / "context")
+    return _MADE[0]
+
+
+def test_too_large_a_file_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandbox, "MAX_FILE_BYTES", 10)
+    assert "more than the 10 allowed" in _run(ReadFile(), folder, path="notes/build.md")
+
+
+def test_a_search_reads_no_more_than_its_limit(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "MAX_SEARCHED_BYTES", 20)
+    assert _run(Search(), folder, query="build") == "no matches for 'build'"
+
+
+def test_without_a_folder_the_tools_say_so() -> None:
+    assert run_tool(Search(), {"query": "x"}, Surroundings()) == "error: there is no context folder"
+
+
+def test_the_debate_itself_can_be_searched() -> None:
+    entries = [
+        make_entry(0, "user", "topic", "Monorepo?"),
+        make_entry(1, "ada", "speech", "Builds take 41 minutes."),
+        make_entry(2, "tools", "tool_result", "builds builds"),
+    ]
+    found = run_tool(SearchDebate(), {"query": "builds"}, Surroundings(None, entries))
+    assert found == "1 matches for 'builds'\nada [m000001]: Builds take 41 minutes."
+
+
+@pytest.mark.parametrize("name", sorted(TOOLS))
+def test_every_tool_describes_itself_in_the_function_form(name: str) -> None:
+    function = function_of(tool_named(name))["function"]
+    assert function["name"] == name
+    assert function["parameters"]["type"] == "object"
+    assert all("description" in field for field in function["parameters"]["properties"].values())
+
+
+def test_an_unknown_tool_is_refused_with_those_that_there_are() -> None:
+    with pytest.raises(ConfigError, match="use some of calculator"):
+        tool_named("browse")

@@ -1,0 +1,214 @@
+"""Tools within a turn: the loop, what enters the transcript, budgets, limits, and a crash in between."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+
+from graph.debate import build_graph
+from nodes.memory.tokens import counter, prompt_tokens
+from nodes.models.calls import ModelCall, Reply
+from nodes.tools.exchange import LEFT_OUT, Exchange, ToolCall, exchange_messages, wire_tokens
+from nodes.tools.table import TOOLS
+from state.config import DebateConfig
+from state.errors import ConfigError
+from tests.support.fakes import FakeModel, answer
+
+THREAD: Any = {"configurable": {"thread_id": "0d5a4b10-93cb-4d0c-9e26-41ad52b0c15c"}}
+ADA: Any = {"name": "Ada", "tools": ["calculator", "search_debate"]}
+COUNT = counter()
+
+
+def _calls(*expressions: str) -> Reply:
+    calls = tuple({"id": "same", "name": "calculator", "args": {"expression": each}} for each in expressions)
+    return Reply(text="Let me see.", tool_calls=calls, model="m", usage={"completion_tokens": 5})
+
+
+def _returned(call: ModelCall) -> list[str]:
+    return [message["content"] for message in call.messages if message["role"] == "tool"]
+
+
+def _once(call: ModelCall) -> Reply:
+    """Calls the calculator twice at once, then speaks of the results."""
+    if not call.tools or call.schema:
+        return answer(call)
+    found = _returned(call)
+    return Reply(text=f"It is {' and '.join(found)}.", model="m") if found else _calls("6 * 7", "1 / 0")
+
+
+def _run(model: FakeModel, **data: Any) -> Any:
+    graph: Any = build_graph(InMemorySaver(), environment=model.environment())
+    config = DebateConfig.model_validate({"turns": 1, "debaters": [ADA, {"name": "Bo"}], **data})
+    graph.invoke({"topic": "Should we?"}, THREAD, context=config)
+    return graph.get_state(THREAD).values
+
+
+def test_calls_and_results_are_entries_before_the_speech() -> None:
+    model = FakeModel(_once)
+    state = _run(model)
+    assert [(e["kind"], e["speaker"], e["targets"], e["content"]) for e in state["full_transcript"][1:]] == [
+        ("tool_call", "ada", [], 'Let me see.\n\ncalculator {"expression": "6 * 7"}'),
+        ("tool_result", "tools", ["m000001"], "calculator: 6 * 7 = 42"),
+        ("tool_call", "ada", [], 'calculator {"expression": "1 / 0"}'),
+        ("tool_result", "tools", ["m000003"], "calculator: error: division by zero"),
+        ("speech", "ada", [], "It is 6 * 7 = 42 and error: division by zero."),
+    ]
+    assert [message.id for message in state["messages"]] == [e["id"] for e in state["full_transcript"]]
+    assert (state["turn_count"], state["receipts"][0]["seq"]) == (1, 5)
+    assert [e["usage"] for e in state["full_transcript"][1:5:2]] == [{"completion_tokens": 5}, {}]
+
+
+def test_the_speech_is_streamed_under_the_id_that_its_entry_gets() -> None:
+    model = FakeModel(_once)
+    _run(model)
+    assert [call.speak_as and call.speak_as.entry_id for call in model.calls[:2]] == ["m000001", "m000005"]
+
+
+def test_ids_of_calls_are_unique_where_the_providers_are_not() -> None:
+    model = FakeModel(_once)
+    _run(model)
+    said = next(message for message in model.calls[1].messages if message["role"] == "assistant")
+    assert [call["id"] for call in said["tool_calls"]] == ["call_1", "call_2"]
+
+
+def test_the_limit_ends_the_calls_and_the_last_request_tells_the_results_in_words() -> None:
+    def insatiable(call: ModelCall) -> Reply:
+        return _calls("1 + 1", "2 + 2") if call.tools else answer(call)
+
+    model = FakeModel(insatiable)
+    state = _run(model, debaters=[{**ADA, "tool_call_limit": 3}])
+    results = [e["content"] for e in state["full_transcript"] if e["kind"] == "tool_result"]
+    assert results[:3] == ["calculator: 1 + 1 = 2", "calculator: 2 + 2 = 4", "calculator: 1 + 1 = 2"]
+    assert "limit of 3 tool calls" in results[3]
+    last = model.calls[2]
+    assert not last.tools
+    assert all(message["role"] in ("system", "user") for message in last.messages)
+    assert "2 + 2 = 4" in last.messages[-1]["content"]
+    assert state["full_transcript"][-1]["kind"] == "speech"
+
+
+def test_an_unknown_tool_and_bad_arguments_are_results_that_say_so() -> None:
+    def wrong(call: ModelCall) -> Reply:
+        if not call.tools or _returned(call):
+            return answer(call)
+        calls = ({"id": "1", "name": "rm", "args": {}}, {"id": "2", "name": "calculator", "args": {"x": 1}})
+        return Reply(tool_calls=calls, model="m")
+
+    state = _run(FakeModel(wrong))
+    results = [e["content"] for e in state["full_transcript"] if e["kind"] == "tool_result"]
+    assert results[0] == "unknown_tool: error: there is no tool 'rm': use calculator, search_debate"
+    assert results[1].startswith("calculator: error: argument 'expression'")
+
+
+def test_a_debater_without_tools_is_offered_none() -> None:
+    model = FakeModel(_once)
+    _run(model, debaters=[{"name": "Bo"}])
+    assert not model.calls[0].tools
+
+
+def test_every_request_stays_within_the_budget_whatever_tools_return(tmp_path: Path) -> None:
+    (tmp_path / "long.txt").write_text("word " * 60_000)
+
+    def reading(call: ModelCall) -> Reply:
+        if not call.tools:
+            return answer(call)
+        calls = tuple({"id": "1", "name": "read_file", "args": {"path": "long.txt"}} for _ in range(3))
+        return Reply(text="x " * 5000, tool_calls=calls, model="m")
+
+    model = FakeModel(reading)
+    debater = {"name": "Ada", "tools": ["read_file"], "tool_call_limit": 12}
+    memory = {"budget": {"total": 2000}}
+    state = _run(model, debaters=[debater], context=str(tmp_path), memory=memory, turns=3)
+    turns = [call for call in model.calls if call.purpose == "turn"]
+    assert len(turns) == 15
+    for call in turns:
+        offered = sum(COUNT(json.dumps(tool)) for tool in call.tools)
+        assert prompt_tokens([], COUNT) + wire_tokens(call.messages, COUNT) + offered <= 2000
+    results = [e for e in state["full_transcript"] if e["kind"] == "tool_result"]
+    assert all(e["tokens"] <= 1010 for e in results)
+
+
+def test_older_results_give_way_to_newer_ones() -> None:
+    calls = [ToolCall(f"call_{n}", "search", "{}", f"{n} " + "word " * 80) for n in range(6)]
+    exchanges = [Exchange(Reply(text=""), (call,)) for call in calls]
+    messages = exchange_messages(exchanges, 300, COUNT)
+    results = [message["content"] for message in messages if message["role"] == "tool"]
+    assert results[-1].startswith("5 word")
+    assert results[0] == LEFT_OUT
+    assert wire_tokens(messages, COUNT) <= 300
+
+
+@pytest.mark.parametrize(
+    ("data", "named"),
+    [
+        ({"debaters": [{"name": "A", "tools": ["browse"]}]}, "browse"),
+        ({"debaters": [{"name": "A", "tools": ["search"]}]}, "needs a folder"),
+        ({"context": "/no/such/folder"}, "does not exist"),
+        ({"debaters": [ADA], "memory": {"budget": {"total": 400}}}, "too few for the tools"),
+    ],
+    ids=["unknown tool", "no folder", "no such context", "no room"],
+)
+def test_what_could_not_work_is_refused_before_any_call(data: Any, named: str) -> None:
+    model = FakeModel()
+    with pytest.raises(ConfigError, match=named):
+        _run(model, **data)
+    assert not model.calls
+
+
+def test_a_context_outside_the_allowed_folder_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "allowed").mkdir()
+    (tmp_path / "other").mkdir()
+    (tmp_path / "allowed" / "link").symlink_to(tmp_path / "other")
+    monkeypatch.setenv("MOOT_CONTEXT_ROOT", str(tmp_path / "allowed"))
+    for context in ("other", "allowed/../other", "allowed/link"):
+        with pytest.raises(ConfigError, match="outside"):
+            _run(FakeModel(), context=str(tmp_path / context))
+    _run(FakeModel(), context=str(tmp_path / "allowed"))
+
+
+def test_a_context_file_is_an_entry_that_everybody_is_shown(tmp_path: Path) -> None:
+    (tmp_path / "facts.md").write_text("The sky is green.")
+    model = FakeModel()
+    state = _run(model, context=str(tmp_path / "facts.md"))
+    assert state["full_transcript"][1]["kind"] == "context"
+    assert any("The sky is green." in message["content"] for message in model.calls[0].messages)
+
+
+def test_what_tools_return_is_journalled_so_that_a_resume_uses_it_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    runs: list[str] = []
+    real = TOOLS["calculator"]
+
+    class Counted:
+        name, about, arguments, needs_context = real.name, real.about, real.arguments, False
+
+        def run(self, given: Any, around: Any) -> str:
+            runs.append(given.expression)
+            return f"run {len(runs)}"
+
+    monkeypatch.setitem(TOOLS, "calculator", Counted())
+    crashed: list[bool] = []
+
+    def crashing(call: ModelCall) -> Reply:
+        if call.tools and _returned(call) and not crashed:
+            crashed.append(True)
+            raise RuntimeError("killed between a tool's result and the speech")
+        return _once(call)
+
+    model = FakeModel(crashing)
+    graph: Any = build_graph(InMemorySaver(), environment=model.environment())
+    config = DebateConfig.model_validate({"turns": 1, "debaters": [ADA]})
+    with pytest.raises(RuntimeError):
+        graph.invoke({"topic": "T?"}, THREAD, context=config)
+    graph.invoke(None, THREAD)
+    said = graph.get_state(THREAD).values["full_transcript"][-1]["content"]
+    assert said.startswith("It is run ")
+    assert len(runs) == 2, "a tool ran again"
+    assert sum(1 for call in model.calls if call.tools and not _returned(call)) == 1, "a call was paid twice"

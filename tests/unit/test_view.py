@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nodes.memory.scene import Scene, summary_blocks
+from nodes.memory.tokens import counter, message_tokens, prompt_tokens
+from nodes.memory.view import KEEP, Block, fit, fit_messages
+from state.config import DebateConfig
+
+count = counter()
+content = st.text(max_size=200) | st.sampled_from(
+    ["word " * 3000, "界" * 2000, "🙂" * 900, " " * 9000, "<|endoftext|>"]
+)
+blocks = st.builds(
+    lambda section, text, priority, group, seq: Block(
+        section,
+        {"role": "user", "name": "ada", "content": text},
+        priority,
+        ids=(f"m{seq:06d}",),
+        group=group,
+        label=section,
+    ),
+    st.sampled_from(["system", "summary", "messages", "tail"]),
+    content,
+    st.integers(KEEP, 7),
+    st.sampled_from(["", "", "pair"]),
+    st.integers(0, 999),
+)
+
+
+@given(st.lists(blocks, max_size=12), content, st.integers(150, 4000))
+def test_a_view_is_never_over_budget_nor_empty_by_exact_count(
+    rest: list[Block], last: str, budget: int
+) -> None:
+    final = Block("tail", {"role": "user", "content": f"{last} speak"}, label="instruction")
+    view = fit([*rest[:3], final], budget, count)
+    assert prompt_tokens(view.messages, count) == view.total_tokens <= budget
+    assert view.messages
+    assert sum(view.sections.values()) + 3 == view.total_tokens
+
+
+@given(st.lists(blocks, max_size=8), st.integers(200, 2000))
+def test_what_is_left_out_is_said(rest: list[Block], budget: int) -> None:
+    optional = [Block(b.section, b.message, max(1, b.priority), b.ids, b.group, b.label) for b in rest]
+    view = fit([*optional, Block("tail", {"role": "user", "content": "speak"})], budget, count)
+    shown = len(view.messages) - 1
+    assert shown + sum(note["count"] for note in view.left_out) == len(rest)
+
+
+def _block(text: str, priority: int, group: str = "") -> Block:
+    return Block("messages", {"role": "user", "content": text}, priority, group=group, label=text)
+
+
+def _texts(blocks: list[Block], budget: int) -> list[str]:
+    return [message["content"] for message in fit(blocks, budget, count).messages]
+
+
+def test_the_least_important_go_first_and_the_earliest_among_equals() -> None:
+    four = [_block("rules", KEEP), _block("older one", 7), _block("older two", 7), _block("recent", 5)]
+    whole = fit(four, 1000, count).total_tokens
+    assert _texts(four, whole - 1) == ["rules", "older two", "recent"]
+    assert _texts(four, whole - 8) == ["rules", "recent"]
+
+
+def test_a_group_goes_as_a_whole() -> None:
+    pair = [_block("criticised", 7, "g"), _block("else", 5), _block("critique", 5, "g"), _block("now", KEEP)]
+    whole = fit(pair, 1000, count).total_tokens
+    assert _texts(pair, whole - 1) == ["else", "now"]
+
+
+def test_an_oversize_message_that_must_stay_is_cut_in_its_middle_with_a_mark() -> None:
+    view = fit([_block("start " + "word " * 500 + "end", KEEP)], 100, count)
+    assert view.messages[0]["content"].startswith("start")
+    assert view.messages[0]["content"].endswith("end")
+    assert "[…cut…]" in view.messages[0]["content"]
+    assert view.left_out[0]["why"] == "cut in its middle"
+
+
+def test_a_budget_below_its_own_frame_is_refused() -> None:
+    with pytest.raises(ValueError, match="cannot hold its own frame"):
+        fit([_block("a", KEEP)] * 10, 12, count)
+
+
+def _scene(total: int | None) -> Scene:
+    state: Any = {
+        "topic": "Why?",
+        "full_transcript": [],
+        "messages": [],
+        "rolling_summary": {"text": "They argued about costs. " * 300, "messages": 40},
+    }
+    floor: Any = {"speaker": "advocate", "targets": [], "instruction": "Speak.", "room": ""}
+    return Scene(state, DebateConfig(), cast(Any, {}), floor, count, total)
+
+
+@pytest.mark.parametrize(("total", "most"), [(None, 1000), (8000, 1000), (3500, 275), (1200, 40)])
+def test_a_summary_takes_a_tenth_of_what_is_left_where_room_is_short(total: int | None, most: int) -> None:
+    (block,) = summary_blocks(_scene(total))
+    assert message_tokens(block.message, count) <= most
+
+
+def test_below_fifty_tokens_a_notice_stands_in_the_summarys_place() -> None:
+    (block,) = summary_blocks(_scene(1200))
+    assert "40 earlier messages; there is no room for their summary." in block.message["content"]
+
+
+def test_first_and_last_message_of_a_plain_prompt_stay() -> None:
+    texts = ["system", *(f"message {n} " * 20 for n in range(9)), "last"]
+    view = fit_messages([{"role": "user", "content": text} for text in texts], 100, count)
+    contents = [message["content"] for message in view.messages]
+    assert (contents[0], contents[-1]) == ("system", "last")
+    assert view.total_tokens <= 100
