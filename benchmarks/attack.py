@@ -1,0 +1,207 @@
+"""Budgets under attack: the largest prompt that each case brings about, by exact count.
+
+    python -m benchmarks.attack [--quick]
+
+Every case runs as a real debate of Moot; where the `bench` extra is installed, the same messages go through
+langmem, LangChain's SummarizationMiddleware and trim_messages, each told to keep within 8,000 tokens.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from langgraph.checkpoint.memory import InMemorySaver
+
+from benchmarks.peers import PEERS, Outcome
+from graph.debate import build_graph
+from nodes.environment import Environment
+from nodes.memory.summarizers.table import SUMMARIZERS, summarizer_named
+from nodes.memory.tokens import counter
+from nodes.models.calls import ModelCall, Reply
+from nodes.tools.exchange import wire_tokens
+from state.config import DebateConfig
+
+BUDGET = 8_000
+QUESTION = "Should we?"
+SHORT = "I hold that costs rose by {n} % in year {n}, and that this settles it. "
+SCRIPTS = {
+    "prose": "We measured a fall of 12 % in the second year, which nobody has explained so far. ",
+    "Chinese": "我们在第二年测得下降百分之十二，至今没有人能够解释这一现象。",
+    "emoji": "🚎👩‍👩‍👧‍👦🔥📉🏳️‍🌈",
+    "code": "def f(x):\n\treturn {k: v**2 for k, v in x.items() if v != 0x1F}  # <|endoftext|>\n",
+}
+_LABEL = re.compile(r"\[(m\d{6,})\]:")
+
+
+@dataclass(frozen=True)
+class Case:
+    """One attack."""
+
+    name: str
+    said: Sequence[str] = ()
+    """What debaters say, turn by turn, before three short turns more."""
+    imported: Sequence[str] = ()
+    """A transcript that is continued, all at once."""
+    summary: str | None = "They argued about costs [m000001]."
+    """What the summarising model answers; `None` echoes its input, `"raise"` fails."""
+    method: str = "llm"
+    tools: bool = False
+    """Whether the first turn calls ten tools at once."""
+    memory: dict[str, Any] = field(default_factory=dict)
+
+
+def text_of(tokens: int, script: str = "prose") -> str:
+    """Return a text of at least so many tokens."""
+    piece = SCRIPTS[script]
+    return piece * (tokens // counter()(piece) + 1)
+
+
+def cases(scale: float = 1.0) -> list[Case]:
+    """Return the cases; `scale` shrinks the long ones."""
+    short = [SHORT.format(n=n) for n in range(1, 21)]
+    many = [f"{n}. {text_of(400)}" for n in range(int(80 * scale))]
+    giant = text_of(int(40_000 * scale))
+    return [
+        Case("giant last", [*short, giant]),
+        Case("giant middle", [*short, giant, *short]),
+        Case("10 parallel tool results", short[:4], tools=True),
+        Case("import of 150k tokens", imported=[text_of(150) for _ in range(int(1000 * scale))]),
+        Case("summary far too long", many, summary=text_of(6_000)),
+        Case("summary echoes", many, summary=None),
+        Case("summary empty", many, summary=""),
+        Case("summariser raises", many, method="raising"),
+        Case("model fails to summarise", many, summary="raise"),
+        Case("models alone, no person", imported=many),
+        *(Case(script, [text_of(600, script) for _ in range(int(60 * scale))]) for script in SCRIPTS),
+    ]
+
+
+class _Raising:
+    """A summariser that always raises."""
+
+    name = "raising"
+
+    def summarize(self, request: Any) -> Any:
+        """Raise."""
+        raise RuntimeError("out of order")
+        yield
+
+
+@dataclass
+class Attacked:
+    """A model that answers a case's lines and keeps what it was sent."""
+
+    case: Case
+    calls: list[ModelCall] = field(default_factory=list)
+    spoken: int = 0
+
+    async def complete(self, call: ModelCall, models: Any, *, config: Any = None) -> Reply:
+        """Answer a call."""
+        self.calls.append(call)
+        if call.purpose == "summary":
+            return self._summary(call)
+        if self.case.tools and call.tools and not any(m["role"] == "tool" for m in call.messages):
+            asked = tuple(
+                {"id": f"c{n}", "name": "read_file", "args": {"path": f"{n}.txt"}} for n in range(10)
+            )
+            return Reply(tool_calls=asked, model="m")
+        lines, number = self.case.said, self.spoken
+        self.spoken += 1
+        return Reply(text=lines[number] if number < len(lines) else SHORT.format(n=number), model="m")
+
+    def _summary(self, call: ModelCall) -> Reply:
+        if self.case.summary == "raise":
+            return Reply(error="m: 503")
+        text = call.messages[-1]["content"] if self.case.summary is None else self.case.summary
+        return Reply(text=text, model="m")
+
+
+def attack(case: Case, **memory: Any) -> Outcome:
+    """Run a case as a debate and return its largest prompt and what nobody ever saw."""
+    SUMMARIZERS["raising"] = _Raising()
+    summarizer_named.cache_clear()
+    with tempfile.TemporaryDirectory() as folder:
+        for number in range(10):
+            (Path(folder) / f"{number}.txt").write_text(text_of(3_000))
+        model = Attacked(case)
+        environment = Environment(complete=model.complete)
+        graph: Any = build_graph(InMemorySaver(), environment=environment)
+        thread = {"configurable": {"thread_id": "5cf1a1f4-1fd8-4a4c-9a27-6f1a9f0c5d10"}}
+        graph.invoke(_given(case), thread, context=_config(case, folder, memory))
+        return _outcome(graph.get_state(thread).values, model.calls)
+
+
+def _given(case: Case) -> dict[str, Any]:
+    said = [{"speaker": ("ada", "bo")[n % 2], "content": text} for n, text in enumerate(case.imported)]
+    return {"topic": QUESTION, "full_transcript": said}
+
+
+def _config(case: Case, folder: str, memory: dict[str, Any]) -> DebateConfig:
+    tools = {"tools": ["read_file"]} if case.tools else {}
+    return DebateConfig.model_validate(
+        {
+            "turns": len(case.said) + 3,
+            "judge": {"enabled": False},
+            "context": folder if case.tools else None,
+            "debaters": [{"name": "Ada", **tools}, {"name": "Bo"}],
+            "memory": {"summarizer": case.method, **case.memory, **memory},
+        }
+    )
+
+
+def _outcome(state: dict[str, Any], calls: Sequence[ModelCall]) -> Outcome:
+    count = counter()
+    sizes = [3 + wire_tokens(call.messages, count) for call in calls]
+    shown = {key for call in calls for m in call.messages for key in _LABEL.findall(m["content"])}
+    covered = (state.get("rolling_summary") or {}).get("covers_through_seq", -1)
+    unseen = [
+        entry["id"]
+        for entry in state["full_transcript"][1:-1]
+        if entry["id"] not in shown and entry["seq"] > covered and entry["kind"] not in _TOOLS
+    ]
+    empty = any(not call.messages or not call.messages[-1]["content"].strip() for call in calls)
+    return Outcome(max(sizes), len(unseen), "an empty view" if empty else "")
+
+
+_TOOLS = frozenset({"tool_call", "tool_result"})
+"""Shown as what they are, not under a label, within the turn that made them."""
+
+
+def rows(scale: float = 1.0) -> Iterator[tuple[Case, dict[str, Outcome]]]:
+    """Yield each case with the outcome of everyone."""
+    for case in cases(scale):
+        contenders: dict[str, Callable[[], Outcome]] = {"Moot": lambda case=case: attack(case)}  # type: ignore[misc]  # bound at once
+        for name, run in PEERS.items():
+            contenders[name] = lambda case=case, run=run: run(messages_of(case), case.summary, BUDGET)  # type: ignore[misc]  # bound at once
+        yield case, {name: contender() for name, contender in contenders.items()}
+
+
+def messages_of(case: Case) -> list[tuple[str, str]]:
+    """Return a case's messages for others: `(kind, text)`, kinds `person`, `import`, `tool` and `ai`."""
+    tools = [("tool", text_of(3_000)) for _ in range(10)] if case.tools else []
+    person = [] if case.imported else [("person", QUESTION)]
+    imported = [("import", text) for text in case.imported]
+    return [*person, *imported, *tools, *(("ai", text) for text in case.said)]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run and print one block."""
+    parser = argparse.ArgumentParser(description="Largest prompt under attack.")
+    parser.add_argument("--quick", action="store_true", help="an eighth of the size")
+    given = parser.parse_args(arguments)
+    print(f"attack: largest prompt by exact count (target ≤ {BUDGET:,}), messages nobody ever saw (target 0)")
+    print(f"  {'':<26}" + "".join(f"{name:>26}" for name in ["Moot", *PEERS]))
+    for case, outcomes in rows(0.125 if given.quick else 1.0):
+        print(f"  {case.name:<26}" + "".join(f"{outcome.text():>26}" for outcome in outcomes.values()))
+    if not PEERS:
+        print("  (pip install 'moot[bench]' sets langmem and LangChain beside it)")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,164 @@
+"""What ten thousand turns cost: time and file size a turn, beside two plain LangGraph loops in the same run.
+
+    python -m benchmarks.growth [--turns 10000] [--plain-turns 1000]
+
+Prints, for Moot with the offline model, for a bare `DeltaChannel` loop and for a loop with plain reducers:
+time and growth of the SQLite file over the second and the last tenth of the turns, and how long a state takes
+to load.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import operator
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from langgraph.channels import DeltaChannel
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langgraph.graph import END, START, StateGraph
+from typing_extensions import TypedDict
+
+from graph.debate import build_graph
+from state.checkpoints import open_saver
+from state.config import DebateConfig
+from state.conversation import SNAPSHOT_EVERY
+from state.reducers import append
+
+TEXT = "A message of eight hundred characters, as a debater would write it, more or less. " * 10
+
+
+@dataclass
+class Growth:
+    """Clock and file size, taken every hundred turns."""
+
+    name: str
+    path: Path
+    turns: int
+    marks: list[tuple[int, float, float, int]]
+    """Turn, wall clock and processor seconds, bytes."""
+    load_s: float = 0.0
+
+    def mark(self, turn: int) -> None:
+        """Note time and size after a turn."""
+        sizes = sum(f.stat().st_size for f in self.path.parent.glob(self.path.name + "*") if f.is_file())
+        self.marks.append((turn, time.perf_counter(), time.process_time(), sizes))
+
+    def span(self, start: float, end: float) -> tuple[float, float, float]:
+        """Return milliseconds, processor milliseconds and kilobytes a turn between two shares of the run."""
+        first = min(self.marks, key=lambda mark: abs(mark[0] - start * self.turns))
+        last = min(self.marks, key=lambda mark: abs(mark[0] - end * self.turns))
+        turns = last[0] - first[0]
+        wall, cpu, size = ((last[column] - first[column]) / turns for column in (1, 2, 3))
+        return wall * 1000, cpu * 1000, size / 1000
+
+    def report(self) -> str:
+        """Return one line of figures."""
+        early_ms, early_cpu, early_kb = self.span(0.1, 0.2)
+        late_ms, late_cpu, late_kb = self.span(0.9, 1.0)
+        return (
+            f"{self.name:<22} {self.turns:>6} turns  {self.marks[-1][3] / 1e6:8.1f} MB  "
+            f"ms/turn {early_ms:6.2f} → {late_ms:6.2f} (× {late_ms / early_ms:4.2f})  "
+            f"cpu {early_cpu:6.2f} → {late_cpu:6.2f} (× {late_cpu / early_cpu:4.2f})  "
+            f"KB/turn {early_kb:7.1f} → {late_kb:7.1f} (× {late_kb / early_kb:4.2f})  "
+            f"load {self.load_s:5.2f} s"
+        )
+
+
+async def moot(path: Path, turns: int) -> Growth:
+    """Run a Moot debate with the offline model."""
+    growth = Growth("Moot", path, turns, [])
+    config: Any = {"configurable": {"thread_id": "00000000-0000-0000-0000-000000000001"}}
+    async with open_saver(str(path)) as saver:
+        graph = build_graph(saver)
+        stream = graph.astream(
+            {"topic": "Should a small team run its own database servers?"},
+            config,
+            context=DebateConfig(turns=turns, seed=1),
+            stream_mode="custom",
+            durability="sync",
+        )
+        done = 0
+        async for event in stream:
+            if event["event"] == "entry":
+                done += 1
+                if done % 100 == 0:
+                    growth.mark(done)
+        started = time.perf_counter()
+        snapshot = await graph.aget_state(config)
+        growth.load_s = time.perf_counter() - started
+        worst = max(receipt["total_tokens"] for receipt in snapshot.values["receipts"])
+        assert worst <= snapshot.values["config"]["memory"]["budget"]["total"], worst  # noqa: S101  # the claim
+        assert len(snapshot.values["receipts"]) == turns  # noqa: S101  # nothing lost
+        print(f"largest prompt: {worst} tokens of {snapshot.values['config']['memory']['budget']['total']}")
+    return growth
+
+
+def _loop(state_type: type, append_message: Callable[[int], Any]) -> StateGraph[Any]:
+    builder: StateGraph[Any] = StateGraph(state_type)
+    builder.add_node("turn", lambda state: {"transcript": append_message(state["n"]), "n": state["n"] + 1})
+    builder.add_edge(START, "turn")
+    builder.add_conditional_edges("turn", lambda state: "turn" if state["n"] < state["turns"] else END)
+    return builder
+
+
+class PlainState(TypedDict):
+    """A transcript with an ordinary reducer."""
+
+    transcript: Annotated[list[dict[str, Any]], operator.add]
+    n: int
+    turns: int
+
+
+class DeltaState(TypedDict):
+    """A transcript as a delta channel."""
+
+    transcript: Annotated[list[dict[str, Any]], DeltaChannel(append, list, snapshot_frequency=SNAPSHOT_EVERY)]
+    n: int
+    turns: int
+
+
+async def bare(name: str, state_type: type, path: Path, turns: int) -> Growth:
+    """Run a LangGraph loop of one node that appends a message a turn."""
+    growth = Growth(name, path, turns, [])
+    builder = _loop(state_type, lambda n: [{"id": f"m{n:06d}", "speaker": "ada", "content": TEXT}])
+    config: Any = {"configurable": {"thread_id": "1"}, "recursion_limit": 10**9}
+    async with AsyncSqliteSaver.from_conn_string(str(path)) as saver:
+        graph = builder.compile(checkpointer=saver)
+        given = {"n": 0, "turns": turns, "transcript": []}
+        done = 0
+        async for _ in graph.astream(given, config, stream_mode="updates", durability="sync"):
+            done += 1
+            if done % max(1, turns // 100) == 0:
+                growth.mark(done)
+        started = time.perf_counter()
+        await graph.aget_state(config)
+        growth.load_s = time.perf_counter() - started
+    return growth
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run all three and print a line each."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--turns", type=int, default=10_000)
+    parser.add_argument("--plain-turns", type=int, default=1_000)
+    parser.add_argument("--keep", type=Path, help="leave the database files in this folder")
+    options = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory() as folder:
+        home = options.keep or Path(folder)
+        print(asyncio.run(moot(home / "moot.sqlite", options.turns)).report())
+        for name, state_type, turns in (
+            ("bare DeltaChannel loop", DeltaState, options.turns),
+            ("plain-reducer loop", PlainState, options.plain_turns),
+        ):
+            path = home / f"{state_type.__name__}.sqlite"
+            print(asyncio.run(bare(name, state_type, path, turns)).report())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,185 @@
+"""What Moot itself costs a turn, in processor time, early and late in a debate, with a model that takes none.
+
+    python -m benchmarks.policy_cpu [--early 100] [--late 10000] [--turns 120] [--quick]
+
+Timed are the bodies of the nodes that a turn passes: `plan`, `turn` (views and receipts), `record` (ledger),
+`trim`, and `summarize` where it is due; compactions and what retrieval indexes are included.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from graph.debate import NODES, after_window
+from nodes.driver import Ask, Emit, Hear, Heard, NodeContext, drive_with
+from nodes.environment import Environment
+from nodes.models.calls import Reply
+from nodes.open import open_debate
+from state.config import DebateConfig
+from state.conversation import ConversationState
+from state.entries import Entry
+from state.reducers import add_up, append, fold_rounds, fold_window, merge, merge_fields
+
+TARGET = 1.3
+SPEAKERS = ("ada", "bo", "cy", "di")
+FOLDS: Mapping[str, Callable[[Any, Any], Any]] = {
+    "full_transcript": append,
+    "receipts": append,
+    "summary_versions": append,
+    "reflections": append,
+    "errors": append,
+    "messages": fold_window,
+    "round_records": fold_rounds,
+    "ledger": merge_fields,
+    "claims": merge,
+    "protocol_state": merge,
+    "usage": add_up,
+}
+_SUBJECTS = (
+    "trams",
+    "buses",
+    "ferries",
+    "tolls",
+    "wages",
+    "schools",
+    "harbours",
+    "bridges",
+    "parks",
+    "taxes",
+)
+_VERBS = ("cost", "save", "need", "lose", "gain", "outlast", "replace", "delay")
+
+
+def speech(rng: random.Random) -> str:
+    """Return something like a speech, about 110 words."""
+    sentences = [
+        f"I hold that {rng.choice(_SUBJECTS)} {rng.choice(_VERBS)} {rng.randint(2, 99)} % more than "
+        f"{rng.choice(_SUBJECTS)} in district {rng.randint(1, 400)}."
+        for _ in range(7)
+    ]
+    return " ".join([*sentences, "I concede that the winter was mild.", "What would change your mind?"])
+
+
+@dataclass
+class Debate:
+    """A debate whose nodes are driven by hand: only their own work is timed."""
+
+    state: ConversationState
+    context: NodeContext
+    rng: random.Random
+    seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+
+    @classmethod
+    def of(cls, messages: int, config: DebateConfig) -> Debate:
+        """Return a debate that has gone on for so many messages."""
+        rng, environment = random.Random(1), Environment()
+        context = NodeContext(environment, config, debate=f"cpu-{messages}")
+        said = [{"speaker": SPEAKERS[n % 4], "content": speech(rng)} for n in range(messages)]
+        given = cast(ConversationState, {"topic": "Who should pay for transport?", "full_transcript": said})
+        debate = cls(given, context, rng)
+        opened = drive_with(open_debate(given, context), debate._answer)
+        entries: list[Entry] = opened["full_transcript"].value
+        debate.state = cast(ConversationState, {**opened, "full_transcript": entries})
+        debate.state["messages"] = cast(Any, fold_window([], [opened["messages"]]))
+        debate.state["turn_count"] = messages
+        if after_window(debate.state) == "summarize":
+            debate.run("summarize")
+        return debate
+
+    def turn(self) -> None:
+        """Take one turn."""
+        for name in ("plan", "turn", "record", "trim"):
+            self.run(name)
+        if after_window(self.state) == "summarize":
+            self.run("summarize")
+
+    def run(self, name: str) -> None:
+        """Run one node and take up its update, as LangGraph would."""
+        started = time.process_time()
+        update = drive_with(NODES[name](self.state, self.context), self._answer)
+        self.seconds[name] += time.process_time() - started
+        folded = {
+            key: FOLDS[key](self.state.get(key) or _empty(key), [value]) if key in FOLDS else value
+            for key, value in update.items()
+        }
+        self.state = cast(ConversationState, {**self.state, **folded})
+
+    def _answer(self, effect: Any) -> Any:
+        if isinstance(effect, (Emit, Ask)):
+            return None
+        if isinstance(effect, Hear):
+            return Heard()
+        return [Reply(text=speech(self.rng), model="m") for _ in effect]
+
+
+def _empty(key: str) -> Any:
+    return [] if FOLDS[key] in (append, fold_window, fold_rounds) else {}
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Milliseconds of processor time a turn, by node."""
+
+    messages: int
+    nodes: dict[str, float]
+
+    @property
+    def total(self) -> float:
+        """All nodes together."""
+        return sum(self.nodes.values())
+
+
+def measure(early: int, late: int, turns: int) -> tuple[Cost, Cost]:
+    """Return what a turn costs after `early` and after `late` messages; indexes are made before the clock.
+
+    The two debates take turns, so that whatever else the machine does meets both.
+    """
+    debates = [_debate(messages, turns) for messages in (early, late)]
+    for count, stage in ((turns // 3, "warming up"), (turns, "measured")):
+        if stage == "measured":
+            for debate in debates:
+                debate.seconds.clear()
+        for _ in range(count):
+            for debate in debates:
+                debate.turn()
+    first, second = (
+        {name: 1_000 * spent / turns for name, spent in debate.seconds.items()} for debate in debates
+    )
+    return Cost(early, first), Cost(late, second)
+
+
+def _debate(messages: int, turns: int) -> Debate:
+    config = DebateConfig.model_validate(
+        {
+            "turns": messages + 10 * turns,
+            "debaters": [{"name": name.title(), "id": name} for name in SPEAKERS],
+        }
+    )
+    return Debate.of(messages, config)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run and print one block."""
+    parser = argparse.ArgumentParser(description="Processor time of Moot itself, a turn.")
+    parser.add_argument("--early", type=int, default=100)
+    parser.add_argument("--late", type=int, default=10_000)
+    parser.add_argument("--turns", type=int, default=120)
+    parser.add_argument("--quick", action="store_true", help="at 100 and 1,000 messages, 40 turns")
+    given = parser.parse_args(arguments)
+    late, turns = (1_000, 40) if given.quick else (given.late, given.turns)
+    costs = measure(given.early, late, turns)
+    print(f"policy: processor time a turn, mean of {turns} turns, compactions included")
+    for cost in costs:
+        parts = ", ".join(f"{name} {spent:.2f}" for name, spent in cost.nodes.items())
+        print(f"  at {cost.messages:>6,} messages {cost.total:6.2f} ms   ({parts})")
+    print(f"  ratio {costs[1].total / costs[0].total:.2f}   (target ≤ {TARGET})")
+
+
+if __name__ == "__main__":
+    main()
