@@ -16,7 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from graph.debate import NODES, after_window
+from graph.debate import NODES
+from graph.routes import after_window
 from nodes.driver import Ask, Emit, Hear, Heard, NodeContext, drive_with
 from nodes.environment import Environment
 from nodes.models.calls import Reply

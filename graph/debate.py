@@ -10,17 +10,17 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
 
+from graph.routes import Route, after_plan, after_summary, after_trim, after_window
 from nodes.clarify import clarify
 from nodes.close import close
 from nodes.driver import NodeBody, as_node
 from nodes.environment import Environment
 from nodes.judge import judge
-from nodes.memory.coverage import uncovered
 from nodes.open import open_debate
-from nodes.perspectives import perspectives_due, summarize_all
+from nodes.perspectives import summarize_all
 from nodes.plan import plan
 from nodes.record import record
-from nodes.reflect import reflect, reflect_due
+from nodes.reflect import reflect
 from nodes.trim import trim
 from nodes.turn import turn
 from state.config import DebateConfig
@@ -43,27 +43,6 @@ NODES: Mapping[str, NodeBody] = {
 }
 
 DebateGraph = CompiledStateGraph[ConversationState, DebateConfig, ConversationInput, ConversationOutput]
-
-
-def after_window(state: ConversationState) -> Literal["summarize", "plan"]:
-    """Go where messages have left the window unsummarised or perspective summaries are due, else on."""
-    return "summarize" if uncovered(state) or perspectives_due(state) else "plan"
-
-
-def after_trim(state: ConversationState) -> Literal["summarize", "reflect", "plan"]:
-    """Go where summaries are due, else where enough has happened to reflect on, else on."""
-    return "summarize" if after_window(state) == "summarize" else after_summary(state)
-
-
-def after_summary(state: ConversationState) -> Literal["reflect", "plan"]:
-    """Go where enough has happened to reflect on, or a crux room is to be looked at, else on."""
-    return "reflect" if reflect_due(state) else "plan"
-
-
-def after_plan(state: ConversationState) -> Literal["clarify", "turn", "judge", "close"]:
-    """Go to the node that carries out the step."""
-    kind: Literal["clarify", "turn", "judge", "close"] = state["step"]["kind"]
-    return kind
 
 
 def build_graph(
@@ -94,15 +73,15 @@ def build_graph(
     for name, body in NODES.items():
         builder.add_node(name, as_node(name, body, env))
     builder.add_edge(START, "open")
-    builder.add_conditional_edges("open", after_window, ["summarize", "plan"])
-    builder.add_conditional_edges("plan", after_plan, ["clarify", "turn", "judge", "close"])
+    builder.add_conditional_edges("open", Route(after_window), ["summarize", "plan"])
+    builder.add_conditional_edges("plan", Route(after_plan), ["clarify", "turn", "judge", "close"])
     builder.add_edge("clarify", "trim")
     builder.add_edge("turn", "record")
     builder.add_edge("record", "trim")
-    builder.add_conditional_edges("trim", after_trim, ["summarize", "reflect", "plan"])
-    builder.add_conditional_edges("summarize", after_summary, ["reflect", "plan"])
+    builder.add_conditional_edges("trim", Route(after_trim), ["summarize", "reflect", "plan"])
+    builder.add_conditional_edges("summarize", Route(after_summary), ["reflect", "plan"])
     builder.add_edge("reflect", "plan")
-    builder.add_conditional_edges("judge", after_window, ["summarize", "plan"])
+    builder.add_conditional_edges("judge", Route(after_window), ["summarize", "plan"])
     builder.add_edge("close", END)
     compiled = builder.compile(checkpointer=checkpointer, store=store, name="debate")
     return compiled.with_config(recursion_limit=RECURSION_LIMIT)

@@ -22,6 +22,7 @@ from graph import DebateConfig, build_graph, open_debates
 from state.checkpoints import open_saver
 from state.errors import DebateBusy, DebateNotFound, InputError
 from tests.support.fakes import FakeModel
+from tests.support.transcripts import said
 
 pytestmark = pytest.mark.slow
 
@@ -54,10 +55,6 @@ def rows(url: str, query: str, *parameters: Any) -> list[tuple[Any, ...]]:
         return connection.execute(query.encode(), parameters).fetchall()
 
 
-def said(document: dict[str, Any]) -> list[tuple[str, str, str]]:
-    return [(entry["id"], entry["speaker"], entry["content"]) for entry in document["transcript"]]
-
-
 def test_a_debate_runs_and_is_listed_shown_and_deleted(url: str) -> None:
     with open_debates(url) as debates:
         debate = debates.start(TOPIC, FOUR_TURNS, name="cars")
@@ -87,6 +84,7 @@ import os, signal, sys
 from graph import DebateConfig, open_debates
 from nodes.environment import Environment
 from tests.support.fakes import answer
+from tests.support.transcripts import said
 
 url, last = sys.argv[1], int(sys.argv[2])
 calls = 0
