@@ -56,6 +56,12 @@ def iterate_from_sync(make: Callable[[], AsyncIterator[T]]) -> Generator[T, None
     it has wound up.
     """
     arrived: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    ended = threading.Event()
+    loop = _loop()
+
+    def end(_: asyncio.Task[None]) -> None:
+        ended.set()
+        arrived.put(_END)
 
     async def pump() -> None:
         try:
@@ -67,16 +73,18 @@ def iterate_from_sync(make: Callable[[], AsyncIterator[T]]) -> Generator[T, None
             if unfinished:
                 await asyncio.wait(unfinished)
             raise
-        finally:
-            arrived.put(_END)
 
-    future = asyncio.run_coroutine_threadsafe(pump(), _loop())
+    async def start() -> asyncio.Task[None]:
+        pumping = loop.create_task(pump())
+        pumping.add_done_callback(end)
+        return pumping
+
+    started = asyncio.run_coroutine_threadsafe(start(), loop)
     try:
         while (item := arrived.get()) is not _END:
             yield item
-        future.result()
+        started.result().result()
     finally:
-        if not future.done():
-            future.cancel()
-            while arrived.get() is not _END:
-                pass
+        if not ended.is_set():
+            loop.call_soon_threadsafe(started.result().cancel)
+            ended.wait()
