@@ -16,6 +16,7 @@ from state.config_models import ModelSettings
 
 MAX_CONNECTIONS = 64
 """Connections of one client; a batch is limited by its driver long before."""
+_AS_THEY_ARE = ("messages", "tools", "response_format")
 CONNECT_S = 15.0
 """Longest wait for a connection, seconds."""
 
@@ -32,10 +33,12 @@ class CompatibleChat(ChatOpenAI):
         payload: dict[str, Any] = super()._get_request_payload(input_, stop=stop, **kwargs)
         if "max_completion_tokens" in payload:
             payload[self.limit_field] = payload.pop("max_completion_tokens")
-        # Beside the body the SDK takes another path, which raises on a cut answer instead of returning it.
-        if response_format := payload.pop("response_format", None):
-            extra = payload.get("extra_body") or {}
-            payload["extra_body"] = {**extra, "response_format": response_format}
+        # In `extra_body`, which the SDK merges into the body as it is. With a `response_format` of its own it
+        # takes another path, which raises on a cut answer; and it would walk messages and tools once for each
+        # form that one can have, for milliseconds a request, to change nothing.
+        as_they_are = {key: payload.pop(key) for key in _AS_THEY_ARE if payload.get(key)}
+        payload["extra_body"] = {**(payload.get("extra_body") or {}), **as_they_are}
+        payload["messages"] = []
         return payload
 
     def _convert_chunk_to_generation_chunk(
