@@ -151,6 +151,11 @@ def test_a_long_sentence_is_shortened_around_what_was_found() -> None:
     assert len(found["text"]) <= 280
 
 
+@given(st.text(st.characters(max_codepoint=127)))
+def test_plain_english_has_the_same_terms_by_the_quicker_way(text: str) -> None:
+    assert [*terms(text), "é"] == terms(f"{text} é")
+
+
 def test_answers_are_found_by_their_terms_and_their_targets() -> None:
     said = [
         make_entry(0, "ada", "speech", "Ben, what would the railway cost the taxpayers?"),

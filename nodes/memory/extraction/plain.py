@@ -22,7 +22,9 @@ def word_set(words: str) -> frozenset[str]:
 
 def one_line(text: str) -> str:
     """Return `text` on one line: control, line-breaking and invisible characters gone, white space single."""
-    return " ".join(_INVISIBLE.sub("", _BREAKS.sub(" ", text)).split())
+    if not (text.isascii() and text.isprintable()):  # most texts are; the patterns cost more than the test
+        text = _INVISIBLE.sub("", _BREAKS.sub(" ", text))
+    return " ".join(text.split())
 
 
 def inert(text: str) -> str:
