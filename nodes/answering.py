@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeVar
 
 from langchain_core.runnables import RunnableConfig
@@ -65,36 +66,48 @@ class Answering:
 
     async def answer(self, calls: Sequence[ModelCall]) -> list[Reply]:
         """Return the replies to a batch, in its order."""
-        replies = await asyncio.gather(*(self._call(floor, call) for floor, call in enumerate(calls)))
-        self.batches += 1
+        replies = await self.gather([(call.digest, partial(self._ask, call)) for call in calls])
         for reply in replies:
             self.spent.add(reply)
+        return replies
+
+    async def gather(self, asked: Sequence[tuple[str, Callable[[], Awaitable[Reply]]]]) -> list[Reply]:
+        """Return the journal's reply to each request, by its digest, else make it and commit it.
+
+        All are made at the same time; failures are not kept.
+        """
+        place = self._place
+        keys = [
+            JournalKey(place.debate, place.step, place.node, self.batches, floor, digest)
+            for floor, (digest, _) in enumerate(asked)
+        ]
+        known = await self._journalled(keys)
+        makers = [make for _, make in asked]
+        replies = await asyncio.gather(*map(self._once, keys, known, makers))
+        self.batches += 1
         return list(replies)
 
-    async def _call(self, floor: int, call: ModelCall) -> Reply:
-        async def make() -> Reply:
-            async with self._limit:
-                return await self._env.complete(call, self._models, config=self._run)
+    async def _ask(self, call: ModelCall) -> Reply:
+        async with self._limit:
+            return await self._env.complete(call, self._models, config=self._run)
 
-        return await self.once(floor, call.digest, make)
-
-    async def once(self, floor: int, digest: str, make: Callable[[], Awaitable[Reply]]) -> Reply:
-        """Return the journal's reply to a request, else make it and commit it; failures are not kept."""
-        place = self._place
-        key = JournalKey(place.debate, place.step, place.node, self.batches, floor, digest)
-        journalled = await self._in_thread("get", key, place.anchor)
-        if journalled is not None:
-            return Reply.from_json(journalled)
+    async def _once(
+        self, key: JournalKey, known: dict[str, Any] | None, make: Callable[[], Awaitable[Reply]]
+    ) -> Reply:
+        if known is not None:
+            return Reply.from_json(known)
         reply = await make()
-        if reply.ok:
-            await self._in_thread("put", key, place.anchor, reply.to_json())
+        if reply.ok and self._place.records is not None:
+            # To its end: a reply that has arrived is paid, so it is kept before a stopped run stops.
+            await in_thread(self._place.records.journal.put, key, self._place.anchor, reply.to_json())
         return reply
 
-    async def _in_thread(self, method: str, *arguments: Any) -> Any:
-        if self._place.records is None:
-            return None
-        # To its end: a reply that has arrived is paid, so it is kept before a stopped run stops.
-        return await in_thread(getattr(self._place.records.journal, method), *arguments)
+    async def _journalled(self, keys: Sequence[JournalKey]) -> Sequence[dict[str, Any] | None]:
+        place = self._place
+        if place.records is None:
+            return [None] * len(keys)
+        get = place.records.journal.get
+        return await in_thread(lambda: [get(key, place.anchor) for key in keys])
 
 
 async def run_flow(flow: Flow[T], answering: Answering) -> T:

@@ -17,13 +17,11 @@ def utc_now() -> str:
 
 
 WATCHED = frozenset({"status", "turn_count", "config"})
-"""Only an update of one of these channels is worth a write to the catalogue."""
+"""Only an update of one of these channels is noted."""
 
 
 def note_progress(records: Records, debate: str, state: Mapping[str, Any], update: Mapping[str, Any]) -> None:
     """Write status, turns and spending to the catalogue; `open`'s update adds a debate that is missing."""
-    if not WATCHED & update.keys():
-        return
     now = utc_now()
     values = _values(state, update)
     if "config" in update:

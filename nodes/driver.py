@@ -16,6 +16,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig, RunnableLambda
@@ -25,6 +26,7 @@ from langgraph.runtime import Runtime, get_runtime
 from langgraph.types import interrupt
 
 from nodes.answering import Answering, Place
+from nodes.bookkeeping import WATCHED
 from nodes.environment import Environment
 from nodes.frozen import frozen_config
 from nodes.models.calls import ModelCall, Reply
@@ -176,9 +178,8 @@ class _Run:
         if isinstance(effect, Remember | LookUp):
             return await self._in_store(effect)
         if isinstance(effect, Work):
-            results = await asyncio.gather(*(self._work(place, job) for place, job in enumerate(effect.jobs)))
-            self.answering.batches += 1
-            return list(results)
+            done = await self.answering.gather([(job.digest, partial(_done, job)) for job in effect.jobs])
+            return [reply.text for reply in done]
         return await self.answering.answer(effect)
 
     async def _in_store(self, effect: Remember | LookUp) -> list[dict[str, Any]]:
@@ -196,17 +197,15 @@ class _Run:
         latest = sorted(found, key=lambda item: (item.updated_at, item.key), reverse=True)
         return [item.value for item in latest]
 
-    async def _work(self, place: int, job: Job) -> str:
-        async def make() -> Reply:
-            return Reply(text=await asyncio.to_thread(job.run))
-
-        return (await self.answering.once(place, job.digest, make)).text
-
     def _hear(self, after: int) -> Heard:
         if self.records is None or not self.context.debate:
             return Heard()
         floor, debate = self.records.floor, self.context.debate
         return Heard(floor.said_since(debate, after), floor.take_pause(debate))
+
+
+async def _done(job: Job) -> Reply:
+    return Reply(text=await asyncio.to_thread(job.run))
 
 
 def _pauses(interrupt: GraphInterrupt) -> bool:
@@ -216,11 +215,18 @@ def _pauses(interrupt: GraphInterrupt) -> bool:
 @asynccontextmanager
 async def _writing(records: Records, debate: str) -> AsyncIterator[None]:
     """Hold a debate; a run that is stopped while it takes the hold gives it back too."""
+    writers = records.writers
+    if writers.again(debate):  # the command line and Python hold it for the whole run
+        try:
+            yield
+        finally:
+            writers.release(debate)
+        return
     held = False
 
     def take() -> None:
         nonlocal held
-        records.writers.acquire(debate)
+        writers.acquire(debate)
         held = True
 
     try:
@@ -228,14 +234,15 @@ async def _writing(records: Records, debate: str) -> AsyncIterator[None]:
         yield
     finally:
         if held:
-            await in_thread(records.writers.release, debate)
+            await in_thread(writers.release, debate)
 
 
 async def _noted(run: _Run, body: NodeBody, records: Records, debate: str) -> Update:
     """Drive the body and write to the catalogue how it went."""
     try:
         update = await run.drive(body)
-        await in_thread(run.context.env.note, records, debate, run.state, update)
+        if WATCHED & update.keys():
+            await in_thread(run.context.env.note, records, debate, run.state, update)
     except ModelError:
         await asyncio.to_thread(records.catalogue.update, debate, status="failed")
         raise

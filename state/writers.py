@@ -118,6 +118,14 @@ class Writers:
                 self._lock.acquire(debate)
             self._holds[debate] = self._holds.get(debate, 0) + 1
 
+    def again(self, debate: str) -> bool:
+        """Hold a debate once more where this process holds it already, and return whether it does."""
+        with self._guard:
+            held = bool(self._holds.get(debate))
+            if held:
+                self._holds[debate] += 1
+            return held
+
     def release(self, debate: str) -> None:
         """Give one hold back."""
         with self._guard:
