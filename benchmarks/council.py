@@ -12,7 +12,7 @@ import argparse
 import json
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,8 @@ import nodes.models.offline  # noqa: F401  # the server's, which fills schemas w
 from graph.api import open_debates
 from nodes.protocols.table import protocol_named
 from state.config import DebateConfig
-from tests.support.openai_server import Act, OpenAIServer, Recorded
+from tests.support.openai_answers import Act
+from tests.support.openai_process import serving
 
 TOPIC = "Design a rate limiter for a public API with 10,000 requests a second, fair to small customers."
 ROLES = ("architect", "performance", "testing")
@@ -76,23 +77,26 @@ def measure(config: DebateConfig, latency_s: float, folder: Path) -> Measured:
     forecast = protocol_named(config.protocol).forecast(config)
     if forecast is None:
         raise ValueError(f"{config.protocol!r} has no forecast")
-    with OpenAIServer(lengthy, latency=latency_s) as server:
-        os.environ.update(OPENAI_BASE_URL=server.base_url, OPENAI_API_KEY="none")
+    record = folder / "requests.jsonl"
+    with serving(
+        "--latency", latency_s, "--record", record, "--plan-function", "benchmarks.council:lengthy"
+    ) as base_url:
+        os.environ.update(OPENAI_BASE_URL=base_url, OPENAI_API_KEY="none")
         with open_debates(str(folder / "council.sqlite")) as debates:
             document = debates.start(TOPIC, config).run()
-        requests = list(server.requests)
+    requests = [json.loads(line) for line in record.read_text(encoding="utf-8").splitlines()]
     return Measured(
         len(requests),
         forecast.calls,
-        max(request.ended for request in requests) - requests[0].started,
+        max(request["ended"] for request in requests) - min(request["started"] for request in requests),
         forecast.seconds(latency_s),
-        max(request.concurrent for request in requests if _is_critique(request)),
+        max(request["concurrent"] for request in requests if _is_critique(request)),
         document,
     )
 
 
-def _is_critique(request: Recorded) -> bool:
-    return "Criticise the proposal" in json.dumps(request.json["messages"][-1])
+def _is_critique(request: Mapping[str, Any]) -> bool:
+    return "Criticise the proposal" in request["body"]["messages"][-1]["content"]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

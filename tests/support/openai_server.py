@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import pkgutil
 import socket
 import struct
 import threading
@@ -233,8 +234,11 @@ def main() -> None:
     parser.add_argument("--latency", type=float, default=0.0, help="seconds a call")
     parser.add_argument("--record", type=Path, help="file that gets one JSON line a request")
     parser.add_argument("--plan", type=Path, help="JSON file: a list of acts, or one a model")
+    parser.add_argument("--plan-function", metavar="MODULE:NAME", help="the plan, as a function")
     options = parser.parse_args()
     plan = _read_plan(options.plan) if options.plan else ()
+    if options.plan_function:
+        plan = pkgutil.resolve_name(options.plan_function)
     server = OpenAIServer(plan, latency=options.latency, port=options.port, record=options.record)
     print(server.base_url, flush=True)
     server.serve_forever()

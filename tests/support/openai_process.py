@@ -1,0 +1,23 @@
+"""The loopback server as a process of its own, so that a client has its interpreter to itself."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@contextmanager
+def serving(*options: object) -> Iterator[str]:
+    """Serve with the options of `tests.support.openai_server` and yield the base URL."""
+    command = [sys.executable, "-m", "tests.support.openai_server", *map(str, options)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
+        assert process.stdout is not None
+        try:
+            yield process.stdout.readline().strip()
+        finally:
+            process.terminate()
