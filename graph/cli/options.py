@@ -37,6 +37,14 @@ ConfigOption = Annotated[
     Path | None,
     typer.Option("--config", "-c", metavar="FILE", help="Configuration: YAML, TOML or JSON."),
 ]
+DebaterOption = Annotated[
+    list[str] | None,
+    typer.Option("--debater", "-d", metavar="NAME[:ROLE[:STANCE]]", help="Who speaks; repeat for each."),
+]
+RoundsOption = Annotated[int | None, typer.Option("--rounds", min=1, metavar="N", help="Rounds.")]
+ProtocolOption = Annotated[
+    str | None, typer.Option("--protocol", metavar="NAME", help="Rules of the debate.")
+]
 NameOption = Annotated[
     str | None,
     typer.Option("--id", metavar="NAME", help="Name of the new debate; without one, a new UUID."),

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graph.cli.group import new_app
-from graph.cli.options import ConfigOption, JsonOption, TurnsOption
+from graph.cli.options import (
+    ConfigOption,
+    DebaterOption,
+    JsonOption,
+    ProtocolOption,
+    RoundsOption,
+    TurnsOption,
+)
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -26,15 +33,10 @@ def plan(
         ),
     ] = None,
     config: ConfigOption = None,
-    debater: Annotated[
-        list[str] | None,
-        typer.Option("--debater", "-d", metavar="NAME[:ROLE[:STANCE]]", help="Who speaks; repeat for each."),
-    ] = None,
+    debater: DebaterOption = None,
     turns: TurnsOption = None,
-    rounds: Annotated[int | None, typer.Option("--rounds", min=1, metavar="N", help="Rounds.")] = None,
-    protocol: Annotated[
-        str | None, typer.Option("--protocol", metavar="NAME", help="Rules of the debate.")
-    ] = None,
+    rounds: RoundsOption = None,
+    protocol: ProtocolOption = None,
     latency: Annotated[
         float, typer.Option("--latency", min=0, metavar="S", help="Seconds that one call takes.")
     ] = 5.0,

@@ -12,10 +12,13 @@ from graph.cli.options import (
     AnswersOption,
     ConfigOption,
     DbOption,
+    DebaterOption,
     JsonOption,
     NameOption,
     OutputOption,
+    ProtocolOption,
     QuietOption,
+    RoundsOption,
     TurnsOption,
 )
 
@@ -35,15 +38,10 @@ def run(
         ),
     ] = None,
     config: ConfigOption = None,
-    debater: Annotated[
-        list[str] | None,
-        typer.Option("--debater", "-d", metavar="NAME[:ROLE[:STANCE]]", help="Who speaks; repeat for each."),
-    ] = None,
+    debater: DebaterOption = None,
     turns: TurnsOption = None,
-    rounds: Annotated[int | None, typer.Option("--rounds", min=1, metavar="N", help="Rounds.")] = None,
-    protocol: Annotated[
-        str | None, typer.Option("--protocol", metavar="NAME", help="Rules of the debate.")
-    ] = None,
+    rounds: RoundsOption = None,
+    protocol: ProtocolOption = None,
     model: Annotated[
         str | None,
         typer.Option(
