@@ -80,13 +80,18 @@ class MootSqliteSaver(AsyncSqliteSaver):
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Delete a debate's checkpoints, journal and place in the catalogue."""
-        await to_the_end(super().adelete_thread(thread_id))
+        await to_the_end(self._delete_thread(thread_id))
+
+    async def _delete_thread(self, thread_id: str) -> None:
+        await super().adelete_thread(thread_id)
         await anyio.to_thread.run_sync(self.records.forget, str(thread_id))
 
     async def adelete_for_runs(self, run_ids: Iterable[str]) -> None:
         """Delete the checkpoints of these server runs."""
+        await to_the_end(self._delete_for_runs(set(map(str, run_ids))))
+
+    async def _delete_for_runs(self, doomed: set[str]) -> None:
         await self.setup()
-        doomed = set(map(str, run_ids))
         async with self.lock, self.conn.cursor() as cursor:
             await cursor.execute("SELECT thread_id, checkpoint_ns, checkpoint_id, metadata FROM checkpoints")
             keys = [row[:3] for row in await cursor.fetchall() if json.loads(row[3]).get("run_id") in doomed]
@@ -99,6 +104,9 @@ class MootSqliteSaver(AsyncSqliteSaver):
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy a thread's checkpoints and writes to another thread."""
+        await to_the_end(self._copy_thread(source_thread_id, target_thread_id))
+
+    async def _copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         await self.setup()
         async with self.lock, self.conn.cursor() as cursor:
             for table in ("checkpoints", "writes"):
@@ -125,7 +133,7 @@ class MootSqliteSaver(AsyncSqliteSaver):
             raise ValueError(f"unknown prune strategy {strategy!r}: use 'delete' or 'keep_latest'")
         for thread in map(str, thread_ids):
             if strategy == "keep_latest":
-                await self._drop_dead_branches(thread)
+                await to_the_end(self._drop_dead_branches(thread))
             else:
                 await self.adelete_thread(thread)
 
