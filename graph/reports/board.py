@@ -83,10 +83,11 @@ class Board:
 def read_board(document: dict[str, Any], people: People) -> Board:
     """Read the blackboard of a document."""
     board = as_dict(document.get("blackboard"))
+    claims = {as_text(raw.get("id")): as_text(raw.get("claim")) for raw in as_dicts(board.get("claims"))}
     return Board(
         claims=tuple(_claim(raw, people) for raw in as_dicts(board.get("claims"))),
         cards=tuple(_card(raw, people) for raw in as_dicts(board.get("cards"))),
-        rounds=tuple(_round(raw, people) for raw in as_dicts(board.get("rounds"))),
+        rounds=tuple(_round(raw, people, claims) for raw in as_dicts(board.get("rounds"))),
         reflections=tuple(_reflection(raw, people) for raw in as_dicts(board.get("reflections"))),
     )
 
@@ -131,14 +132,14 @@ def _card(raw: dict[str, Any], people: People) -> Card:
     )
 
 
-def _round(raw: dict[str, Any], people: People) -> RoundRecord:
-    rows = {people[key]: value for key, value in as_dict(record_rows(raw)).items()}
+def _round(raw: dict[str, Any], people: People, claims: dict[str, str]) -> RoundRecord:
+    rows = {people[key]: value for key, value in record_rows(raw).items()}
     stated = ((person, row.get("key_argument") or row.get("position")) for person, row in _dict_rows(rows))
     return RoundRecord(
         round=as_count(raw.get("round")),
         summary=as_text(raw.get("summary")),
         positions=tuple((person, as_text(text)) for person, text in stated if text),
-        news=as_texts(raw.get("new_disagreements")),
+        news=tuple(claims.get(key, key) for key in as_texts(raw.get("new_disagreements"))),
     )
 
 

@@ -7,11 +7,21 @@ from typing import Any
 
 from graph.reports.blocks import Transcript, anchors_of, read_transcript
 from graph.reports.board import Board, read_board
-from graph.reports.fields import as_count, as_dict, as_dicts, as_json, as_text, as_texts, cleaned, shortened
+from graph.reports.fields import (
+    as_count,
+    as_dict,
+    as_dicts,
+    as_json,
+    as_list,
+    as_text,
+    as_texts,
+    cleaned,
+    shortened,
+)
 from graph.reports.people import People
 from graph.reports.positions import Standing, read_standings
 from graph.reports.spending import Comparison, Figure, Prompts, read_plan, read_prompts, read_usage
-from graph.reports.verdicts import Panel, VerdictView, read_panel, read_verdict
+from graph.reports.verdicts import Panel, VerdictView, read_panel, read_verdict, rubrics_in
 
 TITLE = 160
 """Characters of a topic that still make a title."""
@@ -74,7 +84,8 @@ def read(document: dict[str, Any]) -> Report:
     people = People(document)
     anchors = anchors_of(as_dicts(document.get("transcript")))
     transcript = read_transcript(document, people, anchors)
-    verdict = read_verdict(_decision(document), people)
+    rubrics = rubrics_in(document)
+    verdict = read_verdict(_decision(document), people, rubrics)
     status, topic = as_text(document.get("status")), as_text(document.get("topic")).strip()
     name = as_text(document.get("name")) or as_text(document.get("id"))
     return Report(
@@ -88,7 +99,7 @@ def read(document: dict[str, Any]) -> Report:
         anchors=anchors,
         verdict=verdict,
         solution=as_text(document.get("solution")) or (verdict.solution if verdict else ""),
-        panel=read_panel(document, people),
+        panel=read_panel(document, people, rubrics),
         standings=read_standings(document, people),
         board=read_board(document, people),
         summaries=tuple(_summary(raw, people) for raw in as_dicts(document.get("summaries"))),
@@ -96,7 +107,7 @@ def read(document: dict[str, Any]) -> Report:
         usage=read_usage(document),
         plan=read_plan(document),
         transcript=transcript,
-        errors=as_texts(document.get("errors")),
+        errors=tuple(_error(raw) for raw in as_list(document.get("errors"))),
         config=as_json(document["config"]) if as_dict(document.get("config")) else "",
     )
 
@@ -106,6 +117,13 @@ def _decision(document: dict[str, Any]) -> dict[str, Any]:
     verdicts = as_dicts(document.get("verdicts"))
     failed = verdicts and all(as_text(verdict.get("status")) == "failed" for verdict in verdicts)
     return as_dict(document.get("verdict")) or (verdicts[-1] if failed else {})
+
+
+def _error(raw: Any) -> str:
+    """Return what went wrong, after where it did."""
+    if not isinstance(raw, dict):
+        return as_text(raw)
+    return f"Step {as_count(raw.get('step'))}, {as_text(raw.get('node'))}: {as_text(raw.get('error'))}"
 
 
 def _facts(document: dict[str, Any], people: People, transcript: Transcript) -> tuple[Figure, ...]:

@@ -80,6 +80,7 @@ def _contents(report: Report) -> Iterable[tuple[str, str]]:
         ("verdict", "Verdict", True),
         ("solution", "Solution", report.solution),
         ("panel", "The panel", len(report.panel.verdicts) > 1),
+        ("earlier", "Earlier verdicts", bool(report.panel.earlier)),
         ("sides", "Who argued what", report.standings),
         ("positions", "Positions over time", any(s.moments for s in report.standings)),
         ("claims", "Contested claims", report.board.claims),

@@ -111,5 +111,5 @@ def _recorded(record: dict[str, Any], key: str) -> Moment:
 
 
 def record_rows(record: dict[str, Any]) -> dict[str, Any]:
-    """Return a round record's rows by debater, whichever of the names they go by."""
-    return next((record[k] for k in ("debaters", "positions", "by_debater") if as_dict(record.get(k))), {})
+    """Return a round record's rows by debater."""
+    return as_dict(record.get("positions"))

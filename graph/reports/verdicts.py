@@ -6,8 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic import ValidationError
+
 from graph.reports.fields import as_count, as_dict, as_dicts, as_number, as_text, as_texts, percent
 from graph.reports.people import People, Person
+from nodes.judging.decision import SYNTHESIS, TIE
+from nodes.judging.rubrics import Rubric, shipped_rubrics
+
+_JUDGES = {"judge": "the judge", "panel": "the panel"}
+_FULL_TOTAL = 100.0
 
 
 @dataclass(frozen=True)
@@ -46,7 +53,6 @@ class VerdictView:
     model: str
     failed: bool
     error: str
-    outcome: str
     headline: str
     winner: Person | None
     confidence: int | None
@@ -67,30 +73,35 @@ class Panel:
     """Several judges side by side."""
 
     verdicts: tuple[VerdictView, ...]
+    """Those that the decision was made of."""
+    earlier: tuple[VerdictView, ...]
+    """Those of earlier judgings, the oldest first."""
     alpha: float | None
     flip_rate: float | None
     others: tuple[tuple[str, str], ...]
     """Further figures of agreement, as (name, value)."""
 
 
-def read_verdict(raw: dict[str, Any], people: People) -> VerdictView | None:
-    """Build the view of a verdict; `None` where there is none."""
+def read_verdict(raw: dict[str, Any], people: People, rubrics: dict[str, Rubric]) -> VerdictView | None:
+    """Build the view of a verdict, or of a decision; `None` where there is none."""
     if not raw:
         return None
     failed = as_text(raw.get("status")) == "failed"
-    outcome = "failed" if failed else as_text(raw.get("outcome"))
-    winner = people[raw["winner"]] if raw.get("winner") and outcome == "winner" else None
+    said = "" if failed else as_text(raw.get("winner"))
+    winner = people[said] if said and said not in (TIE, SYNTHESIS) else None
+    judge = as_text(raw.get("judge"))
+    flipped = as_dict(raw.get("flip")).get("flipped")
+    rubric = rubrics.get(as_text(raw.get("rubric")))
     return VerdictView(
-        judge=as_text(raw.get("judge")) or "Judge",
+        judge=_JUDGES.get(judge, judge or "a judge"),
         model=as_text(raw.get("model")),
         failed=failed,
         error=as_text(raw.get("error")),
-        outcome=outcome,
-        headline=_headline(outcome, winner),
+        headline=_headline(said, winner, failed=failed),
         winner=winner,
         confidence=None if failed else percent(raw.get("confidence")),
         reasoning=as_text(raw.get("reasoning")),
-        criteria=() if failed else _criteria(as_dicts(raw.get("scores")), people),
+        criteria=() if failed else _criteria(as_dict(raw.get("scores")), people, rubric),
         totals=() if failed else _totals(as_dict(raw.get("totals")), people),
         unmet=_requirements(raw.get("unmet_requirements")),
         open_questions=as_texts(raw.get("open_questions")),
@@ -98,60 +109,94 @@ def read_verdict(raw: dict[str, Any], people: People) -> VerdictView | None:
         tradeoffs=as_texts(raw.get("tradeoffs")),
         recommendations=as_texts(raw.get("recommendations")),
         dropped_citations=as_count(raw.get("dropped_citations")),
-        flipped=raw["flipped"] if isinstance(raw.get("flipped"), bool) else None,
+        flipped=flipped if isinstance(flipped, bool) else None,
     )
 
 
-def read_panel(document: dict[str, Any], people: People) -> Panel:
+def read_panel(document: dict[str, Any], people: People, rubrics: dict[str, Rubric]) -> Panel:
     """Build the view of all judges' verdicts and their agreement."""
-    views = (read_verdict(raw, people) for raw in as_dicts(document.get("verdicts")))
+    read = (read_verdict(raw, people, rubrics) for raw in as_dicts(document.get("verdicts")))
+    views = tuple(view for view in read if view is not None)
     agreement = as_dict(document.get("agreement"))
-    others = [(key, as_text(value)) for key, value in agreement.items() if key not in ("alpha", "flip_rate")]
+    others = [
+        (key, as_text(value))
+        for key, value in agreement.items()
+        if key not in ("alpha", "flip_rate", "judges") and value not in (None, 0)
+    ]
+    sat = as_count(agreement.get("judges")) + as_count(agreement.get("failed"))
+    earlier = max(0, len(views) - sat) if sat else 0
     return Panel(
-        verdicts=tuple(view for view in views if view is not None),
+        verdicts=views[earlier:],
+        earlier=views[:earlier],
         alpha=as_number(agreement.get("alpha")),
         flip_rate=as_number(agreement.get("flip_rate")),
-        others=tuple((key.replace("_", " "), value) for key, value in others if value),
+        others=tuple((key.replace("_", " "), value) for key, value in others),
     )
 
 
-def _headline(outcome: str, winner: Person | None) -> str:
+def rubrics_in(document: dict[str, Any]) -> dict[str, Rubric]:
+    """Return the rubrics that verdicts of a document may name: those that ship, and its configuration's."""
+    judge = as_dict(as_dict(document.get("config")).get("judge"))
+    rubrics = shipped_rubrics()
+    for seat in (judge, *as_dicts(judge.get("panel"))):
+        try:
+            rubric = Rubric.model_validate(seat.get("rubric"))
+        except ValidationError:  # a shipped one's name, or nobody's
+            continue
+        rubrics[rubric.name] = rubric
+    return rubrics
+
+
+def _headline(said: str, winner: Person | None, *, failed: bool) -> str:
     if winner is not None:
         return f"{winner.name} wins"
-    known = {"failed": "The verdict failed", "tie": "A tie", "synthesis": "A synthesis of both sides"}
-    return known.get(outcome, "Judged, without a winner")
+    if failed:
+        return "The verdict failed"
+    known = {TIE: "A tie", SYNTHESIS: "A synthesis of both sides"}
+    return known.get(said, "Judged, without a winner")
+
+
+def _criteria(raw: dict[str, Any], people: People, rubric: Rubric | None) -> tuple[Criterion, ...]:
+    """Return the criteria in the rubric's order, then those that it does not know."""
+    rows = {who: as_dict(given) for who, given in raw.items()}
+    debaters = _in_order(list(rows), people)
+    scored = dict.fromkeys(criterion for given in rows.values() for criterion in given)
+    known = [criterion.id for criterion in rubric.criteria] if rubric else []
+    order = [key for key in known if key in scored] + [key for key in scored if key not in known]
+    of = {people[who].id: given for who, given in rows.items()}
+    return tuple(
+        _criterion(key, [(person, as_dict(of[person.id].get(key))) for person in debaters], rubric)
+        for key in order
+    )
+
+
+def _criterion(key: str, given: Sequence[tuple[Person, dict[str, Any]]], rubric: Rubric | None) -> Criterion:
+    values = [as_number(raw.get("score")) for _, raw in given]
+    known = rubric.criterion(key) if rubric else None
+    top = _scale(values)
+    shares = [0 if v is None else known.share(v) if known else v / top for v in values]
+    name = known.name if known else key.replace("_", " ").capitalize()
+    rows = zip(given, values, shares, strict=True)
+    return Criterion(name, tuple(_score(person, raw, value, share) for (person, raw), value, share in rows))
 
 
 def _scale(values: Sequence[float | None]) -> float:
-    """Return the top of the scale: 10, 100, or the highest score where it is above both."""
+    """Return the top of a scale that is not known: 10, 100, or the highest score where it is above both."""
     top = max((value for value in values if value is not None), default=0.0)
     return next((scale for scale in (10.0, 100.0) if top <= scale), top)
 
 
-def _score(person: Person, raw: dict[str, Any], scale: float) -> Score:
-    value = as_number(raw.get("score"))
-    share = round(100 * min(max(value or 0.0, 0.0) / scale, 1.0))
-    return Score(person, value, share, as_text(raw.get("reasoning")), as_texts(raw.get("citations")))
-
-
-def _criteria(raw: list[dict[str, Any]], people: People) -> tuple[Criterion, ...]:
-    scale = _scale([as_number(score.get("score")) for score in raw])
-    debaters = _in_order([as_text(score.get("debater")) for score in raw], people)
-    table: dict[str, dict[str, Score]] = {}
-    for score in raw:
-        person = people[score.get("debater")]
-        name = as_text(score.get("criterion")) or "Overall"
-        table.setdefault(name, {})[person.id] = _score(person, score, scale)
-    return tuple(
-        Criterion(name, tuple(row.get(person.id) or _score(person, {}, scale) for person in debaters))
-        for name, row in table.items()
-    )
+def _score(person: Person, raw: dict[str, Any], value: float | None, share: float) -> Score:
+    bar = round(100 * min(max(share, 0.0), 1.0))
+    return Score(person, value, bar, as_text(raw.get("reason")), as_texts(raw.get("citations")))
 
 
 def _totals(raw: dict[str, Any], people: People) -> tuple[Score, ...]:
-    top = max((as_number(value) or 0.0 for value in raw.values()), default=0.0) or 1.0
-    by_id = {people[key].id: {"score": value} for key, value in raw.items()}
-    return tuple(_score(person, by_id[person.id], top) for person in _in_order(list(raw), people))
+    of = {people[key].id: as_number(value) for key, value in raw.items()}
+    debaters = _in_order(list(raw), people)
+    return tuple(
+        _score(person, {}, of[person.id], (of[person.id] or 0.0) / _FULL_TOTAL) for person in debaters
+    )
 
 
 def _in_order(keys: list[str], people: People) -> list[Person]:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from nodes.judging.verdicts import Verdict, failed_verdict
+from state.blackboard import Claim, CruxCard, LedgerRow, Reflection, RoundRecord
+from state.conversation import Receipt
 from state.entries import entry_id, make_entry
 
 Document = dict[str, Any]
@@ -12,79 +15,112 @@ DEBATERS = [
     {"id": "ada", "name": "Ada Okafor", "role": "Platform lead", "stance": "Modules first"},
     {"id": "grace", "name": "Grace Lindqvist", "role": "Architect", "stance": "Split along team lines"},
 ]
-VERDICT: Document = {
+VERDICT: Verdict = {
+    "status": "ok",
+    "error": "",
     "judge": "Judge 1",
     "model": "offline",
-    "status": "ok",
+    "rubric": "debate",
+    "order": ["ada", "grace"],
     "reasoning": "The point of **order** decided it (m000003).",
-    "scores": [
-        {
-            "debater": "ada",
-            "criterion": "Evidence",
-            "score": 8.5,
-            "reasoning": "Gave figures.",
-            "citations": ["m000001"],
-        },
-        {
-            "debater": "grace",
-            "criterion": "Evidence",
-            "score": 6,
-            "reasoning": "Gave none.",
-            "citations": ["m000002"],
-        },
-    ],
-    "totals": {"ada": 8.5, "grace": 6},
-    "outcome": "winner",
+    "scores": {
+        "ada": {"evidence": {"score": 8.5, "reason": "Gave figures.", "citations": ["m000001"]}},
+        "grace": {"evidence": {"score": 6, "reason": "Gave none.", "citations": ["m000002"]}},
+    },
+    "totals": {"ada": 83.3, "grace": 55.6},
     "winner": "ada",
     "confidence": 78,
     "unmet_requirements": [{"text": "No audit trail", "major": True}],
     "open_questions": ["Who owns the schema?"],
+    "solution_markdown": "",
     "tradeoffs": ["One release train for longer"],
     "recommendations": ["Cut the ledger out first"],
     "dropped_citations": 1,
-    "flipped": False,
+    "dropped_scores": 0,
+    "clamped_scores": 0,
+    "notes": [],
+    "flip": {"orders": [["ada", "grace"], ["grace", "ada"]], "winners": ["ada", "ada"], "flipped": False},
+    "lengths": {"ada": 18, "grace": 18},
+    "usage": {},
 }
-LEDGER: Document = {
+FAILED = failed_verdict("Judge 2", "no JSON, twice")
+LEDGER: LedgerRow = {
     "stance": "Modules first, ledger now",
     "aspects": {
-        "Cost": {"position": "Cheaper (m000001)", "evidence": ["deploy log"], "challenged": ["hidden cost"]}
+        "Cost": {
+            "position": "Cheaper (m000001)",
+            "evidence": ["deploy log"],
+            "challenged": ["hidden cost"],
+            "message_ids": ["m000001"],
+        }
     },
-    "agreements": [{"with": "grace", "on": "the shared database"}],
-    "disagreements": [{"with": "grace", "on": "the order", "strength": "strong"}],
+    "agreements": [{"with": "grace", "on": "the shared database", "strength": "", "message_id": "m000001"}],
+    "disagreements": [{"with": "grace", "on": "the order", "strength": "strong", "message_id": "m000002"}],
     "concessions": ["Migration was underestimated"],
     "shifts": [
-        {"round": 2, "from": "Modules first", "to": "Modules first, ledger now", "message_id": "m000003"}
+        {
+            "aspect": "overall",
+            "from": "Modules first",
+            "to": "Modules first, ledger now",
+            "round": 2,
+            "message_id": "m000003",
+        }
     ],
+    "superseded": [],
+    "updated_round": 2,
+}
+CLAIM: Claim = {
+    "id": "c1",
+    "claim": "A split doubles incidents.",
+    "between": ["ada", "grace"],
+    "status": "in_crux_room",
+    "round": 1,
+    "message_ids": ["m000002"],
+    "aspect": "overall",
+    "confidence": 0.8,
+    "specific": True,
+    "touched": 1,
+    "room": "k1",
+    "resolution": "",
+    "card": "",
+}
+ROUND: RoundRecord = {
+    "round": 1,
+    "phase": "speech",
+    "positions": {
+        "ada": {"position": "Modules first", "key_argument": "", "evidence": [], "engaged": ["grace"]}
+    },
+    "summary": "Both name the database.",
+    "new_disagreements": ["c1"],
+    "shifts": [],
+}
+REFLECTION: Reflection = {
+    "id": "r1",
+    "content": "They differ on order.",
+    "kind": "pattern",
+    "about": ["ada"],
+    "message_ids": [],
+    "round": 1,
+    "importance": 5,
+}
+CARD: CruxCard = {
+    "id": "k1",
+    "question": "Does a split double incidents?",
+    "claim": "c1",
+    "sides": {"ada": {"answer": "yes", "reasoning": "Two of three.", "falsifier": "A calm quarter."}},
+    "type": "evidence",
+    "diagnosis": "Different incidents.",
+    "resolved": False,
+    "resolution": "",
+    "message_ids": ["m000002"],
+    "round": 1,
 }
 BLACKBOARD: Document = {
     "ledger": {"ada": LEDGER},
-    "claims": [
-        {
-            "id": "c1",
-            "claim": "A split doubles incidents.",
-            "between": ["ada", "grace"],
-            "status": "in_crux_room",
-            "round": 1,
-            "message_ids": ["m000002"],
-        }
-    ],
-    "rounds": [
-        {"round": 1, "debaters": {"ada": {"position": "Modules first"}}, "summary": "Both name the database."}
-    ],
-    "reflections": [
-        {"content": "They differ on order.", "kind": "pattern", "about": ["ada"], "message_ids": []}
-    ],
-    "cards": [
-        {
-            "id": "k1",
-            "question": "Does a split double incidents?",
-            "sides": {"ada": {"answer": "yes", "reasoning": "Two of three.", "falsifier": "A calm quarter."}},
-            "type": "empirical",
-            "diagnosis": "Different incidents.",
-            "resolved": False,
-            "message_ids": ["m000002"],
-        }
-    ],
+    "claims": [CLAIM],
+    "rounds": [ROUND],
+    "reflections": [REFLECTION],
+    "cards": [CARD],
 }
 
 
@@ -109,7 +145,7 @@ def debate(turns: int = 4, *, words: str = "We should measure before we split.",
         "transcript": entries,
         "summaries": [_summary(entries[-1]["seq"])],
         "receipts": [_receipt(seq) for seq in range(1, turns + 1)],
-        "verdicts": [VERDICT, {"judge": "Judge 2", "status": "failed", "error": "no JSON, twice"}],
+        "verdicts": [VERDICT, FAILED],
         "verdict": VERDICT,
         "solution": "# Keep one deployable\n\nCut the **ledger** out.\n\n### Steps\n\n1. Freeze the schema.",
         "blackboard": BLACKBOARD,
@@ -121,8 +157,8 @@ def debate(turns: int = 4, *, words: str = "We should measure before we split.",
             "cost_usd": 0.5,
         },
         "planned": {"calls": 10, "prompt_tokens": 900},
-        "agreement": {"alpha": 0.61, "flip_rate": 0.25},
-        "errors": ["A summary was over-long."],
+        "agreement": {"judges": 1, "failed": 1, "alpha": 0.61, "kappa": None, "flip_rate": 0.25},
+        "errors": [{"step": 4, "node": "summarize", "error": "A summary was over-long."}],
         "created_at": "2026-01-02T03:04:05Z",
         "updated_at": "2026-01-02T04:04:05Z",
     }
@@ -146,11 +182,21 @@ def _summary(through: int) -> Document:
     }
 
 
-def _receipt(seq: int) -> Document:
+def _receipt(seq: int) -> Receipt:
     return {
         "entry_id": entry_id(seq),
         "seq": seq,
-        "budget": {"total": 8000},
+        "speaker": "ada",
+        "phase": "speech",
+        "round": (seq + 1) // 2,
+        "step": seq,
+        "floor": 0,
+        "message_ids": [],
+        "retrieved": [],
+        "summary_version": 3,
+        "digest": "",
+        "checkpoint": "",
+        "budget": 8000,
         "total_tokens": 1300,
         "sections": {"system": 600, "summary": 100, "messages": 500, "tail": 100},
         "left_out": [{"what": entry_id(0), "why": "older than the window", "tokens": 40}],
@@ -197,13 +243,13 @@ def hostile() -> Document:
         for seq, speaker in ((seq, (name, "grace")[seq % 2]) for seq in range(len(ATTACKS)))
     ]
     entries.append({**entries[0], "id": name, "phase": name, "room": name, "kind": name, "targets": [name]})
-    score = {"debater": name, "criterion": name, "score": 3, "reasoning": bad, "citations": [name, "m000001"]}
-    verdict = {**VERDICT, "judge": name, "model": name, "reasoning": bad, "winner": name, "scores": [score]}
+    scores = {name: {name: {"score": 3, "reason": bad, "citations": [name, "m000001"]}}}
+    verdict = {**VERDICT, "judge": name, "model": name, "reasoning": bad, "winner": name, "scores": scores}
     verdict |= {"totals": {name: 3}, "open_questions": [bad], "tradeoffs": [bad], "recommendations": [bad]}
     ledger = {name: {**LEDGER, "stance": bad, "aspects": {name: {"position": bad, "evidence": [bad]}}}}
     board = {
         "ledger": ledger,
-        "rounds": [{"round": 1, "summary": bad, "debaters": {name: {"position": bad}}}],
+        "rounds": [{"round": 1, "summary": bad, "positions": {name: {"position": bad}}}],
     }
     board["claims"] = [{"claim": bad, "between": [name], "status": name, "message_ids": [name]}]
     board["cards"] = [{"question": bad, "sides": {name: {"answer": name, "reasoning": bad}}, "type": name}]
@@ -226,7 +272,7 @@ def hostile() -> Document:
         verdict=verdict,
         solution=bad,
         blackboard=board,
-        errors=[bad],
+        errors=[{"step": 1, "node": name, "error": bad}],
         agreement={"alpha": 0.5, name: bad},
         created_at=name,
     )

@@ -1,0 +1,103 @@
+"""What reports show of debates that were really held: every decision, score, claim and card."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graph.api import Debates, open_debates
+from graph.reports import render_html, render_markdown
+from graph.reports.contents import read
+from nodes.judging.rubrics import shipped_rubrics
+from state.config import DebateConfig
+from state.config_files import make_config
+from tests.support.personas import STATEMENTS, Personas, personas
+
+TOPIC = "Should freight leave the harbour? Night trains, barges, levy and dredging are in dispute."
+DEBATE = shipped_rubrics()["debate"]
+
+
+def _held(debates: Debates, **config: Any) -> dict[str, Any]:
+    return debates.start(TOPIC, make_config({"seed": 1, **config})).run()
+
+
+@pytest.fixture
+def debates(tmp_path: Path) -> Any:
+    with open_debates(str(tmp_path / "moot.sqlite")) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_decision_is_the_judges(debates: Debates, seed: int) -> None:
+    document = _held(debates, turns=4, seed=seed)
+    verdict = document["verdict"]
+    names = {"advocate": "Advocate wins", "skeptic": "Skeptic wins", "tie": "A tie"}
+    expected = {**names, "synthesis": "A synthesis of both sides"}[verdict["winner"]]
+    view = read(document).verdict
+    assert view is not None
+    assert view.headline == expected
+    assert view.flipped is verdict["flip"]["flipped"]
+    for page in (render_markdown(document), render_html(document)):
+        assert expected in page
+        assert f"{verdict['totals']['advocate']:,.2f}".rstrip("0").rstrip(".") in page
+        for criterion in DEBATE.criteria:
+            assert criterion.name in page
+
+
+def test_every_score_stands_under_its_criterion_on_the_rubrics_scale(debates: Debates) -> None:
+    ends = {"scale_min": 1, "scale_max": 5}
+    rubric = {"name": "own", "criteria": [{"id": "fair_play", "name": "Fairness", **ends}]}
+    document = _held(debates, turns=2, judge={"rubric": rubric})
+    view = read(document).verdict
+    assert view is not None
+    (row,) = view.criteria
+    assert row.name == "Fairness"
+    for score in row.scores:
+        given = document["verdict"]["scores"][score.person.id]["fair_play"]
+        assert score.value == given["score"]
+        assert score.citations == tuple(given["citations"])
+        assert score.reasoning == given["reason"] != ""
+        assert score.share == round(100 * (given["score"] - 1) / 4)
+
+
+def test_a_panel_is_those_who_decided_and_earlier_verdicts_stand_apart(debates: Debates) -> None:
+    document = _held(debates, turns=2, judge={"panel": [{"id": "one"}, {"id": "two"}, {"id": "three"}]})
+    panel = read(document).panel
+    assert [one.judge for one in panel.verdicts] == ["one", "two", "three"]
+    assert panel.earlier == ()
+    debate = debates.get(document["id"])
+    debate.judge(panel=2)
+    report = read(debate.document())
+    assert len(report.panel.verdicts) == 2
+    assert [one.judge for one in report.panel.earlier] == ["one", "two", "three"]
+    page = render_html(debate.document())
+    assert "3 from before the debate was judged anew" in page
+    assert "## Earlier verdicts" in render_markdown(debate.document())
+
+
+def test_a_dialogue_shows_its_claims_rooms_and_cards(tmp_path: Path) -> None:
+    pair = ("Ada Quay", "Bob", STATEMENTS[0])
+    model = Personas({"respond": (pair,)}, resolved=frozenset({STATEMENTS[0]}))
+    config: DebateConfig = personas(3, dialogue={"aspects": ["freight"]})
+    with open_debates(str(tmp_path / "d.sqlite"), environment=model.environment()) as debates:
+        document = debates.start(TOPIC, config).run()
+    board, read_board = document["blackboard"], read(document).board
+    (card,), (claim,) = board["cards"], board["claims"]
+    assert [(one.question, one.resolved, one.sort) for one in read_board.cards] == [
+        (card["question"], True, card["type"])
+    ]
+    assert {side.person.id: side.answer for side in read_board.cards[0].sides} == {
+        who: side["answer"] for who, side in card["sides"].items()
+    }
+    assert [(one.text, one.status, one.card) for one in read_board.claims] == [
+        (claim["claim"], "resolved", card["id"])
+    ]
+    assert claim["claim"] in {news for record in read_board.rounds for news in record.news}
+
+
+def test_what_went_wrong_is_told_with_its_place(debates: Debates) -> None:
+    document = _held(debates, turns=2)
+    document["errors"] = [{"step": 3, "node": "record", "error": "read by rule: no answer"}]
+    assert "- Step 3, record: read by rule: no answer" in render_markdown(document)
