@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from graph.preflight import check_config
+from graph.waiting import is_over
 from nodes.answering import Answering, Place, run_flow
 from nodes.environment import Environment
 from nodes.judging.assess import Assessment, assess
@@ -160,8 +161,8 @@ def judge_debate(debate: Debate, options: JudgingOptions, *, dry_run: bool = Fal
     if dry_run:
         return judge_values(debate.state().values, options, environment)
     with debate._debates.records.writers.writing(debate.id):
-        snapshot = debate.state()
-        if snapshot.next:
+        snapshot = debate.caught_up()
+        if not is_over(snapshot):
             raise InputError(
                 f"debate {debate.name!r} is not over: go on with `moot resume {debate.name}`, "
                 "or judge it as it stands with --dry-run"

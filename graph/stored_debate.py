@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from langchain_core.messages import AIMessageChunk
@@ -12,7 +11,7 @@ from langgraph.types import Command
 
 from graph.documents import make_document
 from graph.preflight import check_config
-from graph.waiting import check_answer, stopped_by
+from graph.waiting import check_answer, is_over, stopped_by
 from nodes.bookkeeping import utc_now
 from nodes.interjections import may_speak
 from nodes.people.questions import Question, questions_in
@@ -21,7 +20,7 @@ from state.catalogue import DebateRow
 from state.config import DebateConfig, differing_keys
 from state.conversation import ConversationInput
 from state.entries import clean_text
-from state.errors import DebateBusy, DebatePaused, InputError
+from state.errors import DebatePaused, InputError
 
 if TYPE_CHECKING:
     from graph.api import Debates
@@ -63,7 +62,8 @@ class Debate:
     def document(self) -> dict[str, Any]:
         """Return the debate as a `moot.debate/1` document."""
         self._refresh()
-        return {**make_document(self.row, self.state().values), "questions": self.questions()}
+        snapshot = self.state()
+        return {**make_document(self.row, snapshot.values), "questions": _questions(snapshot)}
 
     def run(self, *, turns: int | None = None, answer: Any = None) -> dict[str, Any]:
         """Run to the end and return the document; see `stream`."""
@@ -88,8 +88,7 @@ class Debate:
             InputError: `answer` answers nothing that was asked.
         """
         with self._debates.records.writers.writing(self.id):
-            check_answer(self.questions(), answer)
-            self._set_out(turns)
+            self._set_out(turns, answer)
             try:
                 yield from iterate_from_sync(lambda: self._events(_resumption(answer), tokens=tokens))
             except (KeyboardInterrupt, GeneratorExit):
@@ -123,16 +122,12 @@ class Debate:
         self._debates.records.floor.ask_to_pause(self.id, utc_now())
 
     def is_running(self) -> bool:
-        """Return whether another process runs the debate at this moment."""
-        try:
-            with self._debates.records.writers.writing(self.id):
-                return False
-        except DebateBusy:
-            return True
+        """Return whether anybody, in this process or another, runs the debate at this moment."""
+        return self._debates.records.writers.is_held(self.id)
 
     def questions(self) -> list[Question]:
         """Return what a person is asked before the debate can go on, `[]` where nothing is."""
-        return questions_in([each.value for each in self.state().interrupts])
+        return _questions(self.state())
 
     def judge(self, *, dry_run: bool = False, **options: Any) -> Judgement:
         """Judge a debate that is over once more; the verdicts are stored beside the earlier ones.
@@ -153,7 +148,23 @@ class Debate:
 
     def is_over(self) -> bool:
         """Return whether nothing is left to do."""
-        return not self.state().next
+        return is_over(self.state())
+
+    def caught_up(self) -> Any:
+        """Return the latest state, to go on from; for those who write.
+
+        A step that a run had finished, but died before it could conclude, is concluded first: an update would
+        otherwise stand beside what that step leads to.
+        """
+        snapshot = self.state()
+        if snapshot.next or is_over(snapshot):
+            return snapshot
+
+        async def conclude() -> None:
+            await self._debates.graph.ainvoke(None, self._thread, interrupt_before="*", durability="sync")
+
+        call_from_sync(conclude)
+        return self.state()
 
     def reconfigure(self, config: DebateConfig) -> None:
         """Replace the frozen configuration, for what is still to come.
@@ -164,7 +175,7 @@ class Debate:
         """
         check_config(config, self._debates.environment)
         with self._debates.records.writers.writing(self.id):
-            self._update({"config": config.to_json()})
+            self._update({"config": config.to_json()}, self.caught_up().next)
 
     def differing_keys(self, config: DebateConfig) -> list[str]:
         """Return the dotted keys in which a configuration differs from the frozen one."""
@@ -239,27 +250,30 @@ class Debate:
                 chunk = payload[0]
                 yield {"event": "token", "id": chunk.id, "speaker": chunk.name, "text": chunk.text}
 
-    def _set_out(self, turns: int | None) -> None:
+    def _set_out(self, turns: int | None, answer: Any) -> None:
         """Extend a debate, or have a failed verdict judged again, before it runs on."""
+        snapshot = self.caught_up()
+        check_answer(_questions(snapshot), answer)
         self._debates.records.floor.take_pause(self.id)  # whoever goes on wants it to run
-        snapshot = self.state()
-        values = snapshot.values
+        values, following = snapshot.values, snapshot.next
         verdict_failed = (values.get("verdict") or {}).get("status") == "failed"
         update: dict[str, Any] = {}
+        if turns or (is_over(snapshot) and verdict_failed):
+            update = {"verdict": {}, "solution": "", "status": "running"}
         if turns:
             configured = DebateConfig.model_validate(values["config"]).total_turns()
-            start = max(configured, values["turn_count"]) if snapshot.next else values["turn_count"]
-            update = {"config": {**values["config"], "turns": start + turns}}
-        if not snapshot.next and (turns or verdict_failed):
-            update |= {"verdict": {}, "solution": "", "status": "running"}
+            start = values["turn_count"] if is_over(snapshot) else max(configured, values["turn_count"])
+            update["config"] = {**values["config"], "turns": start + turns}
+            following = (
+                () if set(following) & {"judge", "close"} else following
+            )  # it does not end there any more
         if update:
-            self._update(update)
-        if snapshot.next or update:
+            self._update(update, following)
+        if following or update:
             self._set_status("running")
 
-    def _update(self, values: Mapping[str, Any]) -> None:
+    def _update(self, values: Mapping[str, Any], following: Sequence[str]) -> None:
         """Write into the state without moving the debate: what was to run next runs next."""
-        following = self.state().next
         call_from_sync(
             self._debates.graph.aupdate_state,
             self._thread,
@@ -273,7 +287,7 @@ class Debate:
     def _settle(self) -> None:
         snapshot = self.state()
         stopped = stopped_by([each.value for each in snapshot.interrupts])
-        if not snapshot.next:  # a node whose writes a killed run had stored is not run again to note its end
+        if is_over(snapshot):  # a node whose writes a killed run had stored is not run again to note its end
             self._refresh()
             if self.row.status != snapshot.values["status"]:
                 self._set_status(snapshot.values["status"])
@@ -282,7 +296,7 @@ class Debate:
             raise stopped
 
     def _refresh(self) -> None:
-        self.row = replace(self._debates.records.catalogue.find(self.id))
+        self.row = self._debates.records.catalogue.find(self.id)
 
 
 _BEFORE = {
@@ -296,6 +310,10 @@ _BEFORE = {
     "reflect": "trim",
 }
 """The node whose outgoing edge leads to the one that is to run next."""
+
+
+def _questions(snapshot: Any) -> list[Question]:
+    return questions_in([each.value for each in snapshot.interrupts])
 
 
 def _resumption(answer: Any) -> Any:

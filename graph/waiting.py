@@ -1,4 +1,4 @@
-"""Why a run stopped before its end: a question to a person, or somebody's wish to pause."""
+"""Whether a debate is over, and why a run stopped before: a question to a person, or a wish to pause."""
 
 from __future__ import annotations
 
@@ -8,6 +8,15 @@ from typing import Any
 from nodes.driver import is_pause
 from nodes.people.questions import Question, answers_any
 from state.errors import DebatePaused, InputError, RunError, WaitingForPerson
+
+
+def is_over(snapshot: Any) -> bool:
+    """Return whether nothing is left to do at LangGraph's snapshot of a state.
+
+    Its `next` alone does not tell: that is empty too where a process died between storing what a node wrote
+    and the checkpoint after it. Such a step still has its task.
+    """
+    return not snapshot.tasks
 
 
 def check_answer(questions: Sequence[Question], answer: Any) -> None:

@@ -96,8 +96,10 @@ def _settle(debate: Debate, path: Path, *, reconfigure: bool) -> None:
 
 
 def _is_finished(debate: Debate) -> bool:
+    from graph.waiting import is_over
+
     snapshot = debate.state()
-    return not snapshot.next and (snapshot.values.get("verdict") or {}).get("status") != "failed"
+    return is_over(snapshot) and (snapshot.values.get("verdict") or {}).get("status") != "failed"
 
 
 def _say_finished(debate: Debate, delivery: Delivery) -> int:

@@ -8,6 +8,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ import pytest
 import graph.debate
 from graph import DebateConfig, open_debates
 from nodes.models.calls import Reply
-from state.checkpoints import open_saver
+from state.checkpoints import MootSqliteSaver, open_saver
 from state.errors import ConfigError, DebateBusy, DebateExists, DebateNotFound, InputError
 from state.writers import FileWriterLock
 from tests.support.fakes import FakeModel, answer
@@ -117,6 +119,46 @@ def test_a_stop_while_the_next_node_is_chosen_loses_nothing(
             stream.close()  # type: ignore[attr-defined]  # a generator
         with open_debates(database) as debates:
             assert debates.get(f"stopped-{stop}").run()["status"] == "done", stop
+
+
+class Died(BaseException):
+    """Stands for a kill."""
+
+
+def dying(monkeypatch: pytest.MonkeyPatch, at: int) -> None:
+    """Let the checkpointer die instead of writing a checkpoint, when a node's writes are in already."""
+    written, aput = count(), MootSqliteSaver.aput
+
+    async def dies(self: MootSqliteSaver, *arguments: Any) -> Any:
+        if next(written) == at:
+            raise Died
+        return await aput(self, *arguments)
+
+    monkeypatch.setattr(MootSqliteSaver, "aput", dies)
+
+
+@pytest.mark.parametrize("more", [None, 2])
+def test_a_death_between_a_nodes_writes_and_their_checkpoint_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: int | None
+) -> None:
+    with open_debates(str(tmp_path / "whole.sqlite")) as debates:
+        uninterrupted = said(debates.start(TOPIC, THREE_TURNS).run())
+    for at in range(20):
+        with open_debates(str(tmp_path / "killed.sqlite")) as debates, monkeypatch.context() as patch:
+            debate = debates.start(TOPIC, THREE_TURNS, name=f"killed-{at}")
+            dying(patch, at)
+            with suppress(Died):
+                debate.run()
+                break
+            assert not debate.is_over(), at
+        with open_debates(str(tmp_path / "killed.sqlite")) as debates:
+            document = debates.get(f"killed-{at}").run(turns=more)
+            assert document["status"] == "done", at
+            assert document["verdict"]["status"] == "ok", at
+            assert len(document["transcript"]) == len(uninterrupted) + (more or 0), at
+            if more is None:
+                assert said(document) == uninterrupted, at
+    assert at > 10
 
 
 def test_a_run_that_ended_before_its_reader_stopped_is_done(tmp_path: Path) -> None:
