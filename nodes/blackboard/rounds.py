@@ -69,5 +69,5 @@ def _summary(
     ]
     counted = [text.replace("change of minds", "changes of mind") for text in counted]
     room = max(40, (SUMMARY - 40) // max(1, len(positions)))
-    said = [f"{names.get(who, who)}: {row['position']}"[:room] for who, row in positions.items()]
+    said = [noted(f"{names.get(who, who)}: {row['position']}", room) for who, row in positions.items()]
     return noted("; ".join([*counted, *said]), SUMMARY) or noted(f"{len(positions)} spoke", SHORT)
