@@ -1,0 +1,75 @@
+"""One call put to a real server on loopback, with the waits that were asked for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from langchain_core.messages import AIMessage, AIMessageChunk
+from langchain_core.runnables import RunnableConfig
+from langgraph.graph import END, START, MessagesState, StateGraph
+
+from nodes.models.backoff import Backoff
+from nodes.models.calls import ModelCall, Reply, SpeakAs, WireMessage
+from nodes.models.complete import complete
+from nodes.models.registry import Models
+from state.config_models import ModelSettings
+from tests.support.openai_server import OpenAIServer
+
+PROMPT: tuple[WireMessage, ...] = (
+    {"role": "system", "content": "Rules."},
+    {"role": "user", "name": "Ada Lovelace", "content": "Trams are cheap."},
+    {"role": "user", "name": "ben", "content": "They are slow."},
+)
+CALL = ModelCall("turn", "test-model", PROMPT, 200)
+FLOOR = replace(CALL, speak_as=SpeakAs("m000007", "ada"))
+
+
+class Bench:
+    """A server, the models that reach it, and the waits that were asked for."""
+
+    def __init__(self, server: OpenAIServer, **settings: Any) -> None:
+        self.server = server
+        self.waits: list[float] = []
+        given = ModelSettings(base_url=server.base_url, **settings)
+        self.models = Models(
+            settings={name: given for name in ("test-model", "spare-model", "o3-mini")},
+            backoff=Backoff(sleep=self._sleep, dice=lambda: 1.0),
+        )
+
+    async def _sleep(self, seconds: float) -> None:
+        self.waits.append(seconds)
+
+    def ask(self, *calls: ModelCall) -> list[Reply]:
+        """Make calls one after the other."""
+        return asyncio.run(self._ask(calls))
+
+    async def _ask(self, calls: Sequence[ModelCall]) -> list[Reply]:
+        try:
+            return [await complete(call, self.models) for call in calls]
+        finally:
+            await self.models.aclose()
+
+    def stream(self, call: ModelCall, *silent: ModelCall) -> tuple[Reply, list[AIMessageChunk]]:
+        """Make a call in a LangGraph node, others after it, and collect what the graph streams."""
+        replies: list[Reply] = []
+
+        async def node(state: MessagesState, config: RunnableConfig) -> dict[str, Any]:
+            for one in (call, *silent):
+                replies.append(await complete(one, self.models, config=config))
+            return {"messages": [AIMessage(replies[0].text, id="m000007", name="ada")]}
+
+        async def run() -> list[AIMessageChunk]:
+            graph = StateGraph(MessagesState)
+            graph.add_node("turn", node)
+            graph.add_edge(START, "turn")
+            graph.add_edge("turn", END)
+            stream = graph.compile().astream({"messages": []}, stream_mode="messages")
+            chunks = [part[0] async for part in stream if isinstance(part, tuple)]
+            await self.models.aclose()
+            return chunks
+
+        chunks = asyncio.run(run())
+        return replies[0], chunks
