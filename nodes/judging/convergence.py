@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
+from nodes.blackboard.by_model import found_in
 from nodes.memory.material import Piece, with_pieces
 from nodes.memory.perspective import latest_proposals
 from nodes.memory.rendering import render_entry
@@ -22,6 +23,7 @@ CONVERGENCE = "convergence"
 
 PROMPT = load_prompt("council/convergence", "topic")
 REPLY_TOKENS = 800
+_UNKNOWN: dict[str, Any] = {"agreement": None, "in_dispute": []}
 
 
 class Convergence(BaseModel):
@@ -33,25 +35,22 @@ class Convergence(BaseModel):
     """Where the proposals agree and where they do not."""
     in_dispute: list[str] = []
     """What is still in dispute, one point each."""
-    agreement: float
-    """Share of agreement, 0 to 1."""
+    agreement: float = Field(ge=0, le=1)
+    """Share of agreement: a fraction between 0 and 1, not a percentage."""
 
 
 def check_convergence(
     state: ConversationState, config: DebateConfig, count: TokenCounter
 ) -> Generator[Sequence[ModelCall], list[Reply], dict[str, Any]]:
-    """Ask how far the proposals agree; a check that fails counts as no agreement, and is recorded."""
+    """Ask how far the proposals agree; a check that tells no share ends nothing and is recorded."""
     round_no = str(state["step"]["round"])
     (reply,) = yield [_call(state, config, count)]
-    if reply.ok and reply.data is not None:
-        said = Convergence.model_validate(reply.data)
-        found = {"agreement": min(max(said.agreement, 0.0), 1.0), "in_dispute": said.in_dispute}
-    else:
-        found = {"agreement": 0.0, "in_dispute": []}
+    said = found_in(Convergence, reply)
+    found = {key: said[key] for key in ("agreement", "in_dispute")} if said else _UNKNOWN
     checks = {**state.get("protocol_state", {}).get(CONVERGENCE, {}), round_no: found}
     update: dict[str, Any] = {"protocol_state": {CONVERGENCE: checks}}
-    if reply.error:
-        error = f"convergence was not checked: {reply.error}"
+    if said is None:
+        error = f"convergence was not checked: {reply.error or 'the answer tells no share of agreement'}"
         update["errors"] = [{"step": state["step"]["no"], "node": "judge", "error": error}]
     return update
 

@@ -138,8 +138,8 @@ def _after_round(state: ConversationState, config: DebateConfig, round_no: int) 
         check = _check_of(state, round_no)
         if check is None:
             return make_step(CONVERGENCE, round_no, [], kind="judge")
-        if check["agreement"] >= config.termination.threshold:
-            found, wanted = check["agreement"], config.termination.threshold
+        found, wanted = check["agreement"], config.termination.threshold
+        if found is not None and found >= wanted:
             return End(f"the proposals converged in round {round_no}: {found:.2f} of {wanted:.2f}")
     return _critiques(state, config, round_no + 1)
 

@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from graph.api import open_debates
+from nodes.judging.convergence import Convergence
 from nodes.models.calls import ModelCall, Reply
+from nodes.models.schemas import read_answer
 from nodes.roles.library import SECTIONS, role_of, shipped_roles
 from state.config import DebateConfig, DebaterConfig
 from state.config_files import make_config
@@ -239,6 +241,20 @@ def test_a_convergence_check_that_fails_counts_as_disagreement_and_is_recorded(t
     config = council(termination={"type": "convergence", "threshold": 0.0})
     document, _ = run(tmp_path, config, failing(lambda call: call.purpose == "evaluate"))
     assert "convergence was not checked" in document["errors"][0]["error"]
+    assert max(e["round"] for e in document["transcript"]) == 2
+
+
+@pytest.mark.parametrize("said", [20, 85, 1.01, -0.5, float("nan")])
+def test_an_agreement_that_is_no_share_ends_nothing_and_is_recorded(said: float, tmp_path: Path) -> None:
+    config = council(termination={"type": "convergence", "threshold": 0.9})
+    document, _ = run(tmp_path, config, agreeing(said))
+    assert max(e["round"] for e in document["transcript"]) == 2
+    assert "convergence was not checked" in document["errors"][0]["error"]
+
+
+def test_a_judge_that_thinks_in_percent_is_asked_again() -> None:
+    said = '{"reasoning": "r", "in_dispute": [], "agreement": 85}'
+    assert "less than or equal to 1" in read_answer(Convergence, said).error
 
 
 def test_the_judge_is_asked_once_for_a_solution_from_the_final_proposals(tmp_path: Path) -> None:
