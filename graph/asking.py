@@ -10,7 +10,6 @@ from nodes.environment import Environment
 from nodes.frozen import frozen_config
 from nodes.memory.ask import Answer, AskView, answering_model, ask, ask_view
 from nodes.memory.embeddings import embeddings_of
-from nodes.memory.tokens import encoding_for
 from nodes.portal import call_from_sync
 from state.config import DebateConfig
 from state.conversation import ConversationState
@@ -50,7 +49,7 @@ def _view(
     debate: Debate, environment: Environment, state: ConversationState, config: DebateConfig, question: str
 ) -> AskView:
     model = answering_model(config)
-    count = environment.count_for(config.settings(model).encoding or encoding_for(model))
+    count = environment.count_for(config, model)
     embeddings = embeddings_of(config, environment.embeddings)
     index = environment.indexes.of(debate.id, "ask", state["full_transcript"], config.names(), embeddings)
     return ask_view(state, config, question, index, count)

@@ -80,7 +80,7 @@ async def _sit(
     sessions: Sequence[Session], config: DebateConfig, environment: Environment, swap: bool
 ) -> tuple[Sat, dict[str, float]]:
     answering = Answering(environment, config, Place())
-    flow = sit_quiz(sessions, config, environment.count_for(), swap=swap)
+    flow = sit_quiz(sessions, config, environment.count_for(config), swap=swap)
     return await run_flow(flow, answering), answering.spent.totals
 
 

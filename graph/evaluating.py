@@ -178,7 +178,8 @@ async def _evaluate(
     config: DebateConfig,
     environment: Environment,
 ) -> list[list[Evaluation]]:
-    flow = evaluate(subjects, evaluators, config, environment.count_for())
+    models = [evaluator.model for evaluator in evaluators]
+    flow = evaluate(subjects, evaluators, config, environment.count_for(config, *models))
     return await run_flow(flow, Answering(environment, config, Place()))
 
 

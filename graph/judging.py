@@ -12,7 +12,6 @@ from nodes.answering import Answering, Place, run_flow
 from nodes.environment import Environment
 from nodes.judging.assess import Assessment, assess
 from nodes.judging.verdicts import Verdict
-from nodes.memory.tokens import DEFAULT_ENCODING
 from nodes.portal import call_from_sync
 from state.config import DebateConfig, slug
 from state.config_files import make_config
@@ -137,7 +136,7 @@ async def _assess(
 ) -> tuple[Assessment, dict[str, float]]:
     state = cast(ConversationState, values)
     answering = Answering(environment, config, place)
-    flow = assess(state, config, environment.count_for(DEFAULT_ENCODING))
+    flow = assess(state, config, environment.count_for(config))
     return await run_flow(flow, answering), answering.spent.totals
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from nodes.driver import NodeContext
 from nodes.floor_calls import floor_view
 from nodes.frozen import frozen_config
-from nodes.memory.tokens import encoding_for, message_tokens
+from nodes.memory.tokens import message_tokens
 from nodes.models.calls import ModelCall, WireMessage
 from nodes.turn import turn
 from state.errors import DebateNotFound, InputError
@@ -105,8 +105,7 @@ def _calls(state: ConversationState, context: NodeContext) -> Sequence[ModelCall
 
 def _parts(state: ConversationState, context: NodeContext, floor: int, call: ModelCall) -> tuple[Part, ...]:
     config = frozen_config(state)
-    settings = config.settings(call.model)
-    count = context.env.count_for(settings.encoding or encoding_for(call.model))
+    count = context.env.count_for(config)
     view = floor_view(state, config, floor, context)
     return tuple(
         Part(section, message_tokens(message, count), message)

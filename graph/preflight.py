@@ -19,7 +19,7 @@ def check_config(config: DebateConfig, environment: Environment) -> None:
         ConfigError: what is wrong and what to do.
     """
     protocol_named(config.protocol).check(config)
-    check_tools(config, environment.count_for())
+    check_tools(config, environment.count_for(config))
     summarizer_named(config.memory.summarizer)
     embeddings_of(config, environment.embeddings)
     for debater in config.names():

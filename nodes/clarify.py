@@ -11,7 +11,7 @@ from nodes.driver import Ask, Body, Emit, NodeContext
 from nodes.frozen import frozen_config
 from nodes.memory.rendering import render_entry
 from nodes.memory.scene import Scene, contract_text, rules_block
-from nodes.memory.tokens import TokenCounter, encoding_for
+from nodes.memory.tokens import TokenCounter
 from nodes.memory.view import KEEP, Block, fit
 from nodes.memory.window import window_message
 from nodes.models.calls import ModelCall, Reply, WireMessage
@@ -82,7 +82,7 @@ def _call(
     state: ConversationState, context: NodeContext, config: DebateConfig, debater: DebaterConfig
 ) -> ModelCall:
     model = config.model_of(debater)
-    count = context.env.count_for(config.settings(model).encoding or encoding_for(model))
+    count = context.env.count_for(config)
     view = fit(_blocks(state, config, debater, count), config.memory.budget.total, count)
     return ModelCall(
         purpose="clarify",
@@ -161,17 +161,17 @@ def _entries(
 ) -> list[Entry]:
     """Return each question with its answer."""
     entries: list[Entry] = []
-    start = len(state["full_transcript"])
+    start, count = len(state["full_transcript"]), context.env.count_for(frozen_config(state))
     for question in questions:
         seq = start + len(entries)
         answer = answers[question["id"]] or NO_ANSWER
-        entries.append(_entry(context, seq, question["debater"], "question", question["question"], "user"))
-        entries.append(_entry(context, seq + 1, "user", "answer", answer, entry_id(seq)))
+        asked = _entry(seq, question["debater"], "question", question["question"], "user", context)
+        said = _entry(seq + 1, "user", "answer", answer, entry_id(seq), context)
+        entries += [Entry(**{**entry, "tokens": count(entry["content"])}) for entry in (asked, said)]
     return entries
 
 
-def _entry(context: NodeContext, seq: int, speaker: str, kind: EntryKind, content: str, target: str) -> Entry:
-    entry = make_entry(
+def _entry(seq: int, speaker: str, kind: EntryKind, content: str, target: str, context: NodeContext) -> Entry:
+    return make_entry(
         seq, speaker, kind, content, phase=PHASE, targets=[target], importance=7, at=context.env.clock()
     )
-    return {**entry, "tokens": context.env.count_for()(entry["content"])}

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Protocol
 
 from langchain_core.runnables import RunnableConfig
 
 from nodes.bookkeeping import note_progress, utc_now
 from nodes.memory.indexing import Indexes
-from nodes.memory.tokens import DEFAULT_ENCODING, TokenCounter, counter
+from nodes.memory.tokens import DEFAULT_ENCODING, TokenCounter, counter, encoding_for
 from nodes.models.backoff import Backoff
 from nodes.models.calls import ModelCall, Reply
 from nodes.models.complete import complete
@@ -39,6 +40,18 @@ class Complete(Protocol):
         ...
 
 
+@lru_cache(maxsize=32)
+def _largest(of: Callable[[str], TokenCounter], encodings: tuple[str, ...]) -> TokenCounter:
+    counters = [of(encoding) for encoding in encodings]
+    return counters[0] if len(counters) == 1 else lambda text: max(count(text) for count in counters)
+
+
+def encodings_in(config: DebateConfig, models: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return the encodings of the models that a debate may call, and of `models`, sorted."""
+    names = (*config.model_names(), *models)
+    return tuple(sorted({config.settings(name).encoding or encoding_for(name) for name in names}))
+
+
 @dataclass(frozen=True)
 class Environment:
     """The outside world of a graph's nodes."""
@@ -58,9 +71,13 @@ class Environment:
     """Retrieval indexes of the debates that this process works on."""
     _models: dict[str, Models] = field(default_factory=dict, repr=False, compare=False)
 
-    def count_for(self, encoding: str = DEFAULT_ENCODING) -> TokenCounter:
-        """Return the counter of an encoding."""
-        return self.counter(encoding)
+    def count_for(self, config: DebateConfig | None = None, *models: str) -> TokenCounter:
+        """Return the counter of a debate's tokens, also for further `models` that are shown it.
+
+        Where all its models share an encoding, the count is exact; where they use several, a text counts as
+        the most that it takes in one of them: what fits its budget fits it for every model, fallbacks too.
+        """
+        return _largest(self.counter, encodings_in(config, models) if config else (DEFAULT_ENCODING,))
 
     def models_of(self, config: DebateConfig) -> Models:
         """Return the models of a debate, one set of clients for equal settings."""

@@ -14,7 +14,7 @@ from nodes.driver import Job, NodeContext
 from nodes.memory.embeddings import embeddings_of
 from nodes.memory.recall import Memories, cue_for, embedding_job
 from nodes.memory.scene import Scene
-from nodes.memory.tokens import TokenCounter, encoding_for
+from nodes.memory.tokens import TokenCounter
 from nodes.memory.view import View, fit
 from nodes.memory.window import first_seq
 from nodes.models.calls import ModelCall, SpeakAs
@@ -63,7 +63,7 @@ def floor_view(
         taken: tokens of the budget that messages after the view take.
     """
     floor = state["step"]["floors"][index]
-    count = context.env.count_for(_encoding(config, floor))
+    count = context.env.count_for(config)
     offered = functions_tokens(config.debater(floor["speaker"]).tools, count)
     total = config.memory.budget.total - offered - taken
     memories = _memories(context, config)
@@ -104,11 +104,6 @@ def _live_floors(config: DebateConfig, floors: Sequence[Floor]) -> int:
     """
     with_tools = (index for index, floor in enumerate(floors) if config.debater(floor["speaker"]).tools)
     return next(with_tools, len(floors)) + 1
-
-
-def _encoding(config: DebateConfig, floor: Floor) -> str:
-    model = config.model_of(config.debater(floor["speaker"]))
-    return config.settings(model).encoding or encoding_for(model)
 
 
 def _seat(
@@ -152,7 +147,7 @@ def _again(
 ) -> ModelCall:
     """Return the request that follows so many exchanges, within the same budget."""
     floor = state["step"]["floors"][call.floor]
-    count = context.env.count_for(_encoding(config, floor))
+    count = context.env.count_for(config)
     room = tool_room(config, config.debater(floor["speaker"]).tools, count)
     # Without tools on offer many servers refuse messages of the tools' roles: then in words.
     more = exchange_messages(exchanges, room, count) if offered else [exchange_report(exchanges, room, count)]

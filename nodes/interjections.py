@@ -8,6 +8,7 @@ from typing import Any
 from langchain_core.messages import BaseMessage
 
 from nodes.driver import NodeContext
+from nodes.frozen import frozen_config
 from nodes.memory.window import window_message
 from state.config import RESERVED_IDS, SLUG
 from state.entries import Entry, make_entry
@@ -45,7 +46,7 @@ def interjected(state: Mapping[str, Any], context: NodeContext, said: Sequence[I
     now = context.env.clock()
     utterances = [("user", str(message.text), now) for message in foreign_messages(state)]
     utterances += [(each.speaker, each.content, each.at) for each in said]
-    count, start = context.env.count_for(), len(state["full_transcript"])
+    count, start = context.env.count_for(frozen_config(state)), len(state["full_transcript"])
     entries = []
     for seq, (speaker, content, at) in enumerate(utterances, start):
         entry = make_entry(seq, speaker, "interjection", content, round=state.get("round", 0), at=at)

@@ -8,7 +8,6 @@ from nodes.driver import Body, Emit, NodeContext
 from nodes.frozen import frozen_config
 from nodes.judging.assess import Assessment, assess
 from nodes.judging.convergence import CONVERGENCE, check_convergence
-from nodes.memory.tokens import DEFAULT_ENCODING
 from nodes.perspectives import Made, judge_summary
 from nodes.protocols.table import protocol_named
 from nodes.summarize import version_of
@@ -17,7 +16,8 @@ from state.conversation import ConversationState
 
 def judge(state: ConversationState, context: NodeContext) -> Body:
     """Let the panel judge; a verdict that failed says so and is never replaced by anybody's answer."""
-    config, count = frozen_config(state), context.env.count_for(DEFAULT_ENCODING)
+    config = frozen_config(state)
+    count = context.env.count_for(config)
     if state["step"]["phase"] == CONVERGENCE:
         return (yield from check_convergence(state, config, count))
     ruling = protocol_named(config.protocol).ruling(state, config)

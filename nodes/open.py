@@ -35,7 +35,7 @@ def open_debate(state: ConversationState, context: NodeContext) -> Body:
     documents = yield from _context(config, context)
     asked = foreign_messages(state)
     topic, given_as_message = _topic(state, config, asked)
-    entries = _seed(state, topic, documents, context)
+    entries = _seed(state, topic, documents, context, config)
     recollections = yield from recollections_of(config, topic, context.debate)
     return {
         "topic": topic,
@@ -93,7 +93,7 @@ def _context(
         return ()
 
     def look() -> str:
-        check_tools(config, context.env.count_for())
+        check_tools(config, context.env.count_for(config))
         return json.dumps(context_document(config.context) if config.context else None)
 
     digest = hashlib.sha256((config.context or "").encode("utf-8", "replace")).hexdigest()
@@ -102,10 +102,14 @@ def _context(
 
 
 def _seed(
-    state: ConversationState, topic: str, documents: Sequence[Mapping[str, str]], context: NodeContext
+    state: ConversationState,
+    topic: str,
+    documents: Sequence[Mapping[str, str]],
+    context: NodeContext,
+    config: DebateConfig,
 ) -> list[Entry]:
     """Return the topic, the context documents and the transcript to continue as entries."""
-    count, now = context.env.count_for(), context.env.clock()
+    count, now = context.env.count_for(config), context.env.clock()
     utterances: list[tuple[str, EntryKind, str]] = [("user", "topic", topic)]
     utterances += [
         ("user", "context", f"{document.get('name', 'document')}\n\n{document.get('content', '')}")
@@ -148,7 +152,7 @@ def _window(
     entries: Sequence[Entry], config: DebateConfig, context: NodeContext, *, adopted: bool
 ) -> list[Any]:
     """Return the window's writes: what fits of the seeds; a topic that came as a message is adopted."""
-    count = context.env.count_for()
+    count = context.env.count_for(config)
     limits = WindowLimits.of(config.memory, rules_tokens(entries[0]["content"], config, count))
     dropped = compact(entries, limits, config.names(), count)
     first = -1 if dropped is None else dropped

@@ -52,7 +52,7 @@ def summarize_all(state: ConversationState, context: NodeContext) -> Body:
     debaters = due_debaters(state, config) if round_begins(state) else []
     if not debaters:
         return update
-    count, now = context.env.count_for(), context.env.clock()
+    count, now = context.env.count_for(config), context.env.clock()
     made = yield from side_by_side([_perspective(state, config, d, count, now) for d in debaters])
     for item in made:
         yield Emit({"event": "summary", **_told(item)})

@@ -47,7 +47,7 @@ def _findings(
 ) -> Generator[Sequence[ModelCall], list[Reply], tuple[dict[str, Any], str]]:
     """Return a model's findings and why there are none, `""` where there are."""
     aspect = _aspect(state, entries[0])
-    call = extraction_call(state, config, entries, context.env.count_for(), aspect=aspect)
+    call = extraction_call(state, config, entries, context.env.count_for(config), aspect=aspect)
     (reply,) = yield [call]
     found = found_in(StepFindings, reply)
     if found is not None:

@@ -35,7 +35,8 @@ def reflect_due(state: Mapping[str, Any]) -> bool:
 
 def reflect(state: ConversationState, context: NodeContext) -> Body:
     """Make reflections and crux cards, all calls at the same time; the rules stand in for one that fails."""
-    config, count = frozen_config(state), context.env.count_for()
+    config = frozen_config(state)
+    count = context.env.count_for(config)
     rooms, due = to_assess(state), reflection_due(state)
     replies: list[Reply | None] = [None] * (len(rooms) + due)
     if reads_by_model(config):

@@ -54,7 +54,7 @@ def _request(
         max_tokens=config.memory.budget.summary - FRAME_TOKENS,
         topic=state["topic"],
         config=config,
-        count=context.env.count_for(),
+        count=context.env.count_for(config),
         prompt=config.memory.summary_prompt,
         transcript=transcript,
         memories=Memories(context.env.indexes, context.debate, embeddings),

@@ -15,7 +15,7 @@ def trim(state: ConversationState, context: NodeContext) -> Body:
     config = frozen_config(state)
     transcript = state["full_transcript"]
     window = transcript[first_seq(state["messages"], len(transcript)) :]
-    count = context.env.count_for()
+    count = context.env.count_for(config)
     limits = WindowLimits.of(config.memory, rules_tokens(state["topic"], config, count))
     through = compact(window, limits, config.names(), count)
     return {} if through is None else {"messages": {"op": "drop_through", "seq": through}}

@@ -65,6 +65,7 @@ def turn(state: ConversationState, context: NodeContext) -> Body:
 def _tool_entries(state: ConversationState, context: NodeContext, start: int, item: _Taken) -> list[Entry]:
     """Return the calls of tools that came before a speech, each with its result."""
     entries: list[Entry] = []
+    count = context.env.count_for(frozen_config(state))
     for exchange in item.spoken.exchanges:
         for place, call in enumerate(exchange.calls):
             asked = _tool_call(exchange, place, call)
@@ -73,7 +74,7 @@ def _tool_entries(state: ConversationState, context: NodeContext, start: int, it
             answered = {
                 "speaker": "tools",
                 "targets": [entry_id(number)],
-                "content": f"{call.name}: {cut_middle(call.result, RESULT_TOKENS, context.env.count_for())}",
+                "content": f"{call.name}: {cut_middle(call.result, RESULT_TOKENS, count)}",
             }
             entries.append(_made(state, context, number + 1, item, "tool_result", answered))
     return entries
@@ -109,7 +110,7 @@ def _made(
     }
     speaker = fields["speaker"] or item.seat.floor["speaker"]
     entry = make_entry(seq, speaker, kind, fields["content"], **values)
-    return {**entry, "tokens": context.env.count_for()(entry["content"])}
+    return {**entry, "tokens": context.env.count_for(frozen_config(state))(entry["content"])}
 
 
 def _entry(state: ConversationState, context: NodeContext, seq: int, item: _Taken) -> Entry:

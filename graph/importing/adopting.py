@@ -13,6 +13,7 @@ from nodes.blackboard.by_rule import facts_of
 from nodes.blackboard.update import KEY, progress_of
 from nodes.environment import Environment
 from nodes.memory.extraction.facts import importance
+from nodes.memory.tokens import TokenCounter
 from nodes.memory.window import WindowLimits, compact, window_message
 from state.catalogue import TOPIC_CHARS, DebateRow, thread_id_of
 from state.config import RESERVED_IDS, DebateConfig, DebaterConfig
@@ -85,7 +86,7 @@ def transcript_values(
     said = clean_text(topic).strip()
     if not said:
         raise InputError("this transcript says no topic: give one with --topic")
-    count, now = environment.count_for(), environment.clock()
+    count, now = environment.count_for(config), environment.clock()
     topic_entry = make_entry(0, "user", "topic", said, at=now)
     entries = [topic_entry] + [
         make_entry(seq, one.speaker, "speech", one.content, at=one.at or now)
@@ -123,7 +124,7 @@ def _window(
 ) -> list[Any]:
     """Return the messages of the window that begins at `first`, or later where they are too many."""
     limits, shown = WindowLimits.of(config.memory), entries[first:]
-    dropped = compact(shown, limits, config.names(), environment.count_for())
+    dropped = compact(shown, limits, config.names(), environment.count_for(config))
     return [window_message(entry) for entry in shown if dropped is None or entry["seq"] > dropped]
 
 
@@ -136,7 +137,7 @@ def document_values(document: Mapping[str, Any], environment: Environment) -> Va
     """
     check_document(document)
     config = make_config(document["config"])
-    entries = _entries(document["transcript"], environment)
+    entries = _entries(document["transcript"], environment.count_for(config))
     board, carried = document["blackboard"], document.get("state") or {}
     # Without the state that made it, a summary cannot be gone on with: what it covers is summarised anew.
     rolling = carried.get("rolling_summary") or {}
@@ -236,13 +237,12 @@ def _pointless(document: Mapping[str, Any]) -> Any:
     return [{**each, "points": {}} if isinstance(each, dict) else each for each in given]
 
 
-def _entries(given: Sequence[Entry], environment: Environment) -> list[Entry]:
+def _entries(given: Sequence[Entry], count: TokenCounter) -> list[Entry]:
     """Return a document's entries, cleaned and counted anew: budgets rest on exact counts.
 
     Raises:
         InputError: their numbers have gaps.
     """
-    count = environment.count_for()
     entries: list[Entry] = []
     for seq, entry in enumerate(given):
         if entry["seq"] != seq or entry["id"] != entry_id(seq):
