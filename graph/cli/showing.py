@@ -133,8 +133,8 @@ def view(looked: Lookback) -> Parts:
     )
     parts: Parts = [Text(heading, "bold"), Text(f"{proof}  {looked.digest[:16]}…", "dim"), Text()]
     for part in looked.parts:
-        who = f" {part.message['name']}" if part.message.get("name") else ""
-        title = f"── {part.section} · {part.message['role']}{one_line(who, 60)} · {part.tokens} tokens"
+        who = " ".join(filter(None, [part.message["role"], one_line(part.message.get("name") or "", 60)]))
+        title = f"── {part.section} · {who} · {part.tokens} tokens"
         parts += [Text(title, "bold cyan"), Padding(Text(safe(part.message["content"])), (0, 0, 1, 0))]
     return [*parts, *_left_out(receipt["left_out"])]
 

@@ -98,8 +98,13 @@ def test_every_part_is_shown_without_raw_escapes_and_as_one_json_document(finish
 
 
 def test_a_view_proves_that_it_is_the_prompt_that_was_sent(finished: Moot) -> None:
-    assert "exact: its digest is the recorded one" in finished("show", "mono", "--view", "3").out
+    screen = finished("show", "mono", "--view", "3").out
+    assert "exact: its digest is the recorded one" in screen
     looked = finished("show", "mono", "--view", "3", "--json").json
+    named = [part for part in looked["prompt"] if part.get("name")]
+    assert named
+    for part in named:
+        assert f"── {part['section']} · {part['role']} {part['name']} · {part['tokens']} tokens" in screen
     assert looked["exact"] is True
     assert looked["digest"] == looked["receipt"]["digest"]
     assert sum(part["tokens"] for part in looked["prompt"]) == sum(looked["receipt"]["sections"].values())
