@@ -30,7 +30,7 @@ Item = TypeVar("Item")
 
 def noted(text: str, limit: int = TEXT) -> str:
     """Return somebody's words as they may stand on the blackboard: one line, no markup, at most `limit`."""
-    return clip(inert(text), limit)
+    return clip(inert(" ".join(map(inert, text.splitlines()))), limit)
 
 
 def keep_ends(items: Sequence[Item], most: int) -> list[Item]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from nodes.blackboard.bounds import CLAIMS, SOURCES, keep_ends
 from nodes.blackboard.ledger import likeness
-from nodes.blackboard.notes import Notes, Opposition
+from nodes.blackboard.notes import Accord, Notes, Opposition
 from nodes.blackboard.rooms import Room
 from state.blackboard import Claim, ClaimStatus
 
@@ -38,10 +38,11 @@ class ClaimsDraft:
         self.changed[claim_id] = None
 
 
-def update_claims(draft: ClaimsDraft, notes: Notes, round_no: int) -> list[str]:
+def update_claims(draft: ClaimsDraft, notes: Notes, round_no: int, names: Mapping[str, str]) -> list[str]:
     """Enter one entry's disputes and concessions; return the ids of claims that are new."""
     for accord in notes.concessions:
-        _concede(draft, notes, accord.to, accord.text)
+        outcome = f"{names.get(notes.speaker, notes.speaker)} conceded: {accord.text}"
+        _concede(draft, notes, accord, outcome)
     new = [
         claim_id
         for number, opposition in enumerate(notes.oppositions)
@@ -109,16 +110,16 @@ def _same(draft: ClaimsDraft, pair: list[str], text: str) -> Claim | None:
     return best if best is not None and likeness(best["claim"], text) >= SAME_CLAIM else None
 
 
-def _concede(draft: ClaimsDraft, notes: Notes, to: str, text: str) -> None:
+def _concede(draft: ClaimsDraft, notes: Notes, accord: Accord, outcome: str) -> None:
     """Settle the active claim that a concession is about; a claim in a room is the room's to settle."""
     rivals = [
         claim
         for claim in draft.claims.values()
-        if claim["status"] == "active" and claim["between"] == _pair(notes.speaker, to)
+        if claim["status"] == "active" and claim["between"] == _pair(notes.speaker, accord.to)
     ]
-    best = max(rivals, key=lambda claim: (likeness(claim["claim"], text), claim["id"]), default=None)
-    if best is not None and likeness(best["claim"], text) >= CONCEDED:
-        draft.put({**best, "status": "resolved", "resolution": f"{notes.speaker} conceded: {text}"})
+    best = max(rivals, key=lambda claim: (likeness(claim["claim"], accord.text), claim["id"]), default=None)
+    if best is not None and likeness(best["claim"], accord.text) >= CONCEDED:
+        draft.put({**best, "status": "resolved", "resolution": outcome})
 
 
 def _make_room(draft: ClaimsDraft, round_no: int) -> None:

@@ -79,7 +79,7 @@ def update_board(state: ConversationState, config: DebateConfig, notes: Sequence
     for note in notes:
         enter_room(claims, rooms.get(note.entry["room"]))
         fresh = brings_evidence(ledger.row(note.speaker), note)
-        new = update_claims(claims, note, round_no)
+        new = update_claims(claims, note, round_no, config.names())
         moved = update_ledger(ledger, note, round_no)
         contested += new
         shifted += [note.speaker] if moved else []

@@ -120,6 +120,24 @@ def test_a_concession_resolves_the_claim_it_is_about() -> None:
     board.note(Notes(board.entry("bob"), concessions=(Accord("ada", "True, the levy hits poor households"),)))
     status = {claim["claim"][:4]: claim["status"] for claim in board.state["claims"].values()}
     assert status == {"Ferr": "active", "The ": "resolved"}
+    (settled,) = (claim for claim in board.state["claims"].values() if claim["status"] == "resolved")
+    assert settled["resolution"] == "Bob conceded: True, the levy hits poor households"
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        (
+            "## Proposal\nFirst the levy.\n\n### Why\n- It pays.\n- It is fair.",
+            "Proposal First the levy. Why It pays. It is fair.",
+        ),
+        ("# Only this", "Only this"),
+        ("", ""),
+    ],
+    ids=["headings", "a heading alone", "nothing"],
+)
+def test_words_on_the_board_have_no_markup_in_any_of_their_lines(said: str, kept: str) -> None:
+    assert bounds.noted(said) == kept
 
 
 def test_a_claim_that_nobody_contests_any_more_is_abandoned() -> None:

@@ -81,7 +81,7 @@ def test_debaters_are_known_by_id_or_name_and_nobody_else_is() -> None:
 def test_a_dispute_with_oneself_or_with_nobody_is_dropped_and_its_text_is_one_inert_line() -> None:
     notes = _notes(disagreements=[_dispute("Ada"), _dispute("Zoe"), _dispute("Bob")])
     (opposition,) = notes.oppositions
-    assert (opposition.to, opposition.claim) == ("bob", "Barges take # Now 9 hours")
+    assert (opposition.to, opposition.claim) == ("bob", "Barges take Now 9 hours")
 
 
 def test_answered_challenges_are_those_that_stand_on_the_ledger() -> None:
