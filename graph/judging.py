@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from graph.preflight import check_config
 from graph.waiting import is_over
 from nodes.answering import Answering, Place, run_flow
+from nodes.close import with_answer
 from nodes.environment import Environment
 from nodes.judging.assess import Assessment, assess
 from nodes.judging.verdicts import Verdict
@@ -187,7 +188,7 @@ def _store(debate: Debate, values: Mapping[str, Any], judgement: Judgement) -> N
     if not judgement.failed or not values.get("verdict"):
         update["verdict"] = decision
     if decision["solution_markdown"]:
-        update["solution"] = decision["solution_markdown"]
+        update["solution"] = with_answer(cast(ConversationState, values), decision["solution_markdown"])
     if judgement.failed:
         step = int((values.get("step") or {}).get("no", 0))
         update["errors"] = [{"step": step, "node": "judge", "error": decision["error"]}]

@@ -15,6 +15,15 @@ def close(state: ConversationState, context: NodeContext) -> Body:
     yield from remember_positions(state, context)
     yield Emit({"event": "end", "status": status, "reason": state["step"]["reason"]})
     update: Update = {"status": status, "current_speaker": ""}
-    protocol, solution = protocol_named(frozen_config(state).protocol), state.get("solution", "")
+    given = state.get("solution", "")
+    solution = with_answer(state, given)
+    return update if solution == given else {**update, "solution": solution}
+
+
+def with_answer(state: ConversationState, solution: str) -> str:
+    """Return a debate's solution: what its verdict gave (`""` for nothing), and the protocol's own answer
+    where that follows a verdict or stands in for one.
+    """
+    protocol = protocol_named(frozen_config(state).protocol)
     answer = protocol.answer(state) if protocol.always_answers or not solution else ""
-    return {**update, "solution": f"{solution}\n\n{answer}".strip()} if answer else update
+    return f"{solution}\n\n{answer}".strip() if answer else solution
