@@ -21,9 +21,7 @@ def close(state: ConversationState, context: NodeContext) -> Body:
 
 
 def with_answer(state: ConversationState, solution: str) -> str:
-    """Return a debate's solution: what its verdict gave (`""` for nothing), and the protocol's own answer
-    where that follows a verdict or stands in for one.
-    """
+    """Return what a verdict gave (`""` for nothing) with the protocol's answer, where it follows or stands in."""
     protocol = protocol_named(frozen_config(state).protocol)
     answer = protocol.answer(state) if protocol.always_answers or not solution else ""
     return f"{solution}\n\n{answer}".strip() if answer else solution
