@@ -10,6 +10,7 @@ from graph.importing.parsed import CONTENT_KEYS, SPEAKER_KEYS, TIME_KEYS, Parsed
 from state.errors import InputError
 
 _TOPIC_KEYS = ("topic", "problem", "motion", "question", "title")
+_TEXT_KEYS = (*CONTENT_KEYS, "description")
 _LIST_KEYS = ("transcript", "utterances", "messages", "turns", "entries", "debate")
 _INSTRUCTIONS = frozenset({"system", "developer", "tool"})
 
@@ -35,11 +36,46 @@ def read_json(value: Any) -> Parsed:
         raise InputError("line 1: a transcript in JSON is a list of utterances or an object that holds one")
     topic = _first_text(value, _TOPIC_KEYS)
     if isinstance(value.get("rounds"), list):
-        return Parsed(_contributions(value["rounds"]), topic, _text_of(value.get("finalSolution")))
-    found = next((value[key] for key in _LIST_KEYS if isinstance(value.get(key), list)), None)
-    if found is None:
-        raise InputError(f"line 1: no list of utterances; name it one of {', '.join(_LIST_KEYS)}")
-    return Parsed(_said_in(found), topic)
+        final = value.get("finalSolution")
+        solution = final if isinstance(final, dict) else {"text": final}
+        return Parsed(_contributions(value["rounds"]), topic, _first_text(solution, _TEXT_KEYS))
+    return Parsed(_said_in(_utterances_of(value)), topic)
+
+
+def _utterances_of(document: dict[str, Any]) -> list[Any]:
+    """Return the list that goes by a known name, else the one that holds nothing but utterances.
+
+    Raises:
+        InputError: there is none, or more than one.
+    """
+    named = {key: document[key] for key in _LIST_KEYS if isinstance(document.get(key), list)}
+    if named:
+        return next(iter(named.values()))
+    found = _lists_of_utterances(document)
+    if len(found) == 1:
+        return next(iter(found.values()))
+    several = f"several lists of utterances ({', '.join(found)})" if found else "no list of utterances"
+    raise InputError(f"line 1: {several}; name the one to read one of {', '.join(_LIST_KEYS)}")
+
+
+def _lists_of_utterances(document: dict[str, Any]) -> dict[str, list[Any]]:
+    """Return every list of objects that each have a speaker and a content, by its dotted key."""
+    found: dict[str, list[Any]] = {}
+    waiting: list[tuple[str, Any]] = list(document.items())
+    for key, value in waiting:  # which grows
+        if isinstance(value, dict):
+            waiting += [(f"{key}.{inner}", each) for inner, each in value.items()]
+        elif isinstance(value, list) and value and all(map(_is_utterance, value)):
+            found[key] = value
+    return found
+
+
+def _is_utterance(item: Any) -> bool:
+    return (
+        isinstance(item, dict)
+        and bool(_first_text(item, SPEAKER_KEYS))
+        and any(key in item for key in CONTENT_KEYS)
+    )
 
 
 def _contributions(rounds: Sequence[Any]) -> list[Said]:
@@ -60,12 +96,11 @@ def _said_in(items: Sequence[Any], unit: str = "entry", numbers: Iterable[int] |
         if item.get("role") in _INSTRUCTIONS and not item.get("speaker"):
             continue
         name = _first_text(item, SPEAKER_KEYS)
-        key = next((key for key in CONTENT_KEYS if key in item), None)
         if not name:
             raise InputError(f"{unit} {number}: nobody says this; add `speaker`")
-        if key is None:
+        if not any(key in item for key in CONTENT_KEYS):
             raise InputError(f"{unit} {number}: {name!r} says nothing; add `content`")
-        said.append(Said(name, _text_of(item[key]), _first_text(item, TIME_KEYS)))
+        said.append(Said(name, _text_of(_content(item), f"{unit} {number}"), _first_text(item, TIME_KEYS)))
     return said
 
 
@@ -75,13 +110,28 @@ def _first_text(item: dict[str, Any], keys: Iterable[str]) -> str:
     return next((text for text in found if text), "")
 
 
-def _text_of(value: Any) -> str:
-    """Return the words of a content: a text, a list of parts, or an object that holds it."""
+def _content(item: dict[str, Any]) -> Any:
+    """Return what stands under the first key of a content that is not null."""
+    return next((item[key] for key in _TEXT_KEYS if item.get(key) is not None), None)
+
+
+def _text_of(value: Any, where: str) -> str:
+    """Return the words of a content: a text, a number, a list of parts, or an object that holds it.
+
+    Null is no words; nor are the parts of a chat message that are no text, such as images.
+
+    Raises:
+        InputError: it is none of these; `where` begins the message.
+    """
+    if value is None or isinstance(value, str):
+        return value or ""
     if isinstance(value, list):
-        return "\n".join(filter(None, map(_text_of, value)))
-    if isinstance(value, dict):
-        return _text_of(next((value[key] for key in (*CONTENT_KEYS, "description") if key in value), ""))
-    return value if isinstance(value, str) else ""
+        return "\n".join(filter(None, (_text_of(each, where) for each in value)))
+    if isinstance(value, dict) and ((inner := _content(value)) is not None or "type" in value):
+        return _text_of(inner, where)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return str(value)
+    raise InputError(f"{where}: {json.dumps(value)[:60]} is no text; put quotes around what was said")
 
 
 def read_jsonl(text: str) -> Parsed:

@@ -11,12 +11,16 @@ from dataclasses import dataclass
 from graph.importing.parsed import CLOCK, CONTENT_KEYS, SPEAKER_KEYS, TIME_KEYS, Parsed, Said
 from state.errors import InputError
 
+_NUMBER = r"\d+(?:[.,]\d+)?"
+
 
 @dataclass(frozen=True)
 class _Columns:
     speaker: int
     text: int
     time: int | None
+    width: int
+    """How many there are; a last text may hold unquoted delimiters, which make a row look wider."""
 
 
 def read_csv(text: str) -> Parsed:
@@ -27,7 +31,7 @@ def read_csv(text: str) -> Parsed:
         return Parsed([])
     header = header_of(text, delimiter)
     if header is None:
-        header = _guessed([row for _, row in rows])
+        header = _guessed(rows)
     else:
         rows = rows[1:]
     return Parsed([_row_said(number, row, header, delimiter) for number, row in rows])
@@ -67,26 +71,40 @@ def header_of(text: str, delimiter: str = ",") -> _Columns | None:
     speaker, said = _place(names, SPEAKER_KEYS), _place(names, CONTENT_KEYS)
     if speaker is None or said is None:
         return None
-    return _Columns(speaker, said, _place(names, TIME_KEYS))
+    return _Columns(speaker, said, _place(names, TIME_KEYS), len(names))
 
 
 def _place(names: Sequence[str], keys: Sequence[str]) -> int | None:
     return next((names.index(key.casefold()) for key in keys if key.casefold() in names), None)
 
 
-def _guessed(rows: list[list[str]]) -> _Columns:
-    """Take the first column for the speaker, the longest other for the text, clock times for the time."""
-    width = max(len(row) for row in rows)
-    if width < 2:
-        raise InputError("line 1: one column only; give `speaker,minute,text`, separated by commas")
+def _guessed(rows: Sequence[tuple[int, list[str]]]) -> _Columns:
+    """Tell the columns by what they hold: the first of words is the speaker, the longest other the text.
 
-    def column(index: int) -> list[str]:
-        return [row[index].strip() for row in rows if index < len(row)]
+    Clock times are the time wherever they stand, plain numbers where they come before the text.
+    """
+    line, narrowest = min(rows, key=lambda numbered: len(numbered[1]))
+    columns = [[row[index].strip() for _, row in rows] for index in range(len(narrowest))]
+    filled = [index for index, cells in enumerate(columns) if any(cells)]
+    if len(filled) < 2:
+        raise InputError(f"line {line}: one column only; give `speaker,minute,text`, separated by commas")
 
-    times = [i for i in range(1, width) if all(re.fullmatch(CLOCK, cell) for cell in column(i) if cell)]
-    texts = [i for i in range(1, width) if i not in times] or [width - 1]
-    longest = max(texts, key=lambda index: sum(map(len, column(index))))
-    return _Columns(0, longest, next((i for i in times if i != longest), None))
+    def holding(form: str) -> list[int]:
+        return [i for i in filled if all(re.fullmatch(form, cell) for cell in columns[i] if cell)]
+
+    clocks, numbers = holding(CLOCK), holding(_NUMBER)
+    words = [index for index in filled if index not in clocks + numbers]
+    timeless = [index for index in filled if index not in clocks]
+    # Speakers may be numbers and speeches times, where nothing else is left for them.
+    speaker, *others = next(found for found in (words, timeless, filled) if len(found) > 1)
+    text = max(others, key=lambda index: sum(map(len, columns[index])))
+    widest = max(len(row) for _, row in rows)
+    if text not in words and widest > len(narrowest):
+        raise InputError(
+            f"line {line}: {len(narrowest)} columns where other lines have {widest}; fill them in"
+        )
+    times = [i for i in (*clocks, *numbers) if i not in (speaker, text) and (i in clocks or i < text)]
+    return _Columns(speaker, text, times[0] if times else None, len(narrowest))
 
 
 def _row_said(number: int, row: list[str], columns: _Columns, delimiter: str) -> Said:
@@ -95,10 +113,16 @@ def _row_said(number: int, row: list[str], columns: _Columns, delimiter: str) ->
         raise InputError(
             f"line {number}: {len(row)} columns instead of {needed}; separate them with {delimiter!r}"
         )
-    if len(row) > needed and columns.text == needed - 1:
+    beyond = row[columns.width :]
+    if columns.text == columns.width - 1:
         row = [*row[: columns.text], delimiter.join(row[columns.text :])]
+    elif any(cell.strip() for cell in beyond):
+        raise InputError(
+            f"line {number}: {len(row)} columns instead of {columns.width}; "
+            f"put quotes around a text that holds {delimiter!r}"
+        )
     if not row[columns.speaker].strip():
-        raise InputError(f"line {number}: no speaker; fill the first column in")
+        raise InputError(f"line {number}: no speaker; fill column {columns.speaker + 1} in")
     return Said(
         row[columns.speaker], row[columns.text], row[columns.time].strip() if columns.time is not None else ""
     )

@@ -76,6 +76,79 @@ def test_a_text_that_is_last_may_hold_unquoted_delimiters() -> None:
     assert said(parse_transcript("speaker,text\nAnn,Well, well, no\n")) == [("Ann", "Well, well, no")]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "speaker,text,votes\nAnn,hello,12\nBen,yo,3\n",
+        "speaker,text,votes\nAnn,hello,12,\nBen,yo\n",
+        "id,text,speaker,party\n1,hello,Ann,D\n2,yo,Ben,R\n",
+        "Ann,hello,12\nBen,yo,3\n",
+    ],
+    ids=["after the text", "an empty cell too many", "around both", "no header"],
+)
+def test_further_columns_are_no_part_of_a_speech(text: str) -> None:
+    assert said(parse_transcript(text, format="csv")) == [("Ann", "hello"), ("Ben", "yo")]
+
+
+@pytest.mark.parametrize(
+    "text", ["speaker,text,votes\nAnn,a,1\nBen,b, c,2\n", "text,speaker\na,Ann\nb, c,Ben\n"]
+)
+def test_a_row_that_is_too_wide_is_refused_unless_its_text_is_last(text: str) -> None:
+    with pytest.raises(InputError, match=r"line 3: .* put quotes around"):
+        parse_transcript(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("00:10,Ann,hello\n00:20,Ben,yo\n", [("Ann", "hello", "00:10"), ("Ben", "yo", "00:20")]),
+        ("1,Ann,hello\n2,Ben,yo\n", [("Ann", "hello", "1"), ("Ben", "yo", "2")]),
+        ("Ann,hello,00:10\nBen,yo,00:20\n", [("Ann", "hello", "00:10"), ("Ben", "yo", "00:20")]),
+        ("1,00:10,hello\n2,00:20,yo\n", [("1", "hello", "00:10"), ("2", "yo", "00:20")]),
+        ("1,hello\n2,yo\n", [("1", "hello", ""), ("2", "yo", "")]),
+        ("Ann,12:30\nBen,13:00\n", [("Ann", "12:30", ""), ("Ben", "13:00", "")]),
+        (",Ann,a, b, and much more\n,Ben,yo\n", [("Ann", "a, b, and much more", ""), ("Ben", "yo", "")]),
+    ],
+    ids=[
+        "time first",
+        "minute first",
+        "time last",
+        "numbered",
+        "numbered, no time",
+        "times said",
+        "blank first",
+    ],
+)
+def test_columns_without_a_header_are_told_by_what_they_hold(
+    text: str, expected: list[tuple[str, str, str]]
+) -> None:
+    read = parse_transcript(text, format="csv")
+    names = {speaker.id: speaker.name for speaker in read.speakers}
+    assert [(names[one.speaker], one.content, one.at) for one in read.utterances] == expected
+
+
+def test_numbers_are_said_as_they_are_written_and_null_is_nothing() -> None:
+    items = [
+        {"speaker": 1, "text": 5},
+        {"speaker": "B", "content": None, "text": 2.5},
+        {"speaker": "B", "text": None},
+        {
+            "speaker": "B",
+            "content": [{"type": "image_url", "image_url": {"url": "x"}}, {"type": "text", "text": "c"}],
+        },
+    ]
+    assert said(parse_transcript(json.dumps(items))) == [("1", "5"), ("B", "2.5"), ("B", "c")]
+
+
+@pytest.mark.parametrize("path", [["meeting_transcripts"], ["data", "speeches"]], ids=".".join)
+def test_the_one_list_of_utterances_is_found_whatever_its_name(path: list[str]) -> None:
+    found: Any = [{"speaker": "Ann", "content": "a"}, {"speaker": "Ben", "content": "b"}]
+    for key in reversed(path):
+        found = {key: found}
+    value = {"topic_list": [{"topic": "Start", "spans": [["0", "9"]]}], "queries": [], **found}
+    assert said(parse_transcript(json.dumps(value))) == [("Ann", "a"), ("Ben", "b")]
+
+
 def test_dialectics_debates_are_read_with_problem_and_solution() -> None:
     contributions = [
         {"agentId": "architect", "agentRole": "architect", "type": "proposal", "content": "Use queues."},
@@ -162,13 +235,22 @@ def test_headings_in_a_fence_and_below_the_speakers_level_belong_to_the_speech()
         ('{"speaker": "Ann", "text": "x"}\n{oops}\n', {}, "line 2", "correct it"),
         ('{"speaker": "Ann", "text": "x"}\n\n{"text": "x"}\n', {}, "line 3", "add `speaker`"),
         ('[{"speaker": "Ann"}]', {}, "entry 1", "add `content`"),
+        ('[{"speaker": "A", "text": 5}, {"speaker": "A", "text": true}]', {}, "entry 2", "true is no text"),
+        ('[{"speaker": "A", "text": {"words": 5}}]', {}, "entry 1", "is no text; put quotes"),
         ("[1]", {}, "entry 1", "speaker and content"),
         ('{"a": 1}', {}, "line 1", "utterances"),
+        (
+            '{"a": [{"who": "A", "text": "x"}], "b": {"c": [{"who": "B", "text": "y"}]}}',
+            {},
+            "(a, b.c)",
+            "name",
+        ),
         ("3", {"format": "json"}, "line 1", "list of utterances"),
         ("[" * 100_000, {}, "line 1", "cannot be read"),
         ('speaker,text\nAnn,x\nBob,"open\n', {}, "line 3", "doubled"),
         ("speaker,minute,text\nAnn,1:00,x\nBob,1:01\n", {}, "line 3", "2 columns instead of 3"),
-        ("speaker,text\n ,x\n", {}, "line 2", "fill the first column in"),
+        ("speaker,text\n ,x\n", {}, "line 2", "fill column 1 in"),
+        ("Ann,1,x\nBen,2\n", {"format": "csv"}, "line 2", "other lines have 3"),
         ("alone\nalone\n", {"format": "csv"}, "line 1", "speaker,minute,text"),
         (",\n,\n", {"format": "csv"}, "line 1", "nobody"),
         ("[]", {}, "line 1", "nobody"),
@@ -266,3 +348,15 @@ def test_televised_debates_are_read_whole(part: str, count: int, speakers: int) 
     path = next(DEBATES.glob(f"*{part}*.csv"))
     read = parse_transcript(path.read_text(encoding="utf-8"), filename=path.name)
     assert (len(read.utterances), len(read.speakers)) == (count, speakers)
+
+
+MEETINGS = DEBATES.parent / "qmsum-val"
+
+
+@pytest.mark.skipif(not MEETINGS.is_dir(), reason="the meetings are not part of the project")
+def test_meetings_are_read_as_they_are() -> None:
+    path = MEETINGS / "Bed002.json"
+    turns = json.loads(path.read_text(encoding="utf-8"))["meeting_transcripts"]
+    read = parse_transcript(path.read_text(encoding="utf-8"), filename=path.name)
+    spoken = [(turn["speaker"], turn["content"].strip()) for turn in turns if turn["content"].strip()]
+    assert said(read) == spoken
