@@ -81,7 +81,7 @@ class Debates:
         Raises:
             DebateNotFound: there is none.
         """
-        return Debate(self, self.records.catalogue.find(name))
+        return Debate(self, self.records.find(name))
 
     def start(
         self,

@@ -296,7 +296,7 @@ class Debate:
             raise stopped
 
     def _refresh(self) -> None:
-        self.row = self._debates.records.catalogue.find(self.id)
+        self.row = self._debates.records.find(self.id)
 
 
 _BEFORE = {

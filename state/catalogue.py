@@ -106,6 +106,11 @@ class Catalogue:
             raise InputError(f"{name!r} begins the ids of {len(rows)} debates: give more of it")
         return rows[0]
 
+    def name_of(self, debate: str) -> str:
+        """Return the name of the debate of this very id, the id itself where it is not in the catalogue."""
+        rows = self._select("WHERE id = ?", [debate])
+        return rows[0].name if rows else debate
+
     def rows(self) -> list[DebateRow]:
         """Return all debates, the most recently active first."""
         return self._select("ORDER BY updated_at DESC, id", [])

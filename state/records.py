@@ -10,10 +10,10 @@ from typing import Any
 
 from state.catalogue import Catalogue, DebateRow
 from state.floor import FloorTable
-from state.journal import Journal, went_on_in
+from state.journal import Journal, WentOn, went_on_in
 from state.settings import is_postgres, sqlite_path
 from state.sql import PostgresSql, Sql, SqliteSql
-from state.writers import FileWriterLock, NoLock, PostgresWriterLock, Writers
+from state.writers import FileWriterLock, NoLock, PostgresWriterLock, WriterLock, Writers
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,15 @@ class Records:
     def rows(self) -> list[DebateRow]:
         """Return the catalogue, the most recently active first; what a dead process left is `paused`."""
         return [self._as_it_is(row) for row in self.catalogue.rows()]
+
+    def find(self, name: str) -> DebateRow:
+        """Return the row of this id, name or unambiguous beginning of an id, as `rows` would.
+
+        Raises:
+            DebateNotFound: there is none.
+            InputError: several ids begin like this.
+        """
+        return self._as_it_is(self.catalogue.find(name))
 
     def _as_it_is(self, row: DebateRow) -> DebateRow:
         left = row.status == "running" and not self.writers.is_held(row.id)
@@ -58,18 +67,20 @@ def open_records(url: str) -> Records:
     """
     if is_postgres(url):
         server = PostgresSql(url)
-        return _records(server, Writers(PostgresWriterLock(server)))
+        return _records(server, PostgresWriterLock(server))
     path = sqlite_path(url)
     path.parent.mkdir(parents=True, exist_ok=True)
-    return _records(SqliteSql(path), Writers(FileWriterLock(_lock_folder(path))))
+    return _records(SqliteSql(path), FileWriterLock(_lock_folder(path)))
 
 
 def _lock_folder(path: Path) -> Path:
     return path.resolve().with_name(path.name + ".locks")
 
 
-def _records(sql: Sql, writers: Writers) -> Records:
-    return Records(sql, Journal(sql, went_on_in(sql)), Catalogue(sql), writers, FloorTable(sql))
+def _records(sql: Sql, lock: WriterLock, went_on: WentOn | None = None) -> Records:
+    catalogue = Catalogue(sql)
+    journal = Journal(sql, went_on or went_on_in(sql))
+    return Records(sql, journal, catalogue, Writers(lock, catalogue.name_of), FloorTable(sql))
 
 
 def _memory_records(checkpointer: Any) -> Records:
@@ -87,8 +98,7 @@ def _memory_records(checkpointer: Any) -> Records:
         ]
         return any(child != present for child in children)
 
-    sql = SqliteSql(":memory:")
-    return Records(sql, Journal(sql, went_on), Catalogue(sql), Writers(NoLock()), FloorTable(sql))
+    return _records(SqliteSql(":memory:"), NoLock(), went_on)
 
 
 def _id(config: Any) -> str:

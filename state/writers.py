@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import shlex
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Protocol
@@ -15,6 +16,18 @@ from state.errors import DebateBusy
 from state.sql import Sql
 
 
+class Held(Exception):
+    """Another process has the hold.
+
+    Attributes:
+        pid: the holder's process id, `None` where it could not be read.
+    """
+
+    def __init__(self, pid: int | None) -> None:
+        super().__init__(pid)
+        self.pid = pid
+
+
 class WriterLock(Protocol):
     """Grants the right to write a debate to one process at a time."""
 
@@ -22,7 +35,7 @@ class WriterLock(Protocol):
         """Take the hold.
 
         Raises:
-            DebateBusy: another process has it.
+            Held: another process has it.
         """
         ...
 
@@ -55,7 +68,7 @@ class FileWriterLock:
         try:
             lock.acquire(blocking=False)
         except Timeout:
-            raise _busy(debate, self._holder(debate)) from None
+            raise Held(self._holder(debate)) from None
         self._locks[debate] = lock
         self._pid_file(debate).write_text(str(os.getpid()))
 
@@ -83,7 +96,7 @@ class PostgresWriterLock:
     def acquire(self, debate: str) -> None:
         """Try for the lock and name the holder's backend where it is taken."""
         if not self._sql.execute("SELECT pg_try_advisory_lock(hashtextextended(?, 0))", (debate,))[0][0]:
-            raise _busy(debate, None)
+            raise Held(None)
 
     def release(self, debate: str) -> None:
         """Unlock."""
@@ -91,10 +104,16 @@ class PostgresWriterLock:
 
 
 class Writers:
-    """Counts this process's holds on each debate, so that nested ones share one lock."""
+    """Counts this process's holds on each debate, so that nested ones share one lock.
 
-    def __init__(self, lock: WriterLock) -> None:
+    Args:
+        lock: grants the holds.
+        name_of: returns a debate's name, for whoever is refused.
+    """
+
+    def __init__(self, lock: WriterLock, name_of: Callable[[str], str]) -> None:
         self._lock = lock
+        self._name_of = name_of
         self._holds: dict[str, int] = {}
         self._guard = threading.Lock()
 
@@ -113,6 +132,12 @@ class Writers:
 
     def acquire(self, debate: str) -> None:
         """Hold a debate; see `writing`."""
+        try:
+            self._acquire(debate)
+        except Held as held:
+            raise _busy(self._name_of(debate), held.pid) from None
+
+    def _acquire(self, debate: str) -> None:
         with self._guard:
             if not self._holds.get(debate):
                 self._lock.acquire(debate)
@@ -140,12 +165,16 @@ class Writers:
             if self._holds.get(debate):
                 return True
         try:
-            with self.writing(debate):
-                return False
-        except DebateBusy:
+            self._acquire(debate)
+        except Held:
             return True
+        self.release(debate)
+        return False
 
 
-def _busy(debate: str, pid: int | None) -> DebateBusy:
+def _busy(name: str, pid: int | None) -> DebateBusy:
     holder = f"process {pid}" if pid else "another process"
-    return DebateBusy(f"debate {debate} is in use by {holder}: wait for it or stop it", pid=pid)
+    stop = shlex.join(["moot", "pause", name])
+    return DebateBusy(
+        f"debate {name!r} is in use by {holder}: wait for it, or stop it with `{stop}`", pid=pid
+    )

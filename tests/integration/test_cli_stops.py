@@ -63,11 +63,14 @@ def test_a_debate_in_use_is_refused_with_the_holders_process(moot: Moot, slow_se
         for words in (("resume", "long"), ("delete", "long", "--yes")):
             refused = moot(*words, OPENAI_BASE_URL=slow_server.base_url)
             assert refused.code == 5
-            assert str(process.pid) in refused.err
+            assert f"'long' is in use by process {process.pid}" in refused.err
+            assert "moot pause long" in refused.err
         assert moot("show", "long", "--transcript").code == 0
     finally:
         process.kill()
         process.communicate()
+    assert moot("show", "long", "--json").json["status"] == "paused"
+    assert moot("list", "--json").json[0]["status"] == "paused"
     assert moot("delete", "long", "--yes").code == 0
 
 

@@ -41,7 +41,7 @@ def taking_time(choose: Callable[[Any], str]) -> Callable[[Any], str]:
 def test_a_debate_runs_from_start_to_document(tmp_path: Path) -> None:
     with open_debates(str(tmp_path / "moot.sqlite")) as debates:
         debate = debates.start(TOPIC, THREE_TURNS, name="cars")
-        assert debates.get("cars").row.status == "running"
+        assert debates.get("cars").row.status == "paused"  # nobody runs it yet
         document = debate.run()
         assert document["format"] == "moot.debate/1"
         assert (document["status"], document["name"]) == ("done", "cars")

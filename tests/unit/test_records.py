@@ -152,9 +152,11 @@ def test_a_second_process_is_refused_with_the_holders_pid_and_a_killed_holder_le
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
         ours = open_records(path)
-        with pytest.raises(DebateBusy, match=f"process {holder.pid}") as caught:
+        ours.catalogue.add(replace(ROW, id="d1", name="my talk"))
+        with pytest.raises(DebateBusy, match=f"'my talk' is in use by process {holder.pid}") as caught:
             ours.writers.acquire("d1")
         assert caught.value.pid == holder.pid
+        assert "moot pause 'my talk'" in str(caught.value)
         ours.writers.acquire("d2")  # another debate of the same file is free
         holder.kill()
         holder.wait()
@@ -167,8 +169,10 @@ def test_a_second_process_is_refused_with_the_holders_pid_and_a_killed_holder_le
 def test_a_debate_that_a_dead_process_left_running_is_listed_as_paused(records: Records) -> None:
     records.catalogue.add(replace(ROW, status="running"))
     assert [row.status for row in records.rows()] == ["paused"]
+    assert records.find("one").status == "paused"
     with records.writers.writing(ROW.id):
         assert [row.status for row in records.rows()] == ["running"]
+        assert records.find("one").status == "running"
 
 
 def test_nested_holds_of_one_process_share_the_lock(records: Records) -> None:
