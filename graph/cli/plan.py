@@ -19,7 +19,7 @@ from graph.cli.options import (
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from nodes.protocols.forecast import Forecast
+    from nodes.protocols.forecast import Batch, Forecast
 
 app = new_app()
 
@@ -44,9 +44,10 @@ def plan(
 ) -> None:
     """Say what a debate would take, before anything is paid: calls, tokens and time.
 
-    Calls are exact where the configuration decides them; tools, reflections by a model, retries and answers
-    that are asked for again come on top, and a debate that converges takes less. Tokens are what the prompts
-    ask for, and the most that the budgets allow.
+    Calls are exact where the configuration decides them. Where the debate itself decides, as with crux rooms
+    and reflections by a model, the plan goes without, and says how many calls there are at least and at most.
+    Tools, retries and answers that are asked for again come on top. Tokens are what the prompts ask for, and
+    the most that the budgets allow.
     """
     from graph.cli import request
     from graph.cli.output import print_json, print_result
@@ -68,12 +69,17 @@ def plan(
     if forecast is None:
         raise ConfigError(f"protocol {settings.protocol!r}: what it takes cannot be said beforehand")
     if as_json:
-        seconds = round(forecast.seconds(latency), 3)
-        print_json(
-            {"protocol": settings.protocol, **forecast.to_json(), "latency_s": latency, "seconds": seconds}
-        )
+        times = {
+            "latency_s": latency,
+            "seconds": round(forecast.seconds(latency), 3),
+            "seconds_at_most": round(forecast.seconds_at_most(latency), 3),
+        }
+        print_json({"protocol": settings.protocol, **forecast.to_json(), **times})
     else:
         print_result(*_screen(forecast, latency))
+
+
+_TOKENS = {"prompt": "prompt tokens", "completion": "reply tokens"}
 
 
 def _screen(forecast: Forecast, latency: float) -> list[RenderableType]:
@@ -87,15 +93,35 @@ def _screen(forecast: Forecast, latency: float) -> list[RenderableType]:
     for heading in ("at once", "times", "calls", "prompt a call", "reply a call"):
         table.add_column(heading, justify="right")
     for batch in forecast.batches:
-        figures = (batch.calls, batch.times, batch.all_calls, batch.prompt.expected, batch.reply.expected)
-        table.add_row(batch.phase, batch.purpose, *(f"{round(figure):,}" for figure in figures))
+        figures = (batch.all_calls, batch.prompt.expected, batch.reply.expected)
+        counts = (f"{batch.calls:,}", _times(batch))
+        table.add_row(batch.phase, batch.purpose, *counts, *(f"{round(figure):,}" for figure in figures))
     planned = forecast.to_json()
-    most = {key: planned[f"{key}_tokens_at_most"] for key in ("prompt", "completion")}
+    tokens = {key: (planned[f"{key}_tokens"], planned[f"{key}_tokens_at_most"]) for key in _TOKENS}
     summary = (
-        f"calls           {forecast.calls:,}",
-        f"prompt tokens   {planned['prompt_tokens']:,} (at most {most['prompt']:,})",
-        f"reply tokens    {planned['completion_tokens']:,} (at most {most['completion']:,})",
+        f"calls           {forecast.calls:,}{_range(forecast)}",
+        *(f"{_TOKENS[key]:<16}{some:,} (at most {most:,})" for key, (some, most) in tokens.items()),
         f"critical path   {forecast.critical_path:,} calls in a row at concurrency {forecast.concurrency}: "
-        f"{forecast.seconds(latency):,.1f} s at {latency:g} s a call",
+        f"{forecast.seconds(latency):,.1f} s at {latency:g} s a call{_longest(forecast, latency)}",
     )
     return [table, Text(""), *map(Text, summary)]
+
+
+def _times(batch: Batch) -> str:
+    """Return how often a batch comes: as planned, or between which bounds."""
+    least, most = batch.times_at_least, batch.times_at_most
+    return f"{batch.times:,}" if least == most else f"{least:,}–{most:,}"
+
+
+def _range(forecast: Forecast) -> str:
+    """Return the bounds of the calls where the debate decides how many there are."""
+    least, most = forecast.calls_at_least, forecast.calls_at_most
+    return "" if least == most else f" (at least {least:,}, at most {most:,})"
+
+
+def _longest(forecast: Forecast, latency: float) -> str:
+    """Return the longest critical path where it is not the planned one."""
+    most = forecast.critical_path_at_most
+    if most == forecast.critical_path:
+        return ""
+    return f" (at most {most:,}: {forecast.seconds_at_most(latency):,.1f} s)"

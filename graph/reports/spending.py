@@ -113,14 +113,25 @@ def read_usage(document: dict[str, Any]) -> tuple[Figure, ...]:
 
 
 def read_plan(document: dict[str, Any]) -> tuple[Comparison, ...]:
-    """Compare what was planned with what was used, for the amounts that have both."""
+    """Compare what was planned with what was used, for the amounts that have both, bounds included."""
     planned, usage = as_dict(document.get("planned")), as_dict(document.get("usage"))
     rows = []
     for key, value in planned.items():
-        expected, actual = as_number(value), as_number(usage.get(key))
-        if expected is not None and actual is not None:
-            rows.append(Comparison(key.replace("_", " ").capitalize(), expected, actual))
+        amount, bound = _amount(key)
+        expected, actual = as_number(value), as_number(usage.get(amount))
+        told = bound and value == planned.get(amount)
+        if expected is not None and actual is not None and not told:
+            name = ", ".join(filter(None, (amount, bound))).replace("_", " ").capitalize()
+            rows.append(Comparison(name, expected, actual))
     return tuple(rows)
+
+
+def _amount(key: str) -> tuple[str, str]:
+    """Return which amount a planned figure is, and which bound of it, `""` for the amount itself."""
+    for bound in ("at_least", "at_most"):
+        if key.endswith(f"_{bound}"):
+            return key.removesuffix(f"_{bound}"), bound
+    return key, ""
 
 
 def _budget(receipt: dict[str, Any]) -> float | None:

@@ -32,8 +32,9 @@ DESIGN_CRITERIA = 7
 
 
 def council_forecast(config: DebateConfig) -> Forecast:
-    """Return the forecast of a council that runs all its rounds."""
+    """Return the forecast of all rounds; a council that converges takes at least the first."""
     n, models, rounds = len(config.debaters), len(speaking(config)), rounds_of(config)
+    fewest = rounds if config.termination.type == "fixed" else 1
     proposal, critique = words_to_tokens(PROPOSAL_WORDS, config), words_to_tokens(CRITIQUE_WORDS, config)
     received = proposal.expected + (n - 1) * critique.expected
     past = _past_tokens(config, rounds)
@@ -46,10 +47,10 @@ def council_forecast(config: DebateConfig) -> Forecast:
     return make_forecast(
         config,
         [
-            *reading_batches(config, 1 + 2 * rounds, n * (n - 1) * critique.expected),
+            *reading_batches(config, 1 + 2 * rounds, n * (n - 1) * critique.expected, least=1 + 2 * fewest),
             Batch("turn", "propose", models, prompt_of(0, config), proposal),
-            Batch("turn", "critique", models * (n - 1), criticising, critique, rounds),
-            Batch("turn", "refine", models, prompt_of(received + past, config), proposal, rounds),
+            Batch("turn", "critique", models * (n - 1), criticising, critique, rounds, fewest),
+            Batch("turn", "refine", models, prompt_of(received + past, config), proposal, rounds, fewest),
             *_perspectives(config, rounds),
             *rolling,
             *_convergence(config, rounds),
@@ -88,7 +89,8 @@ def _perspectives(config: DebateConfig, rounds: int) -> Iterable[Batch]:
     planned = [_round_summaries(config, round_no) for round_no in range(2, rounds + 1)]
     for calls, same in groupby(planned):
         times = len(list(same))
-        yield from (_summary_batch(config, "perspective", batch, times) for batch in calls)
+        least = times if config.termination.type == "fixed" else 0
+        yield from (_summary_batch(config, "perspective", batch, times, least) for batch in calls)
 
 
 def _round_summaries(config: DebateConfig, round_no: int) -> tuple[int, ...]:
@@ -122,12 +124,14 @@ def parts_of(tokens: float, config: DebateConfig) -> int:
     return max(1, int(-(-tokens // max(room, 64))))
 
 
-def _summary_batch(config: DebateConfig, phase: str, calls: int, times: int) -> Batch:
+def _summary_batch(
+    config: DebateConfig, phase: str, calls: int, times: int, least: int | None = None
+) -> Batch:
     settings = config.memory.perspectives
     length = settings.max_tokens or settings.max_chars / CHARS_PER_TOKEN
     reply = Tokens(min(length, config.memory.budget.summary), config.memory.budget.summary)
     threshold = settings.threshold_tokens or settings.threshold_chars / CHARS_PER_TOKEN
-    return Batch("summary", phase, calls, prompt_of(1.5 * threshold, config, frame=250), reply, times)
+    return Batch("summary", phase, calls, prompt_of(1.5 * threshold, config, frame=250), reply, times, least)
 
 
 def _convergence(config: DebateConfig, rounds: int) -> Sequence[Batch]:
@@ -135,7 +139,8 @@ def _convergence(config: DebateConfig, rounds: int) -> Sequence[Batch]:
         return []
     material = len(config.debaters) * words_to_tokens(PROPOSAL_WORDS, config).expected
     reply = words_to_tokens(CONVERGENCE_WORDS, config)
-    return [Batch("evaluate", "convergence", 1, prompt_of(material, config, frame=150), reply, rounds - 1)]
+    prompt, times = prompt_of(material, config, frame=150), rounds - 1
+    return [Batch("evaluate", "convergence", 1, prompt, reply, times, min(1, times))]
 
 
 def _verdict(config: DebateConfig) -> Sequence[Batch]:

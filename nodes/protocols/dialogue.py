@@ -109,7 +109,7 @@ class Dialogue(Protocol):
         return f"{config.names()[floor['speaker']]} could not be heard: {error}"
 
     def forecast(self, config: DebateConfig) -> Forecast:
-        """The main floor's calls; crux rooms come on top."""
+        """The main floor's calls as planned, and at most those of all rooms that may open."""
         return dialogue_forecast(config, WORDS)
 
     def answer(self, state: ConversationState) -> str:

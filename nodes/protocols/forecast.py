@@ -1,8 +1,8 @@
 """What a debate will take, before it runs: calls, tokens and the critical path, in closed form.
 
-A forecast counts calls exactly where the configuration decides them. Token figures are estimates: *expected*
-goes by the words that the prompts ask for, *most* by the budgets. Retries, and answers that are asked for
-again with more room, come on top.
+A forecast counts calls exactly where the configuration decides them; where the debate decides, it says how
+many there are at least and at most. Token figures are estimates: *expected* goes by the words asked for,
+*most* by the budgets. Tools, retries, and answers that are asked for again with more room, come on top.
 """
 
 from __future__ import annotations
@@ -31,6 +31,10 @@ SCORE_TOKENS = 60
 """One score with its reason and citations."""
 OPINION_TOKENS = 600
 """The rest of a verdict."""
+_FINDINGS_TOKENS = 250.0
+"""What a model notes of one debater's words."""
+_INSIGHTS_TOKENS = 300.0
+"""One pass of reflections."""
 
 
 @dataclass(frozen=True)
@@ -53,10 +57,25 @@ class Batch:
     """Of one call, the mean over all times."""
     reply: Tokens
     times: int = 1
+    """As planned."""
+    least: int | None = None
+    """Times at least; `None` for as many as planned."""
+    most: int | None = None
+    """Times at most; `None` for as many as planned."""
+
+    @property
+    def times_at_least(self) -> int:
+        """Times that are certain."""
+        return self.times if self.least is None else self.least
+
+    @property
+    def times_at_most(self) -> int:
+        """Times that there can be."""
+        return self.times if self.most is None else self.most
 
     @property
     def all_calls(self) -> int:
-        """Calls over all times."""
+        """Calls over all planned times."""
         return self.calls * self.times
 
 
@@ -70,18 +89,36 @@ class Forecast:
 
     @property
     def calls(self) -> int:
-        """Model calls in all."""
+        """Model calls in all, as planned."""
         return sum(batch.all_calls for batch in self.batches)
 
     @property
+    def calls_at_least(self) -> int:
+        """Model calls that are certain."""
+        return sum(batch.calls * batch.times_at_least for batch in self.batches)
+
+    @property
+    def calls_at_most(self) -> int:
+        """Model calls that there can be, whatever is said."""
+        return sum(batch.calls * batch.times_at_most for batch in self.batches)
+
+    @property
     def critical_path(self) -> int:
-        """Calls that must follow one another."""
-        return sum(-(-batch.calls // self.concurrency) * batch.times for batch in self.batches)
+        """Calls that must follow one another, as planned."""
+        return sum(self._in_a_row(batch) * batch.times for batch in self.batches)
+
+    @property
+    def critical_path_at_most(self) -> int:
+        """Calls that may have to follow one another."""
+        return sum(self._in_a_row(batch) * batch.times_at_most for batch in self.batches)
+
+    def _in_a_row(self, batch: Batch) -> int:
+        return -(-batch.calls // self.concurrency)
 
     def calls_by_purpose(self) -> dict[str, int]:
-        """Return the calls by what they are made for."""
+        """Return the planned calls by what they are made for."""
         counted: dict[str, int] = {}
-        for batch in self.batches:
+        for batch in filter(lambda batch: batch.all_calls, self.batches):
             counted[batch.purpose] = counted.get(batch.purpose, 0) + batch.all_calls
         return counted
 
@@ -89,19 +126,30 @@ class Forecast:
         """Return how long the run takes where every call takes `latency_s`, our own work not counted."""
         return self.critical_path * latency_s
 
-    def total(self, of: Callable[[Batch], float]) -> int:
-        """Return the sum over all calls of a figure of one call."""
-        return round(sum(of(batch) * batch.all_calls for batch in self.batches))
+    def seconds_at_most(self, latency_s: float) -> float:
+        """Return how long it can take where every call takes `latency_s`."""
+        return self.critical_path_at_most * latency_s
+
+    def expected(self, of: Callable[[Batch], Tokens]) -> int:
+        """Return the tokens of all planned calls."""
+        return round(sum(of(batch).expected * batch.all_calls for batch in self.batches))
+
+    def most(self, of: Callable[[Batch], Tokens]) -> int:
+        """Return the tokens of all calls that there can be, each at its budget."""
+        return sum(of(batch).most * batch.calls * batch.times_at_most for batch in self.batches)
 
     def to_json(self) -> dict[str, Any]:
         """Return the forecast as JSON types; keys that `usage` has too mean the same there."""
         return {
             "calls": self.calls,
-            "prompt_tokens": self.total(lambda batch: batch.prompt.expected),
-            "prompt_tokens_at_most": self.total(lambda batch: batch.prompt.most),
-            "completion_tokens": self.total(lambda batch: batch.reply.expected),
-            "completion_tokens_at_most": self.total(lambda batch: batch.reply.most),
+            "calls_at_least": self.calls_at_least,
+            "calls_at_most": self.calls_at_most,
+            "prompt_tokens": self.expected(lambda batch: batch.prompt),
+            "prompt_tokens_at_most": self.most(lambda batch: batch.prompt),
+            "completion_tokens": self.expected(lambda batch: batch.reply),
+            "completion_tokens_at_most": self.most(lambda batch: batch.reply),
             "critical_path_calls": self.critical_path,
+            "critical_path_calls_at_most": self.critical_path_at_most,
             "concurrency": self.concurrency,
             "calls_by_purpose": self.calls_by_purpose(),
             "batches": [_batch_json(batch) for batch in self.batches],
@@ -109,8 +157,8 @@ class Forecast:
 
 
 def make_forecast(config: DebateConfig, batches: Iterable[Batch]) -> Forecast:
-    """Build a forecast of the batches that have any calls."""
-    some = tuple(batch for batch in batches if batch.all_calls)
+    """Build a forecast of the batches that can have any calls."""
+    some = tuple(batch for batch in batches if batch.calls * batch.times_at_most)
     return Forecast(some, config.limits.concurrency)
 
 
@@ -148,7 +196,9 @@ def judge_batch(config: DebateConfig, material: float, *, criteria: int, orders:
     )
 
 
-def rolling_batch(config: DebateConfig, *, entries: int, tokens: float) -> list[Batch]:
+def rolling_batch(
+    config: DebateConfig, *, entries: int, tokens: float, more: tuple[int, float] = (0, 0.0)
+) -> list[Batch]:
     """Return the batches of rolling summaries by model: at each compaction notes, and from them a summary.
 
     The first notes are the summary.
@@ -157,20 +207,27 @@ def rolling_batch(config: DebateConfig, *, entries: int, tokens: float) -> list[
         config: the debate's.
         entries: utterances in all.
         tokens: their expected tokens in all.
+        more: utterances, with their tokens, that may come on top.
     """
-    limits = window_limits(config)
-    by_tokens = (tokens - limits.high_tokens) / (limits.high_tokens - limits.low_tokens)
-    by_count = (entries - limits.high_messages) / (limits.high_messages - limits.low_messages)
-    times = max(0, math.ceil(max(by_tokens, by_count)))
-    if config.memory.summarizer in WITHOUT_CALLS or not times:
+    times = _compactions(config, entries, tokens)
+    most = _compactions(config, entries + more[0], tokens + more[1])
+    if config.memory.summarizer in WITHOUT_CALLS or not most:
         return []
     new = min(tokens / max(1, times), config.memory.budget.total - 500)
     reply = Tokens(config.memory.budget.summary * 0.65, config.memory.budget.summary)
     notes = prompt_of(min(times * reply.expected, new), config, frame=250)
     return [
-        Batch("summary", "rolling notes", 1, prompt_of(new, config, frame=250), reply, times),
-        Batch("summary", "rolling summary", 1, notes, reply, times - 1),
+        Batch("summary", "rolling notes", 1, prompt_of(new, config, frame=250), reply, times, most=most),
+        Batch("summary", "rolling summary", 1, notes, reply, max(0, times - 1), most=most - 1),
     ]
+
+
+def _compactions(config: DebateConfig, entries: int, tokens: float) -> int:
+    """Return how often the window is compacted."""
+    limits = window_limits(config)
+    by_tokens = (tokens - limits.high_tokens) / (limits.high_tokens - limits.low_tokens)
+    by_count = (entries - limits.high_messages) / (limits.high_messages - limits.low_messages)
+    return max(0, math.ceil(max(by_tokens, by_count)))
 
 
 def window_limits(config: DebateConfig) -> WindowLimits:
@@ -196,21 +253,39 @@ def window_tokens(turns: int, each: float, config: DebateConfig) -> float:
     ) / turns
 
 
-def reading_batches(config: DebateConfig, steps: int, tokens: float) -> list[Batch]:
-    """Return what comes with any protocol: questions to a person first, notes by model after each step.
+def reading_batches(
+    config: DebateConfig,
+    steps: int,
+    tokens: float,
+    *,
+    least: int | None = None,
+    most: int | None = None,
+    by_model: bool = False,
+) -> list[Batch]:
+    """Return what comes with any protocol: questions to a person first, after each step notes by model.
+
+    With notes by model come reflections, where enough has happened: after every step, at most.
 
     Args:
         config: the debate's.
-        steps: steps in which debaters speak.
+        steps: steps in which debaters speak, as planned.
         tokens: expected tokens of what is said in one of them.
+        least: steps at least, where there can be fewer.
+        most: steps at most, where there can be more.
+        by_model: whether `auto` means that a model reads.
     """
-    wanted = config.clarifications
+    wanted, reading = config.clarifications, config.blackboard
     asking = len(speaking(config)) if wanted.enabled else 0
     question = Tokens(min(80.0 * wanted.max_per_debater, 800), 800)
-    batches = [Batch("clarify", "clarify", asking, prompt_of(0, config), question, wanted.rounds)]
-    if config.blackboard.extraction == "llm":
-        reply = Tokens(min(400.0, config.blackboard.reply), config.blackboard.reply)
-        batches.append(Batch("extract", "record", 1, prompt_of(tokens, config), reply, steps))
+    batches = [Batch("clarify", "clarify", asking, prompt_of(0, config), question, wanted.rounds, least=1)]
+    if reading.extraction == "llm" or (by_model and reading.extraction == "auto"):
+        notes = Tokens(min(_FINDINGS_TOKENS * len(config.debaters), reading.reply), reading.reply)
+        insights = Tokens(min(_INSIGHTS_TOKENS, reading.reply), reading.reply)
+        shown = prompt_of(tokens, config)
+        batches += [
+            Batch("extract", "record", 1, shown, notes, steps, least, most),
+            Batch("reflect", "reflection", 1, shown, insights, 0, 0, steps if most is None else most),
+        ]
     return batches
 
 
@@ -225,6 +300,8 @@ def _batch_json(batch: Batch) -> dict[str, Any]:
         "phase": batch.phase,
         "calls": batch.calls,
         "times": batch.times,
+        "times_at_least": batch.times_at_least,
+        "times_at_most": batch.times_at_most,
         "prompt_tokens": round(batch.prompt.expected),
         "completion_tokens": round(batch.reply.expected),
     }

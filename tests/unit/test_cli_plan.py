@@ -16,6 +16,15 @@ def test_the_plan_is_a_table_with_calls_tokens_and_the_critical_path() -> None:
     assert "11 calls in a row at concurrency 8: 2.2 s at 0.2 s a call" in done.stdout
 
 
+def test_the_plan_says_how_many_calls_the_debate_itself_may_add() -> None:
+    done = CliRunner().invoke(app, ["Ships?", "--protocol", "dialogue"])
+    assert "(at least 18, at most 91)" in done.stdout
+    asked = CliRunner().invoke(app, ["Ships?", "--protocol", "dialogue", "--latency", "1", "--json"])
+    planned = json.loads(asked.stdout)
+    assert (planned["calls_at_least"], planned["calls_at_most"]) == (18, 91)
+    assert planned["seconds_at_most"] == planned["critical_path_calls_at_most"] > planned["seconds"]
+
+
 def test_the_plan_as_json_is_the_forecast_of_the_configuration_file(tmp_path: Path) -> None:
     file = tmp_path / "debate.yaml"
     file.write_text("protocol: vote\nvote: {answers: 9}\nlimits: {concurrency: 3}\n")

@@ -7,12 +7,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graph.api import open_debates
+from graph.reports.spending import read_plan
+from nodes.blackboard.reflections import Reflections
 from nodes.models.calls import ModelCall, Reply
 from nodes.protocols.forecast import Forecast
 from nodes.protocols.table import protocol_named
 from state.config import DebateConfig
 from state.config_files import make_config
 from tests.support.fakes import OPINION, FakeModel
+from tests.support.personas import STATEMENTS, Personas, personas
 
 TOPIC = "Design a rate limiter."
 ALWAYS = {"perspectives": {"threshold_chars": 0}}
@@ -99,6 +102,69 @@ def test_a_council_of_three_by_three_is_planned_with_38_calls_and_a_critical_pat
     assert forecast.seconds(0.2) == pytest.approx(2.2)
 
 
+def rooms_wanted(*, cooldown: int, aspects: int, max_rooms: int = 12) -> DebateConfig:
+    crux = {"cooldown": cooldown, "max_rooms": max_rooms, "relevance": 0}
+    named = ["freight", "who pays", "the levy", "dredging"][:aspects]
+    return personas(3, dialogue={"aspects": named, "crux": crux}, judge={"enabled": True})
+
+
+@pytest.mark.parametrize(
+    ("config", "rooms"),
+    [
+        pytest.param(rooms_wanted(cooldown=0, aspects=2), 6, id="every pair on every aspect"),
+        pytest.param(rooms_wanted(cooldown=1, aspects=3), 6, id="every pair on every other aspect"),
+        pytest.param(rooms_wanted(cooldown=0, aspects=4, max_rooms=5), 5, id="the cap"),
+    ],
+)
+def test_a_dialogue_in_which_all_rooms_open_takes_as_many_calls_as_there_can_be(
+    config: DebateConfig, rooms: int, tmp_path: Path
+) -> None:
+    names = ("Ada Quay", "Bob", "Cyd", "Ada Quay")
+    everybody = tuple(zip(names, names[1:], STATEMENTS, strict=False))
+    model = Personas({"respond": everybody})
+    with open_debates(str(tmp_path / "moot.sqlite"), environment=model.environment()) as debates:
+        document = debates.start(TOPIC, config).run()
+    assert len({entry["room"] for entry in document["transcript"]} - {""}) == rooms
+    forecast, made = forecast_of(config), len(model.calls)
+    assert forecast.calls_at_least == forecast.calls == made - rooms * (2 * 5 + 5 + 2) - reflections(model)
+    spare = steps_of(forecast) - reflections(model)
+    assert made == forecast.calls_at_most - spare
+    assert document["planned"]["calls_at_most"] == forecast.calls_at_most
+    compared = {row.name: row.planned for row in read_plan(document)}
+    assert (compared["Calls"], compared["Calls, at most"]) == (forecast.calls, forecast.calls_at_most)
+
+
+def reflections(model: Personas) -> int:
+    return sum(call.schema is Reflections for call in model.calls)
+
+
+def steps_of(forecast: Forecast) -> int:
+    (reflecting,) = [batch for batch in forecast.batches if batch.phase == "reflection"]
+    return reflecting.times_at_most
+
+
+def test_a_dialogue_without_a_dispute_takes_as_many_calls_as_are_planned(tmp_path: Path) -> None:
+    config, model = rooms_wanted(cooldown=0, aspects=2), Personas()
+    with open_debates(str(tmp_path / "moot.sqlite"), environment=model.environment()) as debates:
+        debates.start(TOPIC, config).run()
+    assert len(model.calls) - reflections(model) == forecast_of(config).calls
+
+
+def test_a_model_that_may_name_fewer_aspects_is_counted_with_one_at_least() -> None:
+    forecast = forecast_of(make_config({"protocol": "dialogue", "dialogue": {"crux": {"enabled": False}}}))
+    one = forecast_of(make_config({"protocol": "dialogue", "dialogue": {"aspects": ["freight"]}}))
+    assert forecast.calls_at_least == one.calls + 1
+    assert forecast.calls_at_least < forecast.calls < forecast.calls_at_most
+
+
+def test_a_council_that_converges_at_once_takes_as_many_calls_as_there_are_at_least(tmp_path: Path) -> None:
+    settings = {"rounds": 4, "termination": {"type": "convergence", "threshold": 0.0}, "memory": NEVER}
+    config, model = make_config({"protocol": "council", **settings}), FakeModel(obliging)
+    with open_debates(str(tmp_path / "moot.sqlite"), environment=model.environment()) as debates:
+        debates.start(TOPIC, config).run()
+    assert len(model.calls) == forecast_of(config).calls_at_least
+
+
 def test_calls_beyond_the_concurrency_lengthen_the_critical_path() -> None:
     wide = make_config({"protocol": "vote", "vote": {"answers": 10}, "limits": {"concurrency": 4}})
     assert forecast_of(wide).critical_path == 3
@@ -106,7 +172,7 @@ def test_calls_beyond_the_concurrency_lengthen_the_critical_path() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(
-    protocol=st.sampled_from(["round-robin", "council", "single", "vote"]),
+    protocol=st.sampled_from(["round-robin", "council", "dialogue", "moderated", "single", "vote"]),
     debaters=st.integers(2, 9),
     rounds=st.integers(1, 40),
     total=st.integers(1000, 100_000),
@@ -127,6 +193,8 @@ def test_what_is_expected_never_passes_the_upper_bound(
     assert 0 < planned["prompt_tokens"] <= planned["prompt_tokens_at_most"]
     assert 0 < planned["completion_tokens"] <= planned["completion_tokens_at_most"]
     assert planned["critical_path_calls"] <= planned["calls"]
+    assert planned["calls_at_least"] <= planned["calls"] <= planned["calls_at_most"]
+    assert planned["critical_path_calls"] <= planned["critical_path_calls_at_most"]
 
 
 def test_a_forecast_of_ten_thousand_turns_is_as_short_as_one_of_ten() -> None:
