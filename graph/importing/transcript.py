@@ -12,7 +12,7 @@ from typing import Any
 from graph.importing.parsed import Parsed, Said
 from graph.importing.records import parse_json, read_json, read_jsonl
 from graph.importing.slugs import slugs
-from graph.importing.speeches import BOLD, read_md, read_txt
+from graph.importing.speeches import BOLD, is_listed, read_md, read_txt
 from graph.importing.tables import header_of, read_csv
 from state.entries import clean_text
 from state.errors import InputError
@@ -122,7 +122,9 @@ def _sniffed(text: str) -> str:
         return "jsonl" if each else "json"
     if any(BOLD.match(line) or line.startswith("## ") for line in lines):
         return "md"
-    return "csv" if lines and header_of(lines[0]) else "txt"
+    if lines and header_of(lines[0]):
+        return "csv"
+    return "md" if is_listed(lines) else "txt"
 
 
 def _from_document(document: dict[str, Any]) -> ImportedTranscript:

@@ -41,8 +41,16 @@ BOTH = [("Ann", "Hello: there"), ("Bob", "Well, no")]
         ("Ann,01:20,Hello: there\nBob,01:21,Well, no\n", "a.csv"),
         ("Ann: Hello: there\nBob: Well, no\n", ""),
         ("[00:01:20] Ann: Hello: there\n(01:21) Bob: Well, no\n", "a.txt"),
+        ("Ann (00:01:20): Hello: there\nBob [01:21] : Well, no\n", ""),
+        ("Ann:Hello: there\nBob:Well, no\n", ""),
+        ("Ann：Hello: there\nBob：Well, no\n", ""),
         ("# Topic\n\n## Ann\n\nHello: there\n\n## Bob\n\nWell, no\n", ""),
+        ("## Ann (01:20)\nHello: there\n\n## Bob (01:21)\nWell, no\n", ""),
         ("**Ann:** Hello: there\n\n**Bob**: Well, no\n", ""),
+        ("**Ann (01:20):** Hello: there\n\n[01:21] **Bob**：Well, no\n", ""),
+        ("# Topic\n\n- **Ann**: Hello: there\n- **Bob:** Well, no\n", ""),
+        ("1. **Ann**: Hello: there\n2. **Bob**: Well, no\n", "a.md"),
+        ("## Debate\n\n* **Ann**: Hello: there\n* **Bob**: Well, no\n", "a.md"),
     ],
     ids=[
         "json",
@@ -54,16 +62,33 @@ BOTH = [("Ann", "Hello: there"), ("Bob", "Well, no")]
         "no header",
         "txt",
         "times",
+        "times after names",
+        "no space",
+        "full-width colons",
         "headings",
+        "headings with times",
         "bold",
+        "bold with times",
+        "a list",
+        "a numbered list",
+        "a list under a heading",
     ],
 )
 def test_every_format_tells_who_said_what(text: str, filename: str) -> None:
     assert said(parse_transcript(text, filename=filename)) == BOTH
 
 
-def test_times_are_kept_as_they_were_given() -> None:
-    read = parse_transcript("speaker,minute,text\nAnn,01:20,Hi\nBob,:57,Ho\n")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "speaker,minute,text\nAnn,01:20,Hi\nBob,:57,Ho\n",
+        "(01:20) Ann: Hi\nBob (:57): Ho\n",
+        "**Ann** (01:20): Hi\n[:57] **Bob:** Ho\n",
+    ],
+    ids=["csv", "txt", "md"],
+)
+def test_times_are_kept_as_they_were_given(text: str) -> None:
+    read = parse_transcript(text)
     assert [utterance.at for utterance in read.utterances] == ["01:20", ":57"]
 
 
@@ -195,6 +220,19 @@ def test_a_document_of_another_version_is_refused() -> None:
         "I said: no",
         "That is what he told us. Then: silence",
         "“Quote”: fine",
+        "http://example.org/a",
+        "Port:8080",
+        "John 3:16 and John 3:17",
+        "C:\\Users and C:/Users",
+        "std::cout",
+        "Thanks:)",
+        "color:red",
+        "Note:later",
+        "The result of all this:bad",
+        "他说：“不”",
+        "結論：減税",
+        "これまでの長い話を短くまとめると次のとおり：以上",
+        "- **Cost**: high",
     ],
 )
 def test_a_colon_in_a_speech_starts_no_new_one(line: str) -> None:
@@ -207,8 +245,31 @@ def test_a_colon_in_a_speech_starts_no_new_one(line: str) -> None:
 @pytest.mark.parametrize(
     "name", ["ANN", "Dr. Ann Lee", "ludwig van Beethoven", "Ann (moderator)", "张伟", "Speaker 2", "O'Neil"]
 )
-def test_a_name_before_a_colon_is_recognised(name: str) -> None:
-    assert said(parse_transcript(f"{name}: Hi\n{name}: Ho", format="txt")) == [(name, "Hi"), (name, "Ho")]
+@pytest.mark.parametrize("colon", [": ", "：", " : "], ids=["plain", "full-width", "French"])
+def test_a_name_before_a_colon_is_recognised(name: str, colon: str) -> None:
+    text = f"{name}{colon}Hi\n{name}{colon}Ho"
+    assert said(parse_transcript(text, format="txt")) == [(name, "Hi"), (name, "Ho")]
+
+
+def test_names_without_capitals_are_recognised_though_each_speaks_once() -> None:
+    read = parse_transcript("議題：減税\n田中：賛成です。\n鈴木（司会）：反対です。\n", filename="a.txt")
+    assert said(read) == [("田中", "賛成です。"), ("鈴木（司会）", "反対です。")]
+    assert read.topic == "減税"
+
+
+@pytest.mark.parametrize("start", ["", "# Motion\n\n"], ids=["first", "after a heading"])
+def test_a_bold_name_with_a_role_speaks_and_is_no_topic(start: str) -> None:
+    read = parse_transcript(f"{start}**Ann** (moderator): a\n\n**Ben**: b\n", filename="a.md")
+    assert said(read) == [("Ann (moderator)", "a"), ("Ben", "b")]
+
+
+@pytest.mark.parametrize(
+    "form", ["## {}\n\n{}\n\n", "**{}:** {}\n\n", "{}: {}\n"], ids=["headings", "bold", "lines"]
+)
+def test_bold_items_of_a_list_belong_to_the_speech(form: str) -> None:
+    listed = "Hi\n- **Cost**: high\n- **Time**: low"
+    read = parse_transcript(form.format("Ann", listed) + form.format("Ben", "Ho"), filename="a.md")
+    assert said(read) == [("Ann", listed), ("Ben", "Ho")]
 
 
 def test_what_stands_before_the_first_speech_is_the_topic() -> None:
