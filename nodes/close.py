@@ -21,7 +21,7 @@ def close(state: ConversationState, context: NodeContext) -> Body:
 
 
 def with_answer(state: ConversationState, solution: str) -> str:
-    """Return what a verdict gave (`""` for nothing) with the protocol's answer, where it follows or stands in."""
+    """Return what a verdict gave, with the protocol's answer where that follows it or stands in for it."""
     protocol = protocol_named(frozen_config(state).protocol)
     answer = protocol.answer(state) if protocol.always_answers or not solution else ""
     return f"{solution}\n\n{answer}".strip() if answer else solution
