@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from graph.tournament_config import Pairing, TournamentConfig, pairings
 from nodes.judging.agreement import Rate, rate_of
+from nodes.judging.decision import TIE
 from nodes.judging.ratings import Match, Rating, WinMatrix, bradley_terry, win_matrix
+from nodes.judging.sides import winning_side
 from state.errors import DebateNotFound, MootError
 
 if TYPE_CHECKING:
     from graph.api import Debate, Debates
-
-TIE = "tie"
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ def _result(debates: Debates, pairing: Pairing, error: str) -> Played:
         document = {}
     if document:
         verdict, usage = document["verdict"] or {}, document["usage"]
-        winner, score = _outcome(verdict, pairing)
+        winner, score = _outcome(document, pairing)
         turns = debates.get(pairing.id).row.turns
         tokens, cost = usage["prompt_tokens"] + usage["completion_tokens"], usage["cost_usd"]
         error = error or str(verdict.get("error") or "")
@@ -172,12 +172,13 @@ def _result(debates: Debates, pairing: Pairing, error: str) -> Played:
     return Played(*about, winner, score, turns, tokens, cost, error)
 
 
-def _outcome(verdict: dict[str, Any], pairing: Pairing) -> tuple[str, float | None]:
+def _outcome(document: dict[str, Any], pairing: Pairing) -> tuple[str, float | None]:
     """Return the winning line-up and the first side's score; a synthesis is shared."""
+    verdict = document["verdict"] or {}
     if verdict.get("status") != "ok":
         return "", None
-    side = pairing.sides.get(verdict["winner"])
-    if side is None:
+    side = winning_side(verdict, document["verdicts"], pairing.sides)
+    if side == TIE:
         return TIE, 0.5
     return side, 1.0 if side == pairing.first else 0.0
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
-from state.config import DebateConfig, DebaterConfig, JudgeConfig, Section, slug
+from state.config import RESERVED_IDS, DebateConfig, DebaterConfig, JudgeConfig, Section, slug
 from state.config_files import make_config
 from state.errors import ConfigError
 
@@ -70,6 +70,9 @@ class TournamentConfig(Section):
         ids = [slug(name) for name in value]
         if "" in ids or len(set(ids)) < len(ids):
             raise ValueError(f"line-ups {list(value)} need names that differ in letters a-z and digits")
+        reserved = [name for name in value if slug(name) in RESERVED_IDS]
+        if reserved:
+            raise ValueError(f"the name {reserved[0]!r} is reserved: give the line-up another one")
         empty = [name for name, team in value.items() if not team]
         if empty:
             raise ValueError(f"line-up {empty[0]!r} has no debaters")

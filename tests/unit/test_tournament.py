@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,7 @@ def test_debaters_of_a_match_never_share_an_id(names: list[str], size: int) -> N
         ({"lineups": {"One": {}}}, "lineups"),
         ({"lineups": {"A b": {}, "a-b": {}}}, "differ"),
         ({"lineups": {"A": [], "B": {}}}, "no debaters"),
+        ({"lineups": {"Tie": [{}, {}], "B": {}}}, "'Tie' is reserved"),
         ({"lineup": {}}, "lineup"),
         ({"lineups": {"A": {"modle": "x"}, "B": {}}}, "modle"),
     ],
@@ -100,6 +102,7 @@ def test_debaters_of_a_match_never_share_an_id(names: list[str], size: int) -> N
         "one line-up",
         "alike names",
         "an empty team",
+        "a reserved name",
         "an unknown key",
         "a typo",
     ],
@@ -162,3 +165,57 @@ def test_a_stopped_tournament_goes_on_where_it_was(tmp_path: Path) -> None:
     assert stored < 12
     assert table.failed == []
     assert len({call.digest for call in model.calls}) == len(model.calls)
+
+
+def names(*said: str) -> Callable[[ModelCall], Reply]:
+    """Return a model that names one winner after the other, in the judges' order and with every score."""
+    winners = iter(said * 100)
+
+    def reply(call: ModelCall) -> Reply:
+        if call.schema is None:
+            return answer(call)
+        winner = next(winners)
+        scores = [
+            {"debater": who, "criterion": "clarity", "score": 9 if who == winner else 4}
+            for who in call.hints["debaters"]
+        ]
+        return Reply(data={"reasoning": "so", "winner": winner, "confidence": 90, "scores": scores})
+
+    return reply
+
+
+PANEL = [{"id": f"judge-{number}"} for number in range(3)]
+
+
+@pytest.mark.parametrize(
+    ("said", "judge", "winner"),
+    [
+        (("team-1", "team-2"), {"swap": True}, "Team"),
+        (("team-1", "bold"), {"swap": True}, "tie"),
+        (("team-1", "tie"), {"swap": True}, "tie"),
+        (("bold",), {"swap": True}, "Bold"),
+        (("synthesis",), {"swap": True}, "tie"),
+        (("team-1", "team-2", "bold"), {"panel": PANEL, "rule": "majority"}, "Team"),
+        (("team-1", "team-2", "bold"), {"panel": PANEL, "rule": "unanimous"}, "tie"),
+        (("team-1", "team-2", "team-1"), {"panel": PANEL, "rule": "unanimous"}, "Team"),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, tuple) else "",
+)
+def test_a_win_is_the_line_ups_whichever_member_is_named(
+    tmp_path: Path, said: tuple[str, ...], judge: dict[str, Any], winner: str
+) -> None:
+    settings = make_tournament(
+        {
+            **BASE,
+            "topics": ["Cars?"],
+            "lineups": {"Bold": {}, "Team": [{}, {}]},
+            "turns": 4,
+            "swap": False,
+            "concurrency": 1,
+            "judge": {"blind": False, "swap": False, **judge},
+        }
+    )
+    environment = FakeModel(names(*said)).environment()
+    with open_debates(str(tmp_path / "d.sqlite"), environment=environment) as debates:
+        match = play_tournament(debates, settings).matches[0]
+    assert (match.winner, match.score) == (winner, {"Bold": 1.0, "Team": 0.0, "tie": 0.5}[winner])
