@@ -53,6 +53,16 @@ class Problem(TypedDict):
     error: str
 
 
+class ConvergenceCheck(TypedDict):
+    """How far a council's proposals agreed at the end of a round."""
+
+    round: int
+    agreement: float | None
+    """Share of agreement, 0 to 1; `null` where it could not be found out."""
+    in_dispute: list[str]
+    """What was still in dispute, one point each."""
+
+
 class DebateDocument(TypedDict):
     """One debate as JSON."""
 
@@ -63,6 +73,8 @@ class DebateDocument(TypedDict):
     """What `--id` gave, else the UUID."""
     topic: str
     status: Literal["new", "running", "paused", "waiting", "done", "limit", "failed"]
+    ended_because: NotRequired[str]
+    """Why it is over, in words: what the protocol says, or which limit is reached; `""` while it goes on."""
     protocol: str
     """Name of the protocol."""
     config: dict[str, Any]
@@ -80,6 +92,8 @@ class DebateDocument(TypedDict):
     """The decision: `status` is `ok` or `failed`, `winner` an id, `tie` or `synthesis`; `null` for none."""
     solution: str
     """Markdown, `""` for none."""
+    convergence: NotRequired[list[ConvergenceCheck]]
+    """What the judge found after each round, where a council ends on convergence."""
     usage: Usage
     planned: NotRequired[dict[str, Any]]
     """What the run was forecast to take: `calls`, `prompt_tokens`, `completion_tokens`, upper bounds of both,
@@ -90,7 +104,8 @@ class DebateDocument(TypedDict):
     prompt_sources: dict[str, str]
     """SHA-256 of each prompt file used, by name."""
     agreement: NotRequired[dict[str, Any]]
-    """How far the panel agrees: `judges`, `failed`, `alpha`, `kappa`, `flip_rate`."""
+    """How far the panel agrees: `judges`, `failed`, `alpha`, `kappa`, `flip_rate`, `unanimous`, `dissent`, …:
+    the decision's own."""
     state: NotRequired[dict[str, Any]]
     """What going on with the debate needs beside all this: current summaries with what is behind them, what
     the protocol remembers, the current step."""
@@ -104,6 +119,7 @@ class DebateDocument(TypedDict):
 KINDS: tuple[type, ...] = (
     Blackboard,
     Claim,
+    ConvergenceCheck,
     CruxCard,
     DebateDocument,
     Entry,

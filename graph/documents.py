@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from nodes.judging.convergence import CONVERGENCE
 from state.catalogue import DebateRow
 from state.config import DebateConfig
 from state.conversation import SCHEMA_VERSION
@@ -23,6 +24,7 @@ def make_document(row: DebateRow, state: Mapping[str, Any], *, status: str | Non
         "name": row.name,
         "topic": state.get("topic", ""),
         "status": status or row.status,
+        "ended_because": _ended_because(state),
         "protocol": config.get("protocol", row.protocol),
         "config": config,
         "transcript": list(state.get("full_transcript") or []),
@@ -39,6 +41,7 @@ def make_document(row: DebateRow, state: Mapping[str, Any], *, status: str | Non
         "verdict": state.get("verdict") or None,
         "agreement": _agreement(state.get("verdict") or {}),
         "solution": state.get("solution") or "",
+        "convergence": _convergence(state),
         "usage": _usage(state.get("usage") or {}),
         "planned": _planned(config, state),
         "errors": list(state.get("errors") or []),
@@ -49,6 +52,19 @@ def make_document(row: DebateRow, state: Mapping[str, Any], *, status: str | Non
         "updated_at": row.updated_at,
         "schema_version": state.get("schema_version", SCHEMA_VERSION),
     }
+
+
+def _ended_because(state: Mapping[str, Any]) -> str:
+    """Return why a debate is over: the reason stays in its last step until it is gone on with."""
+    if state.get("status") not in ("done", "limit"):
+        return ""
+    return str((state.get("step") or {}).get("reason", "")).removeprefix("limit: ")  # the status says so
+
+
+def _convergence(state: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return what was found at the end of each round, in order."""
+    checks = (state.get("protocol_state") or {}).get(CONVERGENCE) or {}
+    return [{"round": int(round_no), **checks[round_no]} for round_no in sorted(checks, key=int)]
 
 
 def _planned(config: Mapping[str, Any], state: Mapping[str, Any]) -> dict[str, Any]:
@@ -63,9 +79,7 @@ def _planned(config: Mapping[str, Any], state: Mapping[str, Any]) -> dict[str, A
 
 
 def _agreement(verdict: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the panel's figures that are numbers; the verdict's own `agreement` has the rest."""
-    known = verdict.get("agreement") or {}
-    return {key: known[key] for key in ("judges", "failed", "alpha", "kappa", "flip_rate") if key in known}
+    return dict(verdict.get("agreement") or {})
 
 
 def _usage(usage: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from graph.cli.entry_words import entry_words
 from graph.cli.output import err_console
 from graph.cli.progress import Tally, event_line
 from graph.cli.terminal_text import one_line, safe
@@ -92,7 +93,7 @@ class LiveScreen:
     def _print_entry(self, entry: Entry) -> None:
         heading = Text.assemble(
             (self._name(entry["speaker"]), f"bold {self._colour(entry['speaker'])}"),
-            (f"  {one_line(entry['phase'], 40)} · {entry['id']} · {entry['tokens']} tokens", "dim"),
+            (f"  {entry_words(entry, self._names)} · {entry['id']} · {entry['tokens']} tokens", "dim"),
         )
         self._console.print(heading, Padding(Text(safe(entry["content"])), (0, 0, 1, 2)))
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
+from graph.cli.entry_words import entry_words
 from graph.cli.terminal_text import one_line
 
 if TYPE_CHECKING:
@@ -143,8 +144,7 @@ def event_line(event: Event, names: Mapping[str, str], tally: Tally) -> str:
         case "entry":
             entry = event["entry"]
             who = names.get(entry["speaker"], entry["speaker"])
-            phase = f" ({entry['phase']})" if entry["phase"] else ""
-            said = one_line(f"{who}{phase}: {entry['content']}", LINE_CHARS)
+            said = one_line(f"{who} ({entry_words(entry, names)}): {entry['content']}", LINE_CHARS)
             return f"[{tally.goal()}] {said}"
         case "step" if event["kind"] != "turn":
             return {"judge": "judging …", "reflect": "reflecting …"}.get(event["kind"], "")

@@ -10,6 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from graph.cli.entry_words import entry_words
 from graph.cli.terminal_text import json_text, one_line, safe
 from graph.cli.verdict_screen import verdict_parts
 
@@ -31,15 +32,29 @@ def overview(document: Document) -> Parts:
         else f"{document['name']} ({document['id']})",
         "protocol": f"{document['protocol']} · {', '.join(names.values())}",
         "status": document["status"],
+        "ended": document.get("ended_because", ""),
+        "agreement": _agreement(document),
         "said": f"{spoken} turns · {usage['calls']} calls · {tokens:,} tokens · US$ {usage['cost_usd']:.4f}",
         "begun": f"{document['created_at']} · last active {document['updated_at']}",
     }
     if document["parent"]:
         facts["forked from"] = document["parent"]
     table = Table.grid(padding=(0, 2))
-    for key, value in facts.items():
+    for key, value in ((key, value) for key, value in facts.items() if value):
         table.add_row(Text(key, "dim"), Text(one_line(str(value), 300)))
     return [Text(one_line(document["topic"], 1000), "bold"), table, Text(), *verdict_parts(document)]
+
+
+def _agreement(document: Document) -> str:
+    """Return how far a council's proposals agreed after each round, `""` where none was checked."""
+    checks = document.get("convergence") or []
+    rounds = [f"{_share(check['agreement'])} in round {check['round']}" for check in checks]
+    threshold = document["config"].get("termination", {}).get("threshold")
+    return f"{', '.join(rounds)} (ends at {_share(threshold)})" if rounds else ""
+
+
+def _share(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.2f}"
 
 
 def transcript(document: Document) -> Parts:
@@ -50,8 +65,8 @@ def transcript(document: Document) -> Parts:
 
 def _entry(entry: Mapping[str, Any], names: Mapping[str, str]) -> Parts:
     who = one_line(names.get(entry["speaker"], entry["speaker"]), 60)
-    about = [entry["id"], entry["phase"] or entry["kind"], f"{entry['tokens']} tokens", entry["model"]]
-    heading = Text.assemble((who, "bold"), (f"  {one_line(' · '.join(filter(None, about)), 200)}", "dim"))
+    about = [entry["id"], entry_words(entry, names), f"{entry['tokens']} tokens", entry["model"]]
+    heading = Text.assemble((who, "bold"), (f"  {one_line(' · '.join(filter(None, about)), 300)}", "dim"))
     return [heading, Padding(Text(safe(entry["content"])), (0, 0, 1, 2))]
 
 
@@ -62,12 +77,26 @@ def summary(version: Mapping[str, Any] | None) -> Parts:
     whose = f" of {one_line(version['owner'], 60)}" if version["owner"] else ""
     about = (
         f"  entries {version['covers_from_seq']}–{version['covers_through_seq']} · "
-        f"{version['before_tokens']} → {version['after_tokens']} tokens · {one_line(version['method'], 80)}"
+        f"{version['messages']} messages · "
+        f"{version['before_tokens']} → {version['after_tokens']} tokens · {_made_by(version)}"
     )
     heading = Text.assemble(
         (f"{version['kind']} summary{whose}, version {version['version']}", "bold"), (about, "dim")
     )
     return [heading, Padding(Text(safe(version["text"])), (0, 0, 1, 2))]
+
+
+def _made_by(version: Mapping[str, Any]) -> str:
+    """Return who made a version of a summary, and what it took; of no model where none was asked."""
+    model, provider, spent = version["model"], version.get("provider"), version.get("tokens_used", 0)
+    facts = [
+        version["method"],
+        f"{model} ({provider})" if model and provider else model,
+        f"temperature {version['temperature']:g}" if version["temperature"] is not None else "",
+        f"{version['latency_s']:.1f} s" if model else "",
+        f"{spent:,} tokens of model calls so far" if spent else "",
+    ]
+    return one_line(" · ".join(filter(None, facts)), 300)
 
 
 def summaries(document: Document) -> Parts:

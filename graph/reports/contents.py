@@ -7,6 +7,7 @@ from typing import Any
 
 from graph.reports.blocks import Transcript, anchors_of, read_transcript
 from graph.reports.board import Board, read_board
+from graph.reports.ending import Convergence, read_convergence, status_note
 from graph.reports.fields import (
     as_count,
     as_dict,
@@ -21,19 +22,11 @@ from graph.reports.fields import (
 from graph.reports.people import People
 from graph.reports.positions import Standing, read_standings
 from graph.reports.spending import Comparison, Figure, Prompts, read_plan, read_prompts, read_usage
-from graph.reports.verdicts import Panel, VerdictView, read_panel, read_verdict, rubrics_in
+from graph.reports.panels import Panel, read_panel
+from graph.reports.verdicts import VerdictView, read_verdict, rubrics_in
 
 TITLE = 160
 """Characters of a topic that still make a title."""
-
-STATUS = {
-    "running": "Still running: this is what has been said so far.",
-    "paused": "Paused: this is what has been said so far.",
-    "waiting": "Waiting for an answer from a person.",
-    "done": "",
-    "limit": "Ended at one of its limits.",
-    "failed": "Ended by a failure: see the notes at the end.",
-}
 
 
 @dataclass(frozen=True)
@@ -69,6 +62,7 @@ class Report:
     panel: Panel
     standings: tuple[Standing, ...]
     board: Board
+    convergence: Convergence
     summaries: tuple[Summary, ...]
     prompts: Prompts
     usage: tuple[Figure, ...]
@@ -76,6 +70,11 @@ class Report:
     transcript: Transcript
     errors: tuple[str, ...]
     config: str
+
+    @property
+    def has_rounds(self) -> bool:
+        """Whether there is anything to tell round by round."""
+        return bool(self.board.rounds or self.board.reflections or self.convergence.checks)
 
 
 def read(document: dict[str, Any]) -> Report:
@@ -93,7 +92,7 @@ def read(document: dict[str, Any]) -> Report:
         topic=topic if topic != shortened(topic, TITLE) else "",
         name=name,
         status=status,
-        status_note=STATUS.get(status, ""),
+        status_note=status_note(document),
         facts=_facts(document, people, transcript),
         people=people,
         anchors=anchors,
@@ -102,6 +101,7 @@ def read(document: dict[str, Any]) -> Report:
         panel=read_panel(document, people, rubrics),
         standings=read_standings(document, people),
         board=read_board(document, people),
+        convergence=read_convergence(document),
         summaries=tuple(_summary(raw, people) for raw in as_dicts(document.get("summaries"))),
         prompts=read_prompts(document),
         usage=read_usage(document),

@@ -85,7 +85,7 @@ def _contents(report: Report) -> Iterable[tuple[str, str]]:
         ("positions", "Positions over time", any(s.moments for s in report.standings)),
         ("claims", "Contested claims", report.board.claims),
         ("cruxes", "Crux cards", report.board.cards),
-        ("rounds", "Round by round", report.board.rounds or report.board.reflections),
+        ("rounds", "Round by round", report.has_rounds),
         ("transcript", "Transcript", report.transcript.count),
         ("summaries", "Summaries", report.summaries),
         ("tokens", "Tokens and cost", report.prompts.count or report.usage or report.plan),

@@ -45,6 +45,39 @@ def test_documents_of_debates_are_valid(tmp_path: Path, config: DebateConfig) ->
         assert list(schema.iter_errors(document)) == []
 
 
+def test_a_document_says_why_the_debate_ended_also_after_an_import(tmp_path: Path) -> None:
+    termination = {"type": "convergence", "threshold": 0.0}
+    config = make_config({"protocol": "council", "rounds": 3, "seed": 1, "termination": termination})
+    with open_debates(str(tmp_path / "d.sqlite")) as debates:
+        debate = debates.start("Is a schema worth its upkeep?", config)
+        fresh, ended = debate.document(), debate.run()
+        imported = debates.import_document(ended, name="copy").document()
+    (check,) = ended["convergence"]
+    assert (fresh["ended_because"], fresh["convergence"]) == ("", [])
+    assert ended["ended_because"] == f"the proposals converged in round 1: {check['agreement']:.2f} of 0.00"
+    assert check["in_dispute"]
+    assert imported["ended_because"] == ended["ended_because"]
+    assert imported["convergence"] == ended["convergence"]
+    schema = Draft202012Validator(document_schema())
+    assert list(schema.iter_errors(ended)) == []
+
+
+def test_a_debate_that_goes_on_has_no_reason_to_have_ended(tmp_path: Path) -> None:
+    unjudged = {"turns": 2, "judge": {"enabled": False}}
+    with open_debates(str(tmp_path / "d.sqlite")) as debates:
+        debate = debates.start(
+            "Is a schema worth its upkeep?", make_config({**unjudged, "limits": {"total_tokens": 1}})
+        )
+        ended = debate.run()
+        assert (ended["status"], ended["ended_because"]) == ("limit", "limits.total_tokens of 1 is reached")
+        debate.reconfigure(make_config(unjudged))
+        events = debate.stream(turns=2)
+        next(events)
+        assert debate.document()["ended_because"] == ""
+        list(events)
+        assert debate.document()["ended_because"] == "all 4 turns are taken"
+
+
 def test_every_prompt_can_be_looked_back_at_exactly_also_in_a_fork(tmp_path: Path) -> None:
     with open_debates(str(tmp_path / "d.sqlite")) as debates:
         debate = debates.start("Is looking back exact?", _small_memory())

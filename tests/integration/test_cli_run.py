@@ -42,6 +42,10 @@ def test_a_debate_can_be_run_read_extended_forked_exported_and_deleted(moot: Moo
     assert "moot resume mono --turns" in ran.err
     assert TOPIC in (moot.folder / "out.md").read_text(encoding="utf-8")
 
+    shown = moot("show", "mono").out
+    assert "all 4 turns are taken" in shown
+    assert "agreement" not in shown
+
     assert [row["name"] for row in moot("list", "--json").json] == ["mono"]
     assert "mono" in moot("list").out
 

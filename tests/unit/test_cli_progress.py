@@ -8,6 +8,7 @@ from rich.console import Console
 
 from graph.cli import live
 from graph.cli.answering import question_lines
+from graph.cli.entry_words import entry_words
 from graph.cli.progress import Goal, Tally, event_line, header_lines
 from graph.cli.verdict_screen import verdict_parts
 from state.config import DebateConfig, LimitsConfig
@@ -46,6 +47,29 @@ def test_an_utterance_is_one_safe_line() -> None:
         _entry_event("first\n\x1b[31msecond"), NAMES, Tally(turns=1, config=DebateConfig(), planned=4)
     )
     assert line == "[turn 1/4] Ada (opening): first ␛[31msecond"
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"kind": "speech", "phase": "opening"}, "opening"),
+        ({"kind": "speech"}, "speech"),
+        ({"kind": "critique", "phase": "critique", "targets": ["ada"]}, "critique → Ada"),
+        (
+            {"kind": "speech", "phase": "exchange", "targets": ["ada", "m000003"], "room": "room-01"},
+            "exchange → Ada, m000003 · in room-01",
+        ),
+        ({"kind": "question", "phase": "clarify", "targets": ["user"]}, "question → user"),
+        ({"kind": "answer", "phase": "clarify", "targets": ["m000001"]}, "answer → m000001"),
+        ({"kind": "tool_result", "phase": "argument"}, "tool result"),
+        ({"kind": "notice", "phase": "critique", "targets": ["\x1b[2J"]}, "notice → ␛[2J"),
+    ],
+    ids=["phase", "no phase", "critique", "room", "question", "answer", "tool result", "hostile notice"],
+)
+def test_an_entry_says_what_it_is_whom_it_answers_and_where(fields: dict[str, Any], words: str) -> None:
+    entry = make_entry(4, "bo", content="Words.", **fields)
+    assert entry_words(entry, NAMES) == words
+    assert event_line({"event": "entry", "entry": entry}, NAMES, Tally()).endswith(f"bo ({words}): Words.")
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from graph.reports.blocks import BLOCK, anchors_of, read_transcript
 from graph.reports.charts import leading
 from graph.reports.html import TEMPLATES
 from graph.reports.people import People
+from state.entries import make_entry
 from tests.support.report_documents import BLACKBOARD, VERDICT, debate, hostile
 
 
@@ -123,6 +124,33 @@ def test_failed_verdicts_without_a_decision_are_shown_as_failed() -> None:
 
 def test_another_judges_verdict_never_stands_in_for_a_decision() -> None:
     assert "No verdict has been given" in render_html(debate(verdict=None, verdicts=[VERDICT]))
+
+
+@pytest.mark.parametrize("render", [render_html, render_markdown], ids=["html", "markdown"])
+def test_why_a_debate_ended_and_how_far_each_round_agreed_is_said(render: Any) -> None:
+    page = render(debate(config={"termination": {"type": "convergence", "threshold": 0.9}}))
+    for said in ("Ended: all turns are taken.", "0.42", "0.90", "Who owns the schema then?"):
+        assert said in page
+    unknown: list[dict[str, Any]] = [{"round": 1, "agreement": None, "in_dispute": []}]
+    assert "not found out" in render(debate(convergence=unknown))
+
+
+@pytest.mark.parametrize("render", [render_html, render_markdown], ids=["html", "markdown"])
+def test_a_debate_that_goes_on_has_not_ended(render: Any) -> None:
+    page = render(debate(status="running", ended_because="", convergence=[]))
+    assert "Ended" not in page
+    assert "agree to" not in page
+    assert "Agreement after" not in page
+
+
+@pytest.mark.parametrize("render", [render_html, render_markdown], ids=["html", "markdown"])
+def test_a_critique_says_whom_it_answers_and_in_which_room(render: Any) -> None:
+    critique = make_entry(
+        1, "ada", "critique", "It is slow.", targets=["grace"], room="room-07", phase="critique"
+    )
+    page = render(debate(transcript=[make_entry(0, "user", "topic", "Why?"), critique]))
+    words = re.sub(r"<[^>]*>", "", page)
+    assert re.search(r"critique\s+to\s+Grace Lindqvist\s+in\s+room-07", words)
 
 
 def test_secrets_in_the_configuration_are_masked() -> None:
