@@ -12,8 +12,9 @@ Everything here is synchronous and works inside a running event loop too, such a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, contextmanager, suppress
+from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,7 @@ from state.catalogue import TOPIC_CHARS, DebateRow, new_thread_id, thread_id_of
 from state.checkpoints import open_saver
 from state.config import DebateConfig
 from state.entries import clean_text
-from state.errors import InputError
+from state.errors import DebateBusy, DebateExists, DebateNotFound, InputError
 from state.records import Records, records_of
 from state.stores import open_store
 
@@ -81,6 +82,7 @@ class Debates:
         Raises:
             DebateNotFound: there is none.
         """
+        self._drop_unbegun(name)
         return Debate(self, self.records.find(name))
 
     def start(
@@ -111,18 +113,47 @@ class Debates:
         if not said:
             raise InputError("the topic is empty: say what is to be argued")
         check_config(config, self.environment)
-        debate = Debate(self, self._add_row(said, config, name))
         given = {
             "topic": said,
             "full_transcript": list(transcript),
             "context_documents": [dict(document) for document in documents],
         }
-        try:
+        row = self._new_row(said, config, name)
+        with self.making(row) as debate:
             debate._open(given, config)
-        except BaseException:
-            debate.delete()
-            raise
         return debate
+
+    @contextmanager
+    def making(self, row: DebateRow) -> Iterator[Debate]:
+        """Add a debate to the catalogue and hold it while it is made; where that fails, it is gone again.
+
+        A process that is killed meanwhile leaves a row of status `new`, which the next one drops.
+
+        Raises:
+            DebateExists: its id or name is taken.
+        """
+        self._drop_unbegun(row.name)
+        try:
+            self.records.writers.acquire(row.id)
+        except DebateBusy:
+            raise DebateExists(f"debate {row.name!r} exists already, and is in use") from None
+        try:
+            self.records.catalogue.add(replace(row, status="new"))
+            debate = Debate(self, row)
+            try:
+                yield debate
+            except BaseException:
+                debate.delete()
+                raise
+        finally:
+            self.records.writers.release(row.id)
+
+    def _drop_unbegun(self, name: str) -> None:
+        """Delete a debate that a process began to make and did not live to make."""
+        with suppress(DebateNotFound, InputError, DebateBusy):
+            row = self.records.catalogue.find(name)
+            if self.records.never_began(row):
+                Debate(self, row).delete()
 
     def replay(self, source: str, *, name: str | None = None) -> Debate:
         """Make a debate that argues another one again from its journal, without a model.
@@ -191,10 +222,10 @@ class Debates:
         row = imported_row(values, name, self.environment.clock(), None)
         return store_import(self, values, row, fresh=True)
 
-    def _add_row(self, topic: str, config: DebateConfig, name: str | None) -> DebateRow:
+    def _new_row(self, topic: str, config: DebateConfig, name: str | None) -> DebateRow:
         now = utc_now()
         thread = thread_id_of(name) if name else new_thread_id()
-        row = DebateRow(
+        return DebateRow(
             id=thread,
             name=name or thread,
             topic=topic[:TOPIC_CHARS],
@@ -207,8 +238,6 @@ class Debates:
             created_at=now,
             updated_at=now,
         )
-        self.records.catalogue.add(row)
-        return row
 
 
 __all__ = ["Debate", "Debates", "Event", "open_debates"]

@@ -21,8 +21,6 @@ def fork_debate(debates: Debates, source: Debate, *, after: int | None, name: st
         InputError: no step ended at that entry.
         DebateExists: the name is taken.
     """
-    from graph.stored_debate import Debate
-
     values = call_from_sync(_values_after, debates, source.id, after)
     thread = thread_id_of(name) if name else new_thread_id()
     now = utc_now()
@@ -36,10 +34,11 @@ def fork_debate(debates: Debates, source: Debate, *, after: int | None, name: st
         created_at=now,
         updated_at=now,
     )
-    debates.records.catalogue.add(row)
     config = {"configurable": {"thread_id": thread}}
-    call_from_sync(debates.graph.aupdate_state, config, values, "trim")
-    return Debate(debates, row)
+    with debates.making(row) as debate:
+        call_from_sync(debates.graph.aupdate_state, config, values, "trim")
+        debates.records.catalogue.update(thread, status=row.status)
+    return debate
 
 
 async def _values_after(debates: Debates, thread: str, after: int | None) -> dict[str, Any]:

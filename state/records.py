@@ -27,8 +27,15 @@ class Records:
     floor: FloorTable
 
     def rows(self) -> list[DebateRow]:
-        """Return the catalogue, the most recently active first; what a dead process left is `paused`."""
-        return [self._as_it_is(row) for row in self.catalogue.rows()]
+        """Return the catalogue, the most recently active first; what a dead process left is `paused`.
+
+        What it left before it began is not there.
+        """
+        return [self._as_it_is(row) for row in self.catalogue.rows() if not self.never_began(row)]
+
+    def never_began(self, row: DebateRow) -> bool:
+        """Return whether the process that made this debate died before it had."""
+        return row.status == "new" and not self.writers.is_held(row.id)
 
     def find(self, name: str) -> DebateRow:
         """Return the row of this id, name or unambiguous beginning of an id, as `rows` would.

@@ -25,21 +25,12 @@ def store_import(debates: Debates, values: Values, row: DebateRow, *, fresh: boo
 
     Raises:
         DebateExists: its id or name is taken.
-        DebateBusy: another process writes it.
     """
-    from graph.stored_debate import Debate
-
     try:
-        debates.records.catalogue.add(row)
+        with debates.making(row) as debate:
+            call_from_sync(_store, debates, row, values, fresh)
     except DebateExists:
         raise DebateExists(f"debate {row.name!r} exists already: import it under another --id") from None
-    debate = Debate(debates, row)
-    try:
-        with debates.records.writers.writing(row.id):
-            call_from_sync(_store, debates, row, values, fresh)
-    except BaseException:
-        debate.delete()
-        raise
     return debate
 
 

@@ -161,6 +161,24 @@ def test_a_death_between_a_nodes_writes_and_their_checkpoint_loses_nothing(
     assert at > 10
 
 
+@pytest.mark.parametrize("at", [0, 1])
+def test_a_debate_whose_maker_was_killed_was_never_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int
+) -> None:
+    database = str(tmp_path / "moot.sqlite")
+    with open_debates(database) as debates, monkeypatch.context() as patch:
+        dying(patch, at)
+        patch.setattr("graph.stored_debate.Debate.delete", lambda self: None)  # a killed process tidies nothing
+        with pytest.raises(Died):
+            debates.start(TOPIC, THREE_TURNS, name="unborn")
+        assert [row.status for row in debates.records.catalogue.rows()] == ["new"]
+    with open_debates(database) as debates:
+        assert debates.rows() == []
+        with pytest.raises(DebateNotFound):
+            debates.get("unborn")
+        assert debates.start(TOPIC, THREE_TURNS, name="unborn").run()["status"] == "done"
+
+
 def test_a_run_that_ended_before_its_reader_stopped_is_done(tmp_path: Path) -> None:
     with open_debates(str(tmp_path / "moot.sqlite")) as debates:
         debate = debates.start(TOPIC, THREE_TURNS, name="over")
