@@ -7,6 +7,9 @@ __all__ = ["main"]
 
 def main() -> None:
     """Run the command line and exit with its code."""
-    from graph.cli.entry import run_command_line
+    try:
+        from graph.cli.entry import run_command_line
 
-    run_command_line()
+        run_command_line()
+    except KeyboardInterrupt:  # before there was anything that could be saved
+        raise SystemExit(130) from None

@@ -24,9 +24,6 @@ def run_command_line() -> None:
     except MootError as error:
         complain(str(error))
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        complain("interrupted")
-        sys.exit(130)
     except BrokenPipeError:
         _forget_stdout()
         sys.exit(0)

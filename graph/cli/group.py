@@ -5,6 +5,7 @@ Help is click's plain one: rich's costs a quarter of a second before it says a w
 
 from __future__ import annotations
 
+import signal
 from importlib import import_module
 from typing import Any
 
@@ -12,6 +13,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from graph.cli.table import COMMANDS
+from state.errors import MootError
 
 HELP = """Debates between LLM debaters, of three turns or ten thousand: checkpointed, resumable, judged.
 
@@ -33,8 +35,31 @@ def load_command(name: str) -> Any:
     return command
 
 
+INTERRUPTED = 130
+"""Exit code after Ctrl-C."""
+
+
+class Interrupted(MootError):
+    """Ctrl-C, where no command had more to say of it."""
+
+    exit_code = INTERRUPTED
+
+
+def stop_listening() -> None:
+    """Let no second Ctrl-C kill the process while it closes what is open, which takes a moment."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
 class LazyGroup(TyperGroup):
     """Shows its commands from the table; resolving one imports it."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; typer would end an interrupted one without a word."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            stop_listening()
+            raise Interrupted("interrupted; `moot list` shows what is saved") from None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return name, command and remaining arguments, the command being the real one."""

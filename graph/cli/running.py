@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from graph.cli.answering import Answerer, question_lines
 from graph.cli.database import command_line
 from graph.cli.entry import complain
+from graph.cli.group import INTERRUPTED, stop_listening
 from graph.cli.output import print_json, print_result, remark, render, write_file
 from graph.cli.progress import Tally, header_lines, make_progress, values_of
 from graph.cli.terminal_text import one_line
@@ -22,7 +23,6 @@ from state.errors import DebatePaused, RunError, WaitingForPerson
 if TYPE_CHECKING:
     from graph.stored_debate import Debate, Event
 
-INTERRUPTED = 130
 ASIDES = frozenset({"interjection", "question", "answer", "tool_call", "tool_result"})
 """Kinds of entries that take no turn."""
 FAILED = 3
@@ -54,6 +54,7 @@ def run_to_end(debate: Debate, delivery: Delivery, *, turns: int | None = None, 
         _introduce(debate, delivery)
         _run_answering(debate, delivery, turns=turns, answer=answer)
     except KeyboardInterrupt:
+        stop_listening()
         complain(f"interrupted; the debate is saved. Go on with: {resume_line(debate, delivery)}")
         return INTERRUPTED
     except WaitingForPerson as waiting:
