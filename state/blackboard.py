@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, NotRequired
 
 from typing_extensions import TypedDict
 
@@ -14,9 +14,11 @@ class AspectPosition(TypedDict):
 
     position: str
     evidence: list[str]
-    """Evidence offered, newest last."""
+    """Evidence offered, newest last, each with its message: what was challenged, what came since."""
     challenged: list[str]
     """Challenges to it that are not answered yet, each with the id of its message."""
+    met: NotRequired[list[str]]
+    """Challenges to it that were answered, or talked over in a crux room, newest last."""
     message_ids: list[str]
     """Where it was stated."""
 
@@ -53,7 +55,7 @@ class Claim(TypedDict):
     id: str
     claim: str
     between: list[str]
-    """The two debaters' ids."""
+    """The two debaters' ids: who asserts it, then who denies it."""
     status: ClaimStatus
     round: int
     message_ids: list[str]

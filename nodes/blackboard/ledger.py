@@ -23,6 +23,7 @@ from nodes.blackboard.by_rule import split_source, with_source
 from nodes.blackboard.notes import OVERALL, Notes
 from nodes.memory.extraction.terms import terms
 from state.blackboard import AspectPosition, LedgerRow, Relation, Shift
+from state.entries import seq_of
 
 SAME = 0.6
 """Jaccard likeness of terms from which two statements are the same position."""
@@ -139,21 +140,47 @@ def _take_position(draft: LedgerDraft, notes: Notes, round_no: int) -> bool:
 
 
 def _aspect(known: AspectPosition | None, position: str, notes: Notes, *, stated: bool) -> AspectPosition:
-    old = known or AspectPosition(position="", evidence=[], challenged=[], message_ids=[])
+    old = _without(known, notes.answered) if known else _empty_aspect()
     sources = [*old["message_ids"], *([notes.message_id] if stated else [])]
     evidence = [*old["evidence"], *(with_source(text, notes.message_id) for text in notes.evidence)]
     return {
+        **old,
         "position": position,
-        "evidence": keep_newest(evidence, EVIDENCE),
-        "challenged": [text for text in old["challenged"] if text not in notes.answered],
+        "evidence": _kept_evidence(evidence, last_challenged(old)),
         "message_ids": keep_ends(sources, SOURCES),
     }
 
 
-def _without(aspect: AspectPosition, answered: Sequence[str]) -> AspectPosition:
-    if not any(text in answered for text in aspect["challenged"]):
+def _empty_aspect() -> AspectPosition:
+    return {"position": "", "evidence": [], "challenged": [], "met": [], "message_ids": []}
+
+
+def _kept_evidence(evidence: Sequence[str], challenged: int) -> list[str]:
+    """Return the evidence that stays: what was there to be challenged makes no room for what came since."""
+    distinct = keep_newest(evidence, len(evidence))
+    disputed = [text for text in distinct if said_in(text) < challenged]
+    fresh = [text for text in distinct if said_in(text) >= challenged]
+    return [*keep_ends(disputed, EVIDENCE), *keep_newest(fresh, EVIDENCE)]
+
+
+def last_challenged(aspect: Mapping[str, Any]) -> int:
+    """Return the `seq` of the last message that challenged an aspect, answered or not; -1 for none."""
+    return max((said_in(text) for text in (*aspect["challenged"], *aspect.get("met", ()))), default=-1)
+
+
+def said_in(text: str) -> int:
+    """Return the `seq` of the message that a noted text comes from, -1 where that is unknown."""
+    seq = seq_of(split_source(text)[1])
+    return -1 if seq is None else seq
+
+
+def _without(aspect: AspectPosition, met: Sequence[str]) -> AspectPosition:
+    """Return an aspect whose challenges `met` stand no more; that they were made is kept."""
+    found = [text for text in aspect["challenged"] if text in met]
+    if not found:
         return aspect
-    return {**aspect, "challenged": [text for text in aspect["challenged"] if text not in answered]}
+    left = [text for text in aspect["challenged"] if text not in met]
+    return {**aspect, "challenged": left, "met": keep_newest([*aspect.get("met", ()), *found], CHALLENGES)}
 
 
 def _enter_relations(draft: LedgerDraft, notes: Notes) -> None:
@@ -177,7 +204,7 @@ def _challenge(draft: LedgerDraft, debater: str, notes: Notes, text: str) -> Non
     """Note an unanswered challenge on the challenged debater's row, under the aspect it concerns."""
     aspects = dict(draft.row(debater)["aspects"])
     name = notes.aspect if notes.aspect in aspects else next(reversed(aspects), notes.aspect)
-    aspect = aspects.get(name) or AspectPosition(position="", evidence=[], challenged=[], message_ids=[])
+    aspect = aspects.get(name) or _empty_aspect()
     challenged = [*aspect["challenged"], with_source(text, notes.message_id)]
     aspects[name] = {**aspect, "challenged": keep_newest(challenged, CHALLENGES)}
     draft.set(debater, aspects=aspects)

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from nodes.blackboard.by_rule import split_source
-from nodes.blackboard.ledger import likeness
+from nodes.blackboard.ledger import last_challenged, likeness, said_in
 from nodes.memory.extraction.plain import inert
+from state.entries import seq_of
 
 ACCEPTED = 0.25
 """Likeness of a concession or agreement with a piece of evidence from which that counts as accepted."""
@@ -117,27 +118,31 @@ def _agreement_lines(state: State, names: Names) -> list[str]:
 
 def _evidence_lines(state: State, names: Names) -> list[str]:
     ledger = state.get("ledger") or {}
-    lines = []
-    for who, row in ledger.items():
-        for aspect in row["aspects"].values():
-            for text in aspect["evidence"]:
-                standing = _standing(text, who, ledger, bool(aspect["challenged"]))
-                lines.append(f"- {_name(who, names)}: {text} ({standing})")
-    return lines
+    return [
+        f"- {_name(who, names)}: {text} ({_standing(text, who, aspect, ledger)})"
+        for who, row in ledger.items()
+        for aspect in row["aspects"].values()
+        for text in aspect["evidence"]
+    ]
 
 
-def _standing(evidence: str, who: str, ledger: State, challenged: bool) -> str:
-    """Return what became of a piece of evidence: accepted by somebody, challenged, or neither."""
-    body, _ = split_source(evidence)
+def _standing(evidence: str, who: str, aspect: State, ledger: State) -> str:
+    """Return what became of a piece of evidence: accepted by somebody, challenged, or neither.
+
+    Only what was said after it counts, and a challenge stays one when it has been answered or talked over.
+    """
+    body, said = split_source(evidence)[0], said_in(evidence)
     accepted = any(
-        likeness(body, item["on"]) >= ACCEPTED
+        likeness(body, item["on"]) >= ACCEPTED and (seq_of(item["message_id"]) or 0) > said
         for other, row in ledger.items()
         for item in row["agreements"]
         if other != who and item["with"] == who
     )
     if accepted:
         return "accepted"
-    return "position challenged" if challenged else "unchallenged"
+    if any(said_in(text) > said for text in aspect["challenged"]):
+        return "position challenged"
+    return "position challenged, since talked over" if last_challenged(aspect) > said else "unchallenged"
 
 
 def _shift_lines(state: State, names: Names) -> list[str]:

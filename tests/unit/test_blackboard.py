@@ -14,6 +14,7 @@ from nodes.blackboard import bounds
 from nodes.blackboard.by_rule import notes_by_rule
 from nodes.blackboard.ledger import open_challenges, without_challenges
 from nodes.blackboard.notes import Accord, Notes, Opposition
+from nodes.blackboard.overview import outcome_text
 from nodes.blackboard.rendering import render_blackboard
 from nodes.blackboard.update import progress_of, update_board
 from nodes.memory.tokens import counter
@@ -232,6 +233,7 @@ def test_rows_stay_bounded_however_long_the_debate(turns: int) -> None:
                     Opposition(other, f"claim {number} w{number} {'v' * 160}", "strong", 0.9, True),
                 ),
                 shift=f"I now hold {number} {'u' * 170}",
+                answered=tuple(open_challenges((board.state.get("ledger") or {}).get(who) or {}))[:2],
             ),
             round_no=1 + number // 3,
         )
@@ -248,6 +250,69 @@ def test_what_a_room_has_talked_over_is_no_unanswered_challenge_any_more() -> No
     ledger = merge_fields(board.state["ledger"], [update])
     assert open_challenges(ledger["bob"]) == ["The levy falls on the poorest households [m000002]"]
     assert "ada" not in update
+
+
+def offering(board: Board, speaker: str, *evidence: str, **fields: Any) -> Notes:
+    return Notes(board.entry(speaker), evidence=evidence, **fields)
+
+
+def evidence_of(board: Board) -> str:
+    return outcome_text(board.state, NAMES, {}).split("## Evidence\n")[1].split("\n\n")[0]
+
+
+def contested() -> Board:
+    """A board on which Ada's count was challenged before she gave her logbook."""
+    board = Board()
+    board.note(offering(board, "ada", "a count of ships"))
+    board.note(opposing(board, "bob", "ada", "Ferries cut traffic in winter storms"))
+    board.note(offering(board, "ada", "the pilot's logbook"))
+    return board
+
+
+def test_evidence_is_challenged_by_what_was_said_after_it() -> None:
+    assert evidence_of(contested()).splitlines() == [
+        "- Ada: a count of ships [m000001] (position challenged)",
+        "- Ada: the pilot's logbook [m000003] (unchallenged)",
+    ]
+
+
+def by_an_answer(board: Board) -> None:
+    answered = tuple(open_challenges(board.state["ledger"]["ada"]))
+    board.note(offering(board, "ada", answered=answered))
+
+
+def in_a_room(board: Board) -> None:
+    update = without_challenges(board.state["ledger"], ["ada", "bob"], ["m000002"])
+    board.state["ledger"] = merge_fields(board.state["ledger"], [update])
+
+
+@pytest.mark.parametrize("meet", [by_an_answer, in_a_room])
+def test_challenged_evidence_stays_known_as_such_once_the_challenge_is_met(meet: Any) -> None:
+    board = contested()
+    meet(board)
+    assert not open_challenges(board.state["ledger"]["ada"])
+    assert evidence_of(board).splitlines() == [
+        "- Ada: a count of ships [m000001] (position challenged, since talked over)",
+        "- Ada: the pilot's logbook [m000003] (unchallenged)",
+    ]
+
+
+def test_disputed_evidence_makes_no_room_for_what_comes_later() -> None:
+    board = contested()
+    for number in range(20):
+        board.note(offering(board, "ada", f"table {number} of the port"))
+    kept = board.state["ledger"]["ada"]["aspects"]["overall"]["evidence"]
+    assert kept[0] == "a count of ships [m000001]"
+    assert len(kept) == 1 + bounds.EVIDENCE
+
+
+def test_evidence_is_accepted_only_by_who_had_heard_it() -> None:
+    board = Board()
+    board.note(Notes(board.entry("bob"), agreements=(Accord("ada", "a count of ships matters"),)))
+    board.note(offering(board, "ada", "a count of ships"))
+    assert evidence_of(board).endswith("(unchallenged)")
+    board.note(Notes(board.entry("bob"), agreements=(Accord("ada", "a count of ships matters"),)))
+    assert evidence_of(board).endswith("(accepted)")
 
 
 ROWS = st.lists(
