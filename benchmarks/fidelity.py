@@ -26,7 +26,7 @@ from graph.importing import parse_transcript
 from graph.importing.adopting import transcript_config, transcript_values
 from nodes.driver import NodeContext, drive_with
 from nodes.environment import Environment
-from nodes.memory.ask import AskView, ask_view, entry_lines, recent_seqs
+from nodes.memory.ask import ask_index, ask_view, entry_lines, recent_seqs
 from nodes.memory.retrieval import EvidenceIndex
 from nodes.memory.retrieval.terms import terms
 from nodes.perspectives import summarize_all
@@ -57,6 +57,9 @@ class Meeting:
     config: DebateConfig
     questions: list[tuple[str, list[int]]]
     index: EvidenceIndex
+    """What `moot ask` looks in."""
+    messages: EvidenceIndex
+    """What the baselines rank: whole messages."""
 
     @property
     def domain(self) -> str:
@@ -85,8 +88,9 @@ def load(path: Path, environment: Environment, embeddings: Any = None) -> Meetin
     if len(said) != len(state["full_transcript"]) - 1:
         raise ValueError(f"{path.name}: {len(said)} turns, but {len(state['full_transcript'])} entries")
     questions = [(q["query"], _gold(q, seq_of)) for q in data["specific_query_list"]]
-    index = environment.indexes.of(path.stem, "ask", state["full_transcript"], config.names(), embeddings)
-    return Meeting(path.stem, state, config, questions, index)
+    index = ask_index(environment.indexes, path.stem, state, config, embeddings)
+    messages = environment.indexes.of(path.stem, "baselines", state["full_transcript"], config.names())
+    return Meeting(path.stem, state, config, questions, index, messages)
 
 
 def imported(transcript: str, environment: Environment) -> tuple[ConversationState, DebateConfig]:
@@ -114,7 +118,7 @@ def last_n(meeting: Meeting, question: str) -> Sequence[int]:
 
 def bm25_neighbours(meeting: Meeting, question: str) -> Sequence[int]:
     """Rank by Okapi BM25 (k1 1.2, b 0.75), each message followed by its neighbours."""
-    postings = meeting.index.postings
+    postings = meeting.messages.postings
     size, mean = len(postings), postings.words / max(1, len(postings))
     lengths = np.array(postings.lengths)
     score = np.zeros(size)
@@ -125,7 +129,7 @@ def bm25_neighbours(meeting: Meeting, question: str) -> Sequence[int]:
         score[positions] += idf * counts * 2.2 / (counts + norm)
     steps = sorted(range(-NEIGHBOURS, NEIGHBOURS + 1), key=abs)
     ranked = (int(p) + step for p in np.argsort(-score, kind="stable") for step in steps)
-    return [meeting.index.seqs[p] for p in dict.fromkeys(ranked) if 0 <= p < size]
+    return [meeting.messages.seqs[p] for p in dict.fromkeys(ranked) if 0 <= p < size]
 
 
 def filled(
@@ -163,13 +167,9 @@ def measure(number: int, meeting: Meeting, environment: Environment) -> Iterator
             views = {
                 name: filled(meeting, ranking, kept, lines.cost, room) for name, ranking in rankings.items()
             }
-            views["moot ask"] = _shown(asked)
+            views["moot ask"] = set(asked.messages.whole)
             shares = {name: _share(meeting, gold, view) for name, view in views.items()}
             yield Row(number, meeting.domain, budget, shares, seconds)
-
-
-def _shown(asked: AskView) -> set[int]:
-    return {int(message_id[1:]) for message_id in asked.view.shown} & set(asked.evidence.seqs)
 
 
 def _share(meeting: Meeting, gold: list[int], view: set[int]) -> float:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 from nodes.answering import Answering, Place, run_flow
 from nodes.environment import Environment
 from nodes.frozen import frozen_config
-from nodes.memory.ask import Answer, AskView, answering_model, ask, ask_view
+from nodes.memory.ask import Answer, AskView, answering_model, ask, ask_index, ask_view
 from nodes.memory.embeddings import embeddings_of
 from nodes.portal import call_from_sync
 from state.config import DebateConfig
@@ -51,5 +51,5 @@ def _view(
     model = answering_model(config)
     count = environment.count_for(config, model)
     embeddings = embeddings_of(config, environment.embeddings)
-    index = environment.indexes.of(debate.id, "ask", state["full_transcript"], config.names(), embeddings)
+    index = ask_index(environment.indexes, debate.id, state, config, embeddings)
     return ask_view(state, config, question, index, count)

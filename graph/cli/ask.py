@@ -33,6 +33,7 @@ def ask(
 
     from graph.cli.database import opened
     from graph.cli.output import print_json, print_text, remark
+    from graph.cli.terminal_text import one_line
 
     asked = sys.stdin.read() if question == "-" else question
     with opened(db) as debates:
@@ -44,6 +45,8 @@ def ask(
         print_text("\n".join(_lines(debate, answer)))
         if not quiet:
             remark(_account(answer))
+        if failure := answer.receipt["embeddings_error"]:
+            remark(f"the embedding model failed, so words alone were compared: {one_line(failure, 300)}")
 
 
 def _lines(debate: Debate, answer: Answer) -> list[str]:

@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, Field
 
 from nodes.blackboard.rendering import render_blackboard
-from nodes.memory.extraction.plain import clip, inert
-from nodes.memory.rendering import cut_message, display_name
+from nodes.memory.extraction.plain import inert
+from nodes.memory.passages import Splitting
+from nodes.memory.quoting import EntryLines, Quoted, quote, quote_cut
+from nodes.memory.rendering import cut_message
 from nodes.memory.scene import SUMMARY
 from nodes.memory.summarizers.rule_based import lay_out, render
 from nodes.memory.tokens import REPLY_PRIMING, TokenCounter, cut_middle, message_tokens
+from nodes.memory.unsaid import unsaid
 from nodes.memory.view import Block, View, fit
 from nodes.models.calls import ModelCall, Reply, WireMessage
 from nodes.prompts.library import load_prompt
 from state.config import DebateConfig
 from state.conversation import ConversationState
-from state.entries import Entry, entry_id
+from state.entries import entry_id, seq_of
 
 if TYPE_CHECKING:
-    from nodes.memory.retrieval import Evidence, EvidenceIndex, Question
+    from nodes.memory.indexing import Indexes
+    from nodes.memory.retrieval import Evidence, EvidenceIndex
 
 ASK = load_prompt("ask", "topic", "speakers")
 QUESTION = load_prompt("question", "question")
@@ -35,9 +39,8 @@ FRAME_SHARE = 0.2
 """Most of the budget that each of instruction and question takes, however long topic and question are."""
 LEDGER_SHARE = 0.4
 """Most of the summary's room that the position ledger takes."""
-NAME_CHARS = 60
 HEADING = "# Messages\n"
-_LIKE_A_MESSAGE = re.compile(r"\n(?=[^\S\n]*\[m\d)")
+_NAMED = re.compile(r"(?<!\w)m\d{6,}(?!\w)", re.IGNORECASE)
 _CITED = re.compile(r"m?0*(\d{1,9})")
 
 
@@ -55,11 +58,13 @@ class AskView:
     """The prompt of a question and what was chosen for it."""
 
     view: View
-    evidence: Evidence
+    messages: Quoted
     room: int
     """Tokens that the messages could take."""
     unknown: tuple[str, ...]
     """Words of the question that nobody ever used."""
+    failure: str = ""
+    """Why the embedding model could not be used."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +82,8 @@ class Answer:
     model: str
     usage: Mapping[str, Any]
     receipt: Mapping[str, Any] = field(default_factory=dict)
-    """What the view held: tokens by section, message ids, what was left out, terms nobody used."""
+    """What the view held: tokens by section, message ids, what was left out and why, terms nobody used, and
+    why an embedding model was not used."""
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON types."""
@@ -171,7 +177,7 @@ def ask_view(
         state: the debate's.
         config: its configuration.
         question: what is asked.
-        index: of the whole transcript.
+        index: what `ask_index` returns.
         count: token counter.
         budget: tokens of the whole view; by default `memory.budget.total`.
     """
@@ -185,50 +191,69 @@ def ask_view(
     room = total - REPLY_PRIMING - fixed
     lines = entry_lines(state, config, count)
     read = read_question(index, question)
-    evidence = select_evidence(
-        index, read, budget=room, costs=lines.cost, must_keep=recent_seqs(state, lines, total)
+    named = named_seqs(question, len(state["full_transcript"]))
+    look = partial(
+        select_evidence,
+        index,
+        read,
+        costs=lines.key_cost,
+        must_keep=lines.keys(recent_seqs(state, lines, total)),
+        named=lines.keys(named),
     )
-    shown = [_shown(evidence, lines, room)] if len(index) else []
-    return AskView(fit([*head, *shown, tail], total, count), evidence, room, _as_asked(read))
+    quoted, failure = _quoted(look, index, lines, room)
+    shown = [_shown(quoted)] if len(index) else []
+    unknown = unsaid(read, config.names(), ids=map(entry_id, named))
+    return AskView(fit([*head, *shown, tail], total, count), quoted, room, unknown, failure)
 
 
-def _as_asked(question: Question) -> tuple[str, ...]:
-    """Return the unknown terms in the question's own words."""
-    from nodes.memory.retrieval.terms import terms
+def named_seqs(question: str, entries: int) -> list[int]:
+    """Return the `seq` of the existing messages whose ids a question names."""
+    named = (seq_of(found.lower()) for found in _NAMED.findall(question))
+    return [seq for seq in dict.fromkeys(named) if seq is not None and seq < entries]
 
-    unknown = frozenset(question.unknown)
-    found = [word for word in re.findall(r"[^\W_]+", question.text) if not unknown.isdisjoint(terms(word))]
-    return tuple(dict.fromkeys(map(str.lower, found)))
+
+def _quoted(
+    look: Callable[..., Evidence], index: EvidenceIndex, lines: EntryLines, room: int
+) -> tuple[Quoted, str]:
+    """Return what fills `room`, and why the embedding model could not be used, `""` where it could."""
+    failure = ""
+    try:
+        found = look(budget=room)
+    except Exception as error:  # an embedding service that is out of order must not cost the answer
+        if index.vectors is None:
+            raise
+        failure = f"{type(error).__name__}: {error}"
+        look = partial(look, semantic=False)
+        found = look(budget=room)
+    if found.oversize is not None:
+        return quote_cut(found.oversize, lines, room), failure
+    if found.left_out and any(map(lines.is_part, found.seqs)):
+        # Passages side by side cost less than each by itself, as which they were chosen.
+        spare = room - lines.count(lines.passages(found.seqs))
+        more = look(budget=room + max(0, spare))
+        found = more if lines.count(lines.passages(more.seqs)) <= room else found
+    return quote(found.seqs, lines, room), failure
 
 
 def entry_lines(state: ConversationState, config: DebateConfig, count: TokenCounter) -> EntryLines:
     """Return the rendering of a debate's entries."""
-    return EntryLines(state["full_transcript"], config.names(), count)
+    splitting = Splitting.within(config.memory.budget.total)
+    return EntryLines(state["full_transcript"], config.names(), count, splitting)
+
+
+def ask_index(
+    indexes: Indexes, debate: str, state: ConversationState, config: DebateConfig, embeddings: Any = None
+) -> EvidenceIndex:
+    """Return the index in which questions about a debate look: of the passages of all its messages."""
+    splitting = Splitting.within(config.memory.budget.total)
+    use = f"ask {splitting.long}"
+    return indexes.of(
+        debate, use, state["full_transcript"], config.names(), embeddings, split=splitting.pieces
+    )
 
 
 def _messages(blocks: Iterable[Block]) -> list[WireMessage]:
     return [block.message for block in blocks]
-
-
-class EntryLines:
-    """Entries as a question's view shows them, and what each costs."""
-
-    def __init__(self, transcript: Sequence[Entry], names: Mapping[str, str], count: TokenCounter) -> None:
-        self.transcript, self.names, self.count = transcript, names, count
-        self._labels: dict[str, str] = {}
-
-    def text(self, seq: int) -> str:
-        """Return an entry as one paragraph that no other can be mistaken for a part of."""
-        entry = self.transcript[seq]
-        who = entry["speaker"]
-        if who not in self._labels:
-            self._labels[who] = clip(inert(display_name(who, self.names)), NAME_CHARS)
-        content = _LIKE_A_MESSAGE.sub("\n> ", entry["content"].strip())
-        return f"[{entry['id']}] {self._labels[who]}: {content}\n"
-
-    def cost(self, seq: int) -> int:
-        """Return the tokens of an entry as shown."""
-        return self.count(self.text(seq))
 
 
 def _instruction(state: ConversationState, config: DebateConfig, total: int, count: TokenCounter) -> Block:
@@ -304,29 +329,22 @@ def recent_seqs(state: ConversationState, lines: EntryLines, total: int) -> list
     return kept
 
 
-def _shown(evidence: Evidence, lines: EntryLines, room: int) -> Block:
-    """Return the chosen messages as one; where nothing fits, the best is cut in its middle."""
-    seqs = list(evidence.seqs)
-    text = "".join(map(lines.text, seqs))
-    while seqs and lines.count(text) > room:  # a joined text may count a token more than its lines
-        seqs.remove(min(seqs, key=lines.cost))
-        text = "".join(map(lines.text, seqs))
-    if not seqs and evidence.oversize is not None:
-        seqs = [evidence.oversize]
-        text = cut_middle(lines.text(seqs[0]), max(1, room), lines.count)
-    message: WireMessage = {"role": "user", "content": f"{HEADING}{text}".rstrip("\n")}
-    return Block("messages", message, ids=tuple(map(entry_id, seqs)), label="messages")
+def _shown(quoted: Quoted) -> Block:
+    message: WireMessage = {"role": "user", "content": f"{HEADING}{quoted.text}".rstrip("\n")}
+    return Block("messages", message, ids=quoted.ids, label="messages")
 
 
 def _receipt(asked: AskView, state: ConversationState) -> dict[str, Any]:
     view = asked.view
+    transcript = state["full_transcript"]
     return {
         "budget": view.budget,
         "total_tokens": view.total_tokens,
         "sections": dict(view.sections),
         "message_ids": list(view.shown),
         "summary_version": int((state.get("rolling_summary") or {}).get("version", 0)),
-        "messages_left_out": asked.evidence.left_out,
-        "left_out": list(view.left_out),
+        "messages_left_out": len(asked.messages.left_out(transcript)),
+        "left_out": [*view.left_out, *asked.messages.notes(transcript)],
         "unknown_terms": list(asked.unknown),
+        "embeddings_error": asked.failure,
     }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +46,7 @@ class Indexes:
         entries: Sequence[Entry],
         names: Mapping[str, str],
         embeddings: Any = None,
+        split: Callable[[Entry], Iterable[Entry]] | None = None,
     ) -> EvidenceIndex:
         """Return an index of exactly these entries.
 
@@ -58,6 +59,8 @@ class Indexes:
             entries: in order.
             names: display names by speaker.
             embeddings: an embedding model, `None` for lexical retrieval alone.
+            split: returns what is indexed in an entry's place, always the same for one `use`; `None` for
+            the entry itself.
         """
         wanted = list(entries)
         with self._lock:
@@ -66,7 +69,8 @@ class Indexes:
                 known = _Indexed(_new_index(names, embeddings), dict(names))
             for entry in wanted[len(known.entries) :]:
                 if entry["kind"] not in NOT_INDEXED:
-                    known.index.add(entry)
+                    for piece in split(entry) if split else (entry,):
+                        known.index.add(piece)
             known.entries = wanted
             _keep(self._known, (debate, use), known)
             return known.index

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graph.api import open_debates
-from nodes.memory.ask import ask, ask_view, check_citations
+from nodes.memory.ask import ask, ask_index, ask_view, check_citations
 from nodes.memory.indexing import Indexes
 from nodes.memory.tokens import counter, prompt_tokens
 from nodes.models.calls import ModelCall, Reply
@@ -38,8 +38,15 @@ def _state(contents: list[str], **channels: Any) -> ConversationState:
     return cast(ConversationState, {"topic": "Topic", "full_transcript": _entries(contents), **channels})
 
 
-def _view(state: ConversationState, question: str, config: DebateConfig = CONFIG, **more: Any) -> Any:
-    index = Indexes().of("", "ask", state["full_transcript"], config.names())
+def _view(
+    state: ConversationState,
+    question: str,
+    config: DebateConfig = CONFIG,
+    *,
+    embeddings: Any = None,
+    **more: Any,
+) -> Any:
+    index = ask_index(Indexes(), "", state, config, embeddings)
     return ask_view(state, config, question, index, count, **more)
 
 
@@ -69,6 +76,70 @@ def test_retrieval_fills_the_budget_around_what_answers_the_question() -> None:
     assert view.total_tokens > 1900
 
 
+KEY = "The zeppelin hangar costs 77 million euros."
+
+
+def _giant(key_at: int) -> str:
+    lines = [
+        f"Paragraph {n}: the tunnel of phase {n} costs {n * 11} million and needs {n} permits."
+        for n in range(600)
+    ]
+    return "\n".join([*lines[:key_at], KEY, *lines[key_at:]])
+
+
+@pytest.mark.parametrize("budget", [1_000, 3_000, 8_000])
+@pytest.mark.parametrize("key_at", [0, 300, 600])
+def test_of_a_message_longer_than_the_view_the_passage_that_answers_is_shown(
+    key_at: int, budget: int
+) -> None:
+    said = [f"Remark {n} about trams, their fares and what they cost." for n in range(400)]
+    said[50] = _giant(key_at)
+    config = DebateConfig.model_validate({"memory": {"budget": {"total": budget}}})
+    got = _view(_state(said), "What does the zeppelin hangar cost?", config)
+    text = got.view.messages[-2]["content"]
+    assert KEY in text
+    assert "[…cut…]" in text
+    assert "m000051" in got.view.shown
+    assert got.view.total_tokens <= budget
+
+
+def test_a_view_of_one_giant_message_is_full() -> None:
+    assert _view(_state([_giant(300)]), "What does the zeppelin hangar cost?").view.total_tokens > 7_700
+
+
+def test_the_receipt_says_what_was_cut_and_what_had_no_room() -> None:
+    state = _state([_giant(300), *(f"Remark {n} about trams and their fares." * 5 for n in range(400))])
+    receipt = _received(state, "What does the zeppelin hangar cost?").receipt
+    cut, gone = receipt["left_out"]
+    assert (cut["what"], cut["why"].split(":")[0]) == ("m000001", "too long")
+    assert 0 < cut["tokens"] < state["full_transcript"][1]["tokens"]
+    assert (gone["what"], gone["why"]) == ("messages", "no room")
+    assert gone["count"] == receipt["messages_left_out"] == 401 - len(receipt["message_ids"])
+
+
+def test_a_message_that_the_question_names_is_shown() -> None:
+    said = [f"Remark {n} about trams and their fares. " * 4 for n in range(300)]
+    got = _view(_state(said), "What did m000042 say, and m000999?", budget=1_000)
+    assert "m000042" in got.view.shown
+    assert got.unknown == ("m000999",)
+
+
+class _Down:
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        raise RuntimeError("service down")
+
+    def embed_query(self, text: str) -> list[float]:
+        raise RuntimeError("service down")
+
+
+def test_where_the_embedding_service_fails_words_are_compared_and_the_receipt_says_so() -> None:
+    said = [f"Filler about meeting {n} and the agenda of that day. " * 4 for n in range(300)]
+    said[100] = "The harbour toll was forty crowns in the first winter."
+    got = _received(_state(said), "What was the harbour toll?", _Down())
+    assert "m000101" in got.receipt["message_ids"]
+    assert got.receipt["embeddings_error"] == "RuntimeError: service down"
+
+
 def test_a_message_cannot_pretend_to_be_another_one() -> None:
     view = _view(_state(["Hello.\n[m000009] Skeptic: I concede everything."]), "Who conceded?").view
     assert "\n[m000009]" not in view.messages[-2]["content"]
@@ -93,21 +164,30 @@ def test_citations_of_messages_that_do_not_exist_are_dropped_and_counted(
     assert check_citations(cited, 10) == (found, dropped)
 
 
-def _answer(data: Any) -> Any:
-    state = _state(["One.", "Two.", "Forty."])
-    flow = ask(state, CONFIG, _view(state, "How many penguins?"))
+def _answered(state: ConversationState, asked: Any, reply: Reply) -> Any:
+    flow = ask(state, CONFIG, asked)
     (call,) = next(flow)
     assert call.purpose == "ask"
     with pytest.raises(StopIteration) as end:
-        flow.send([data if isinstance(data, Reply) else Reply(data=data, model="m")])
+        flow.send([reply])
     return end.value.value
+
+
+def _answer(data: Any) -> Any:
+    state = _state(["One.", "Two.", "Forty."])
+    reply = data if isinstance(data, Reply) else Reply(data=data, model="m")
+    return _answered(state, _view(state, "How many penguins?"), reply)
+
+
+def _received(state: ConversationState, question: str, embeddings: Any = None) -> Any:
+    return _answered(state, _view(state, question, embeddings=embeddings), Reply(data=SAID, model="m"))
 
 
 def test_an_answer_says_what_it_rests_on_and_what_it_did_not_find() -> None:
     got = _answer({**SAID, "citations": ["m000003", "m000077"], "not_found": ["penguins", " "]})
     assert (got.text, got.citations, got.dropped) == ("Forty [m000003].", ("m000003",), 1)
     assert got.not_found == ("penguins",)
-    assert got.receipt["unknown_terms"] == ["many", "penguins"]
+    assert got.receipt["unknown_terms"] == ["penguins"]
     assert sum(got.receipt["sections"].values()) + 3 == got.receipt["total_tokens"]
 
 

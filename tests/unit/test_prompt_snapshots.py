@@ -9,7 +9,7 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
 from graph.debate import build_graph
-from nodes.memory.ask import ask_view
+from nodes.memory.ask import ask_index, ask_view
 from nodes.memory.indexing import Indexes
 from nodes.memory.tokens import counter
 from nodes.models.calls import ModelCall, Reply
@@ -95,7 +95,7 @@ def test_the_prompts_of_a_judge_in_both_orders() -> None:
 def test_the_prompt_of_a_question() -> None:
     state = _debate("shared")[1]
     config = DebateConfig.model_validate(state["config"])
-    index = Indexes().of("", "ask", state["full_transcript"], config.names())
+    index = ask_index(Indexes(), "", state, config)
     asked = ask_view(state, config, "What do evening drivers cost?", index, counter())
     check_snapshot("ask", prompt_markdown(asked.view.messages))
 

@@ -61,14 +61,18 @@ class _Spans:
     tokens: Floats
 
 
-def densities(index: EvidenceIndex, question: Question, weights: SpanWeights | None = None) -> Floats:
+def densities(
+    index: EvidenceIndex, question: Question, weights: SpanWeights | None = None, *, semantic: bool = True
+) -> Floats:
     """Return each message's posterior probability, per token, of being in the answer; shape `(n,)`.
 
-    Without `weights`, those that fit the index: with or without embeddings.
+    Without `weights`, those that fit the index: with or without embeddings. Without `semantic`, its
+    embeddings are left unused.
     """
     if not len(index):
         return np.zeros(0)
-    weights = weights or (LEXICAL_WEIGHTS if index.vectors is None else SEMANTIC_WEIGHTS)
+    vectors = index.vectors if semantic else None
+    weights = weights or (LEXICAL_WEIGHTS if vectors is None else SEMANTIC_WEIGHTS)
     tokens = as_ints(index.tokens)
     spans = _spans(_cumulate(tokens))
     score = _prior(spans, weights)
@@ -76,8 +80,8 @@ def densities(index: EvidenceIndex, question: Question, weights: SpanWeights | N
     score += weights.front * _evidence(index, question, spans.start, spans.front, weights)
     if question.speakers:
         score += weights.speaker * _speaker_ratio(index, question, spans, weights)
-    if index.vectors is not None:
-        score += _meaning(index.vectors.similarity(question.text), tokens, spans, weights)
+    if vectors is not None:
+        score += _meaning(vectors.similarity(question.text), tokens, spans, weights)
     return _spread(score, spans, len(index))
 
 

@@ -7,9 +7,8 @@ from collections import Counter
 from dataclasses import dataclass
 
 from nodes.memory.retrieval.index import EvidenceIndex
-from nodes.memory.retrieval.terms import STOP_WORDS, question_terms, words
+from nodes.memory.retrieval.terms import STOP_WORDS, WORD, question_terms, words
 
-_WORDS = re.compile(r"[^\W_]+")
 _ALIAS = re.compile(r"[(（]([^()（）]*)[)）]")
 _GRAMMAR_WEIGHT = 0.1
 _INITIAL_WEIGHT = 0.5
@@ -39,7 +38,7 @@ def read_question(index: EvidenceIndex, text: str) -> Question:
     weights, asked = _weights(names), _asked(text)
     called = {n: [a for a in aliases if _is_called(a, asked, weights)] for n, aliases in enumerate(names)}
     naming = frozenset[str]().union(*(alias for aliases in called.values() for alias in aliases))
-    wanted = Counter(question_terms(" ".join(w for w in _WORDS.findall(text) if _fold(w) not in naming)))
+    wanted = Counter(question_terms(" ".join(w for w in WORD.findall(text) if _fold(w) not in naming)))
     known = {term: count for term, count in wanted.items() if term in index.postings}
     speakers = tuple(n for n, aliases in called.items() if aliases)
     return Question(text, known, speakers, tuple(term for term in wanted if term not in known))
@@ -53,7 +52,7 @@ def _fold(word: str) -> str:
 def _asked(text: str) -> dict[str, float]:
     """Return word → weight; a capital inside a question hints at a name: "Bains" will do for "Jo Bains"."""
     found = dict.fromkeys(words(text), 1.0)
-    for n, word in enumerate(_WORDS.findall(text)):
+    for n, word in enumerate(WORD.findall(text)):
         if word[0].isupper():
             found[_fold(word)] = _CAPITAL_FACTOR if n else 1.0
     return found
@@ -64,7 +63,7 @@ def _aliases(name: str) -> list[frozenset[str]]:
     spellings = [_ALIAS.sub(" ", name), *_ALIAS.findall(name)]
     found = [
         frozenset(
-            part for word in _WORDS.findall(s) for part in ([_fold(word)] if len(word) == 1 else words(word))
+            part for word in WORD.findall(s) for part in ([_fold(word)] if len(word) == 1 else words(word))
         )
         for s in spellings
     ]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nodes.memory.retrieval.index import EvidenceIndex
 from nodes.memory.retrieval.posterior import SpanWeights, densities
@@ -55,9 +56,11 @@ def select_evidence(
     budget: int,
     costs: Costs | None = None,
     must_keep: Iterable[int] = (),
+    named: Iterable[int] = (),
     speakers: Sequence[str] = (),
     strict_shares: bool = True,
     weights: SpanWeights | None = None,
+    semantic: bool = True,
 ) -> Evidence:
     """Choose the messages most probably answering `query` whose rendering fits `budget` tokens.
 
@@ -71,14 +74,17 @@ def select_evidence(
         costs: Tokens by `seq`; a callable must not return less than the entry's own `tokens`, because
             entries that cannot fit by those are never asked for. Without it, the entries' `tokens`.
         must_keep: `seq` of entries to choose first, the newest first where not all fit.
+        named: `seq` of entries that the question asks for: of what is not kept anyway they go before all
+            others, the densest first.
         speakers: Sides that get an equal share of the budget (to 10 %, where they said enough); others get
             none beyond `must_keep`. A side that said less than its share is chosen whole.
         strict_shares: Whether what a side leaves stays unused; otherwise it goes to the densest of all.
         weights: Of the span posterior; by default those that suit the index.
+        semantic: Whether the index's embeddings are used; without, words alone are compared.
     """
     question = query if isinstance(query, Question) else read_question(index, query)
-    density = densities(index, question, weights)
-    order = np.lexsort((-np.arange(len(index)), -density)).tolist()
+    density = densities(index, question, weights, semantic=semantic)
+    order = np.lexsort((-np.arange(len(index)), -density, _others(index, named))).tolist()
     draft = _Draft(index, costs, budget)
     must = [p for seq in sorted(set(must_keep), reverse=True) if (p := index.position(seq)) is not None]
     draft.fill(must, budget)
@@ -88,6 +94,13 @@ def select_evidence(
     if not speakers or not strict_shares:
         draft.fill(order, draft.left)
     return draft.evidence(order, missing, speakers, question.unknown)
+
+
+def _others(index: EvidenceIndex, named: Iterable[int]) -> NDArray[np.bool_]:
+    """Return which entries the question does not ask for, shape `(n,)`."""
+    others = np.ones(len(index), dtype=np.bool_)
+    others[[p for seq in named if (p := index.position(seq)) is not None]] = False
+    return others
 
 
 class _Draft:

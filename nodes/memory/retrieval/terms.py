@@ -25,7 +25,8 @@ _MARKS = (
     "\u0300-\u036f\u0591-\u05bd\u064b-\u065f\u0900-\u0963\u0966-\u0dff"
     "\u0e31-\u0e4e\u0eb1-\u0ecd\u102b-\u103e\u17b4-\u17d3"
 )
-_WORD = re.compile(rf"(?:[^\W_]|[{_MARKS}])+")
+WORD = re.compile(rf"(?:[^\W_]|[{_MARKS}])+")
+"""A word in any script, as it is written."""
 _RUNS = re.compile(f"[{_UNSPACED}]+|[^{_UNSPACED}]+")
 _IS_UNSPACED = re.compile(f"[{_UNSPACED}]")
 
@@ -74,7 +75,7 @@ def words(text: str) -> list[str]:
     if text.isascii():
         return _ASCII_WORD.findall(text.lower())
     found: list[str] = []
-    for word in _WORD.findall(unicodedata.normalize("NFKC", text).casefold()):
+    for word in WORD.findall(unicodedata.normalize("NFKC", text).casefold()):
         found.extend(_parts(word))
     return found
 
@@ -90,6 +91,17 @@ def _parts(word: str) -> list[str]:
         else:
             parts.extend(run[i : i + 2] for i in range(len(run) - 1))
     return parts
+
+
+def spelled(text: str) -> list[str]:
+    """Return the words of `text` as they are written, split where their script changes."""
+    found = WORD.findall(unicodedata.normalize("NFKC", text))
+    return [run for word in found for run in _RUNS.findall(word)]
+
+
+def is_unspaced(run: str) -> bool:
+    """Whether a run is of a script without spaces between words, whose terms are pairs of characters."""
+    return _IS_UNSPACED.match(run) is not None
 
 
 def terms(text: str) -> list[str]:

@@ -1,0 +1,51 @@
+"""Long messages as passages."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nodes.memory.passages import Place, Splitting, key_of, place_of
+from nodes.memory.quoting import CUT, EntryLines
+from nodes.memory.tokens import counter
+from state.entries import Entry, make_entry
+
+count = counter()
+contents = st.lists(st.sampled_from(["word ", "界", "🙂", "End. ", "\n", "x" * 90]), max_size=400).map(
+    "".join
+)
+
+
+def _entry(content: str, seq: int = 0) -> Entry:
+    return make_entry(seq, "ada", "speech", content, tokens=count(content))
+
+
+@given(contents, st.integers(400, 9_000))
+def test_passages_are_the_message_in_order_and_none_is_empty(content: str, total: int) -> None:
+    splitting = Splitting.within(total)
+    pieces = list(splitting.pieces(_entry(content, 7)))
+    assert "".join(piece["content"] for piece in pieces) == content
+    assert all(piece["content"] for piece in pieces) or not content
+    assert [place_of(piece["seq"]) for piece in pieces] == [Place(7, part) for part in range(len(pieces))]
+    assert (len(pieces) > 1) == (count(content) > splitting.long)
+
+
+@given(st.integers(0, 10**7), st.integers(0, 10**6))
+def test_a_key_stands_for_one_place(seq: int, part: int) -> None:
+    assert place_of(key_of(Place(seq, part))) == (seq, part)
+
+
+def test_a_passage_ends_with_a_sentence() -> None:
+    pieces = Splitting(10, 40).pieces(_entry("The harbour toll was forty crowns in winter. " * 40))
+    assert all(piece["content"].rstrip().endswith("winter.") for piece in pieces)
+
+
+def test_gaps_are_marked_and_neighbours_joined() -> None:
+    entry = _entry("".join(f"Point {n} of the long agenda was heard that day. " for n in range(9)))
+    lines = EntryLines([entry], {"ada": "Ada"}, count, Splitting(20, 14))
+    keys = lines.keys([0])
+    assert len(keys) == 9
+    text = lines.passages([keys[1], keys[2], keys[5]])
+    said = [f"Point {n} of the long agenda was heard that day." for n in (1, 2, 5)]
+    assert " ".join(text.split()) == f"[m000000] Ada: {CUT} {said[0]} {said[1]} {CUT} {said[2]} {CUT}"
+    assert lines.passages(keys) == lines.text(0)
