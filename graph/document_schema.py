@@ -46,11 +46,15 @@ class Blackboard(TypedDict):
 
 
 class Problem(TypedDict):
-    """Something that failed and was got over."""
+    """Something that failed; where the debate's `status` is not `failed`, it was got over."""
 
     step: int
     node: str
     error: str
+    at: NotRequired[str]
+    """When a run stopped because of it; not there where the debate went on at once."""
+    run: NotRequired[str]
+    """UUID of the run that stopped; its usage is counted once."""
 
 
 class ConvergenceCheck(TypedDict):

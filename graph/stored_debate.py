@@ -13,7 +13,9 @@ from graph.documents import make_document
 from graph.preflight import check_config
 from graph.waiting import check_answer, is_over, stopped_by
 from nodes.bookkeeping import utc_now
+from nodes.failed_runs import with_failures
 from nodes.interjections import may_speak
+from nodes.limits import limit_reached
 from nodes.people.questions import Question, questions_in
 from nodes.portal import call_from_sync, iterate_from_sync
 from state.catalogue import DebateRow
@@ -63,7 +65,8 @@ class Debate:
         """Return the debate as a `moot.debate/1` document."""
         self._refresh()
         snapshot = self.state()
-        return {**make_document(self.row, snapshot.values), "questions": _questions(snapshot)}
+        values = with_failures(snapshot.values, self._debates.records.failed.of(self.id))
+        return {**make_document(self.row, values), "questions": _questions(snapshot)}
 
     def run(self, *, turns: int | None = None, answer: Any = None) -> dict[str, Any]:
         """Run to the end and return the document; see `stream`."""
@@ -267,10 +270,18 @@ class Debate:
             following = (
                 () if set(following) & {"judge", "close"} else following
             )  # it does not end there any more
+        if set(following) == {"turn"} and self._failures_reach_a_limit(values):
+            update, following = {**update, "status": "running"}, ()  # to `plan`, which ends it
         if update:
             self._update(update, following)
         if following or update:
             self._set_status("running")
+
+    def _failures_reach_a_limit(self, values: Mapping[str, Any]) -> bool:
+        """Return whether the next step would be paid beyond a limit that failed runs alone have reached."""
+        config = DebateConfig.model_validate(values["config"])
+        spent = with_failures(values, self._debates.records.failed.of(self.id))
+        return bool(limit_reached(spent, config)) and not limit_reached(values, config)
 
     def _update(self, values: Mapping[str, Any], following: Sequence[str]) -> None:
         """Write into the state without moving the debate: what was to run next runs next."""

@@ -58,9 +58,12 @@ class Answering:
         self, env: Environment, config: DebateConfig, place: Place, run: RunnableConfig | None = None
     ) -> None:
         self.spent = Spent()
+        self.failed = Spent()
+        """What of it failed: the journal keeps none of that."""
         self.batches = 0
         """Batches done so far."""
-        self._env, self._place, self._run = env, place, run
+        self.place = place
+        self._env, self._run = env, run
         self._models = env.models_of(config)
         self._limit = asyncio.Semaphore(config.limits.concurrency)
 
@@ -69,6 +72,8 @@ class Answering:
         replies = await self.gather([(call.digest, partial(self._ask, call)) for call in calls])
         for reply in replies:
             self.spent.add(reply)
+            if not reply.ok:
+                self.failed.add(reply)
         return replies
 
     async def gather(self, asked: Sequence[tuple[str, Callable[[], Awaitable[Reply]]]]) -> list[Reply]:
@@ -76,7 +81,7 @@ class Answering:
 
         All are made at the same time; failures are not kept.
         """
-        place = self._place
+        place = self.place
         keys = [
             JournalKey(place.debate, place.step, place.node, self.batches, floor, digest)
             for floor, (digest, _) in enumerate(asked)
@@ -97,13 +102,13 @@ class Answering:
         if known is not None:
             return Reply.from_json(known)
         reply = await make()
-        if reply.ok and self._place.records is not None:
+        if reply.ok and self.place.records is not None:
             # To its end: a reply that has arrived is paid, so it is kept before a stopped run stops.
-            await in_thread(self._place.records.journal.put, key, self._place.anchor, reply.to_json())
+            await in_thread(self.place.records.journal.put, key, self.place.anchor, reply.to_json())
         return reply
 
     async def _journalled(self, keys: Sequence[JournalKey]) -> Sequence[dict[str, Any] | None]:
-        place = self._place
+        place = self.place
         if place.records is None:
             return [None] * len(keys)
         get = place.records.journal.get

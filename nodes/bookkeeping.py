@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from nodes.failed_runs import with_failures
 from state.catalogue import TOPIC_CHARS, DebateRow
 from state.errors import DebateExists
+from state.failed_runs import FailedRun
 from state.records import Records
 
 
@@ -40,6 +42,13 @@ def _values(state: Mapping[str, Any], update: Mapping[str, Any]) -> dict[str, An
         "tokens": int(tokens + prompt),
         "cost_usd": float(cost),
     }
+
+
+def note_failure(records: Records, debate: str, state: Mapping[str, Any], failed: FailedRun) -> None:
+    """Keep a failed run, and write to the catalogue that the debate failed and what it has used."""
+    records.failed.add(debate, failed)
+    values = _values(with_failures(state, records.failed.of(debate)), {"status": "failed"})
+    records.catalogue.update(debate, **values, updated_at=utc_now())
 
 
 def _add(

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+import uuid
 from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ from langgraph.runtime import Runtime, get_runtime
 from langgraph.types import interrupt
 
 from nodes.answering import Answering, Place
-from nodes.bookkeeping import WATCHED
+from nodes.bookkeeping import WATCHED, note_failure
 from nodes.environment import Environment
 from nodes.frozen import frozen_config
 from nodes.models.calls import ModelCall, Reply
@@ -34,8 +35,10 @@ from nodes.portal import call_from_sync, in_thread
 from state.config import DebateConfig
 from state.conversation import ConversationState
 from state.errors import ModelError
+from state.failed_runs import FailedRun
 from state.floor import Interjection
 from state.records import Records, records_of
+from state.reducers import add_up
 
 Update = dict[str, Any]
 
@@ -111,6 +114,8 @@ class Heard:
     said: Sequence[Interjection] = ()
     pause: bool = False
     """Whether the run is to stop here, once."""
+    failed: Sequence[FailedRun] = ()
+    """Every run of a node that failed."""
 
 
 Effect = Sequence[ModelCall] | Ask | Emit | Work | Hear | Remember | LookUp
@@ -150,10 +155,10 @@ class _Run:
         step = int(state.get("step", {}).get("no", 0))
         place = Place(self.records, debate, step, name, self.context.checkpoint)
         self.answering = Answering(env, debate_config, place, config)
+        self._started = time.monotonic()
 
     async def drive(self, body: NodeBody) -> Update:
         """Run the body to its end and return its update, with what it spent added up."""
-        started = time.monotonic()
         flow = body(self.state, self.context)
         outcome: Any = None
         try:
@@ -164,8 +169,20 @@ class _Run:
         finally:
             flow.close()
         if self.answering.batches:
-            update["usage"] = {**self.answering.spent.totals, "elapsed_s": time.monotonic() - started}
+            spent = {**self.answering.spent.totals, "elapsed_s": self._elapsed_s()}
+            update["usage"] = add_up(spent, [update.get("usage", {})])
         return update
+
+    def failed(self, error: ModelError) -> FailedRun:
+        """Return what is kept of this run, which failed."""
+        usage = {**self.answering.failed.totals, "elapsed_s": self._elapsed_s()}
+        place = self.answering.place
+        return FailedRun(
+            str(uuid.uuid4()), place.step, place.node, str(error), self.context.env.clock(), usage
+        )
+
+    def _elapsed_s(self) -> float:
+        return time.monotonic() - self._started
 
     async def _carry_out(self, effect: Effect) -> Any:
         if isinstance(effect, Ask):
@@ -201,7 +218,9 @@ class _Run:
         if self.records is None or not self.context.debate:
             return Heard()
         floor, debate = self.records.floor, self.context.debate
-        return Heard(floor.said_since(debate, after), floor.take_pause(debate))
+        return Heard(
+            floor.said_since(debate, after), floor.take_pause(debate), self.records.failed.of(debate)
+        )
 
 
 async def _done(job: Job) -> Reply:
@@ -243,8 +262,8 @@ async def _noted(run: _Run, body: NodeBody, records: Records, debate: str) -> Up
         update = await run.drive(body)
         if WATCHED & update.keys():
             await in_thread(run.context.env.note, records, debate, run.state, update)
-    except ModelError:
-        await asyncio.to_thread(records.catalogue.update, debate, status="failed")
+    except ModelError as error:
+        await in_thread(note_failure, records, debate, run.state, run.failed(error))
         raise
     except GraphInterrupt as waiting:
         status = "paused" if _pauses(waiting) else "waiting"

@@ -5,11 +5,12 @@ A step's boundary is here: this is also where a run stops that somebody asked to
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from typing import Any
+from collections.abc import Generator, Mapping, Sequence
+from typing import Any, cast
 
 from nodes.clarify import clarification_step
 from nodes.driver import PAUSE, Ask, Body, Emit, Hear, Heard, NodeContext
+from nodes.failed_runs import failures_update, with_failures
 from nodes.frozen import frozen_config
 from nodes.interjections import interjected, taken_up
 from nodes.limits import limit_reached
@@ -26,11 +27,12 @@ def plan(state: ConversationState, context: NodeContext) -> Body:
     heard: Heard = yield Hear(state.get("heard", 0))
     if heard.pause:
         yield Ask(PAUSE)
-    step = yield from _next_step(state, config)
+    step = yield from _next_step(with_failures(state, heard.failed), config)
     memo = step.pop("memo", {})
     step["no"] = int(state.get("step", {}).get("no", 0)) + 1
     speakers = [floor["speaker"] for floor in step["floors"]]
     update: dict[str, Any] = {"step": step, "round": step["round"], "current_speaker": ", ".join(speakers)}
+    update |= failures_update(state, heard.failed)
     if memo:
         update["protocol_state"] = memo
     entries = interjected(state, context, heard.said)
@@ -54,8 +56,9 @@ def plan(state: ConversationState, context: NodeContext) -> Body:
 
 
 def _next_step(
-    state: ConversationState, config: DebateConfig
+    given: Mapping[str, Any], config: DebateConfig
 ) -> Generator[Sequence[ModelCall], list[Reply], Step]:
+    state = cast(ConversationState, given)
     limit = limit_reached(state, config)
     protocol = protocol_named(config.protocol)
     clarifying = None if limit else clarification_step(state, config)

@@ -181,7 +181,7 @@ class ConversationState(TypedDict, total=False):
     usage: Annotated[dict[str, float], DeltaChannel(add_up, dict, **_EVERY)]
     """Totals: `calls`, `prompt_tokens`, `completion_tokens`, `cached_tokens`, `cost_usd`, `elapsed_s`."""
     errors: Annotated[list[dict[str, Any]], DeltaChannel(append, list, **_EVERY)]
-    """`{step, node, error}` each: what failed and was got over."""
+    """`{step, node, error}` each: what failed and was got over; `at` and `run` too where a run stopped."""
     verdicts: Annotated[list[dict[str, Any]], DeltaChannel(append, list, **_EVERY)]
     """The panel's verdicts."""
     verdict: Annotated[dict[str, Any], DeltaChannel(latest, dict, **_EVERY)]

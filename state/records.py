@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from state.catalogue import Catalogue, DebateRow
+from state.failed_runs import FailedRuns
 from state.floor import FloorTable
 from state.journal import Journal, WentOn, went_on_in
 from state.settings import is_postgres, sqlite_path
@@ -25,6 +26,7 @@ class Records:
     catalogue: Catalogue
     writers: Writers
     floor: FloorTable
+    failed: FailedRuns
 
     def rows(self) -> list[DebateRow]:
         """Return the catalogue, the most recently active first; what a dead process left is `paused`.
@@ -51,9 +53,10 @@ class Records:
         return replace(row, status="paused") if left else row
 
     def forget(self, debate: str) -> None:
-        """Delete a debate's journal, what was said from its floor and its row in the catalogue."""
+        """Delete all that is kept of a debate."""
         self.journal.delete(debate)
         self.floor.delete(debate)
+        self.failed.delete(debate)
         self.catalogue.delete(debate)
 
     def copy(self, source: str, target: str) -> None:
@@ -87,7 +90,9 @@ def _lock_folder(path: Path) -> Path:
 def _records(sql: Sql, lock: WriterLock, went_on: WentOn | None = None) -> Records:
     catalogue = Catalogue(sql)
     journal = Journal(sql, went_on or went_on_in(sql))
-    return Records(sql, journal, catalogue, Writers(lock, catalogue.name_of), FloorTable(sql))
+    return Records(
+        sql, journal, catalogue, Writers(lock, catalogue.name_of), FloorTable(sql), FailedRuns(sql)
+    )
 
 
 def _memory_records(checkpointer: Any) -> Records:

@@ -41,7 +41,8 @@ def show(
 ) -> None:
     """Show a debate: an overview and its verdict, or the part that is asked for."""
     from graph.cli.database import opened
-    from graph.cli.output import print_json, print_result
+    from graph.cli.output import print_json, print_result, remark
+    from graph.cli.running import Delivery, resume_line
 
     wanted = {
         "transcript": transcript,
@@ -68,6 +69,8 @@ def show(
         print_json(_data(part, subject))
     else:
         print_result(*_screen(part)(subject))
+        if part == "overview" and subject["status"] in ("failed", "paused"):
+            remark(f"\nGo on with: {resume_line(debate, Delivery(db))}")
 
 
 def _seq(given: str) -> int:

@@ -37,11 +37,13 @@ def overview(document: Document) -> Parts:
         "said": f"{spoken} turns · {usage['calls']} calls · {tokens:,} tokens · US$ {usage['cost_usd']:.4f}",
         "begun": f"{document['created_at']} · last active {document['updated_at']}",
     }
+    if document["status"] == "failed" and document["errors"]:
+        facts["why"] = document["errors"][-1]["error"]
     if document["parent"]:
         facts["forked from"] = document["parent"]
     table = Table.grid(padding=(0, 2))
     for key, value in ((key, value) for key, value in facts.items() if value):
-        table.add_row(Text(key, "dim"), Text(one_line(str(value), 300)))
+        table.add_row(Text(key, "dim"), Text(one_line(str(value), 600)))
     return [Text(one_line(document["topic"], 1000), "bold"), table, Text(), *verdict_parts(document)]
 
 

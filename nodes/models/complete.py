@@ -15,7 +15,7 @@ from langgraph.constants import TAG_NOSTREAM
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 
 from nodes.models.calls import ModelCall, Reply, WireMessage
-from nodes.models.failures import Failure, failure_of
+from nodes.models.failures import Failure, advice, failure_of
 from nodes.models.local import LocalModel
 from nodes.models.registry import Models
 from nodes.models.schemas import WEAKER, Method, Parsed, corrected, read_answer, request_fields, with_schema
@@ -60,10 +60,15 @@ async def complete(call: ModelCall, models: Models, *, config: RunnableConfig | 
         usage=run.usage,
         latency_s=time.perf_counter() - started,
         attempts=run.attempts,
-        error="; ".join(f"{name}: {clean_text(failure.text)}" for name, failure in failures),
+        error="; ".join(_explained(name, failure, models) for name, failure in failures),
         status=failures[-1][1].status,
         retryable=any(failure.retryable for _, failure in failures),
     )
+
+
+def _explained(name: str, failure: Failure, models: Models) -> str:
+    hint = advice(failure, models.settings_of(name))
+    return f"{name}: {clean_text(failure.text)}" + (f" ({hint})" if hint else "")
 
 
 @dataclass

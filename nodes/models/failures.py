@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
+from state.config_models import ModelSettings
 from state.errors import ModelError
 
 RETRYABLE = frozenset({408, 409, 425, 429})
@@ -82,6 +83,19 @@ def _provider_failure(error: Exception, bases: set[str], now: datetime) -> Failu
         retry_after=wait,
         code=code,
     )
+
+
+def advice(failure: Failure, settings: ModelSettings) -> str:
+    """Return what a user can do about a failure that no waiting cures, `""` where that is not known."""
+    endpoint = "the model's base_url" if settings.base_url else "OPENAI_BASE_URL"
+    if failure.status in (401, 403):
+        return f"check the key in {settings.api_key_env}, and that {endpoint} is the endpoint it belongs to"
+    if failure.status == 404:
+        return (
+            f"check the model's name, and {endpoint}; to go on with another model, give `model` in a file "
+            "with `moot resume ID --config FILE --reconfigure`"
+        )
+    return ""
 
 
 def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:

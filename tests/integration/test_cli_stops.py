@@ -86,12 +86,18 @@ def test_a_failing_model_ends_with_3_and_the_debate_goes_on_once_it_answers(moot
     assert "Traceback" not in failed.err
     assert failed.json["status"] == "failed"
     assert len(failed.json["transcript"]) == 3
+    assert "HTTP 400: refused" in failed.json["errors"][-1]["error"]
+    shown = moot("show", "f")
+    assert "HTTP 400: refused" in shown.out
+    assert "moot resume f" in shown.err
     with OpenAIServer() as server:
         resumed = moot("resume", "f", "--json", OPENAI_BASE_URL=server.base_url)
         assert len(server.chats) == 2
     assert resumed.code == 0
     assert resumed.json["transcript"][:3] == failed.json["transcript"]
     assert len(resumed.json["transcript"]) == 5
+    assert len(resumed.json["errors"]) == 1
+    assert "HTTP 400: refused" in moot("report", "f", "-o", "-").out
 
 
 def test_a_failed_verdict_ends_with_3_and_is_judged_again_by_resume(moot: Moot) -> None:

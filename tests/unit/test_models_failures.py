@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodes.models.backoff import Backoff
-from nodes.models.failures import Failure, failure_of, retry_after
+from nodes.models.failures import Failure, advice, failure_of, retry_after
+from state.config_models import ModelSettings
 from state.errors import ModelError
 
 NOW = datetime(2025, 1, 1, tzinfo=UTC)
@@ -93,3 +94,19 @@ def test_waits_grow_within_bounds(failures: int, dice: float) -> None:
 @given(st.floats(0, 300), st.floats(0, 1))
 def test_an_asked_wait_is_never_cut_short(asked: float, dice: float) -> None:
     assert asked <= Backoff(dice=lambda: dice).wait_s(1, asked) <= asked + 0.5
+
+
+@pytest.mark.parametrize(
+    ("status", "settings", "named"),
+    [
+        (401, {}, ("OPENAI_API_KEY", "OPENAI_BASE_URL")),
+        (403, {"api_key_env": "ROUTER_KEY", "base_url": "http://r"}, ("ROUTER_KEY", "base_url")),
+        (404, {}, ("model's name", "--reconfigure", "OPENAI_BASE_URL")),
+    ],
+)
+def test_a_failure_that_no_waiting_cures_comes_with_what_to_do(
+    status: int, settings: dict[str, str], named: tuple[str, ...]
+) -> None:
+    said = advice(Failure("no", status=status), ModelSettings(**settings))
+    assert all(word in said for word in named)
+    assert advice(Failure("later", status=503), ModelSettings()) == ""

@@ -1,0 +1,87 @@
+"""What a failed run of a node used is counted once, and why it failed is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graph import DebateConfig, open_debates
+from graph.stored_debate import Debate
+from nodes.models.calls import ModelCall, Reply
+from state.errors import ModelError
+from tests.support.fakes import FakeModel, answer
+
+TOPIC = "Is a failure free?"
+PAID: Any = {"prompt_tokens": 1000, "completion_tokens": 500}
+
+
+class Moody:
+    """A model that fails for as long as it is told to."""
+
+    def __init__(self) -> None:
+        self.failing = False
+
+    def __call__(self, call: ModelCall) -> Reply:
+        fails = self.failing and call.purpose == "turn"
+        return Reply(error="only reasoning", usage=PAID, retryable=True) if fails else answer(call)
+
+
+def _debate(tmp_path: Path, moody: Moody, config: DebateConfig) -> Debate:
+    debates = open_debates(str(tmp_path / "moot.sqlite"), environment=FakeModel(moody).environment())
+    return debates.start(TOPIC, config, name="f")
+
+
+def _fail(debate: Debate) -> None:
+    with pytest.raises(ModelError):
+        debate.run()
+
+
+def _usage(document: dict[str, Any]) -> tuple[int, int, int]:
+    return tuple(document["usage"][key] for key in ("calls", "prompt_tokens", "completion_tokens"))
+
+
+def test_what_failed_runs_used_is_counted_once_and_the_reason_is_told(tmp_path: Path) -> None:
+    moody, config = Moody(), DebateConfig(turns=3, seed=1)
+    untroubled = _usage(_debate(tmp_path / "a", moody, config).run())
+    debate = _debate(tmp_path / "b", moody, config)
+    moody.failing = True
+    _fail(debate)
+    _fail(debate)
+    document = debate.document()
+    assert document["status"] == "failed"
+    assert [(each["node"], each["error"]) for each in document["errors"]] == 2 * [("turn", "only reasoning")]
+    assert _usage(document) == (2, 2000, 1000)
+    assert debate.row.tokens == 3000  # `moot list`
+    moody.failing = False
+    document = debate.run()
+    assert document["status"] == "done"
+    assert len(document["errors"]) == 2
+    assert _usage(document) == tuple(a + b for a, b in zip(untroubled, (2, 2000, 1000), strict=True))
+
+
+def test_a_debate_that_only_fails_ends_at_its_limit_instead_of_paying_for_ever(tmp_path: Path) -> None:
+    moody = Moody()
+    moody.failing = True
+    debate = _debate(tmp_path, moody, DebateConfig(turns=3, seed=1, limits={"total_tokens": 4000}))
+    for _ in range(3):
+        _fail(debate)
+    document = debate.run()
+    assert document["status"] == "limit"
+    assert document["usage"]["prompt_tokens"] >= 3000
+    assert len(document["errors"]) == 3
+
+
+def test_a_fork_keeps_the_reason_and_counts_it_no_second_time(tmp_path: Path) -> None:
+    moody = Moody()
+    debate = _debate(tmp_path, moody, DebateConfig(turns=3, seed=1))
+    moody.failing = True
+    _fail(debate)
+    moody.failing = False
+    document = debate.run()
+    fork = debate.fork(name="other")
+    assert fork.document()["errors"] == document["errors"]
+    assert _usage(fork.document()) == _usage(document)
+    debate.delete()
+    assert debate._debates.records.failed.of(debate.id) == []
