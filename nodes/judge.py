@@ -8,6 +8,7 @@ from nodes.driver import Body, Emit, NodeContext
 from nodes.frozen import frozen_config
 from nodes.judging.assess import Assessment, assess
 from nodes.judging.convergence import CONVERGENCE, check_convergence
+from nodes.judging.verdicts import next_judging
 from nodes.perspectives import Made, judge_summary
 from nodes.protocols.table import protocol_named
 from nodes.summarize import version_of
@@ -27,7 +28,7 @@ def judge(state: ConversationState, context: NodeContext) -> Body:
         own: dict[str, Any] = dict(made.summary) if made else {}
         assessment = yield from assess({**state, "judge_summary": own}, config, count)
     else:
-        assessment = Assessment([], ruling)
+        assessment = Assessment([], {**ruling, "judging": next_judging(state)})
     decision = assessment.decision
     yield Emit({"event": "verdict", "status": decision["status"], "winner": decision["winner"]})
     update: dict[str, Any] = {

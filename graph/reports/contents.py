@@ -19,10 +19,10 @@ from graph.reports.fields import (
     cleaned,
     shortened,
 )
+from graph.reports.panels import Panel, read_panel
 from graph.reports.people import People
 from graph.reports.positions import Standing, read_standings
 from graph.reports.spending import Comparison, Figure, Prompts, read_plan, read_prompts, read_usage
-from graph.reports.panels import Panel, read_panel
 from graph.reports.verdicts import VerdictView, read_verdict, rubrics_in
 
 TITLE = 160

@@ -1,4 +1,4 @@
-"""The decision and the panel behind it, ready to be shown."""
+"""One verdict, or a decision, ready to be shown."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from pydantic import ValidationError
 
 from graph.reports.fields import as_count, as_dict, as_dicts, as_number, as_text, as_texts, percent
 from graph.reports.people import People, Person
+from graph.reports.rulings import Ruling, read_ruling
 from nodes.judging.decision import SYNTHESIS, TIE
+from nodes.judging.panel_decision import PANEL
 from nodes.judging.rubrics import Rubric, shipped_rubrics
 
-_JUDGES = {"judge": "the judge", "panel": "the panel"}
+_JUDGES = {"judge": "the judge", PANEL: "the panel"}
 _FULL_TOTAL = 100.0
 
 
@@ -66,20 +68,10 @@ class VerdictView:
     recommendations: tuple[str, ...]
     dropped_citations: int
     flipped: bool | None
-
-
-@dataclass(frozen=True)
-class Panel:
-    """Several judges side by side."""
-
-    verdicts: tuple[VerdictView, ...]
-    """Those that the decision was made of."""
-    earlier: tuple[VerdictView, ...]
-    """Those of earlier judgings, the oldest first."""
-    alpha: float | None
-    flip_rate: float | None
-    others: tuple[tuple[str, str], ...]
-    """Further figures of agreement, as (name, value)."""
+    notes: tuple[str, ...]
+    """What checking or the panel's rule made of what was said."""
+    ruling: Ruling | None
+    """How several judges came to it."""
 
 
 def read_verdict(raw: dict[str, Any], people: People, rubrics: dict[str, Rubric]) -> VerdictView | None:
@@ -91,7 +83,7 @@ def read_verdict(raw: dict[str, Any], people: People, rubrics: dict[str, Rubric]
     winner = people[said] if said and said not in (TIE, SYNTHESIS) else None
     judge = as_text(raw.get("judge"))
     flipped = as_dict(raw.get("flip")).get("flipped")
-    rubric = rubrics.get(as_text(raw.get("rubric")))
+    rubric = _rubric(raw) or rubrics.get(as_text(raw.get("rubric")))
     return VerdictView(
         judge=_JUDGES.get(judge, judge or "a judge"),
         model=as_text(raw.get("model")),
@@ -110,28 +102,17 @@ def read_verdict(raw: dict[str, Any], people: People, rubrics: dict[str, Rubric]
         recommendations=as_texts(raw.get("recommendations")),
         dropped_citations=as_count(raw.get("dropped_citations")),
         flipped=flipped if isinstance(flipped, bool) else None,
+        notes=() if failed else as_texts(raw.get("notes")),
+        ruling=None if failed else read_ruling(raw, people),
     )
 
 
-def read_panel(document: dict[str, Any], people: People, rubrics: dict[str, Rubric]) -> Panel:
-    """Build the view of all judges' verdicts and their agreement."""
-    read = (read_verdict(raw, people, rubrics) for raw in as_dicts(document.get("verdicts")))
-    views = tuple(view for view in read if view is not None)
-    agreement = as_dict(document.get("agreement"))
-    others = [
-        (key, as_text(value))
-        for key, value in agreement.items()
-        if key not in ("alpha", "flip_rate", "judges") and value not in (None, 0)
-    ]
-    sat = as_count(agreement.get("judges")) + as_count(agreement.get("failed"))
-    earlier = max(0, len(views) - sat) if sat else 0
-    return Panel(
-        verdicts=views[earlier:],
-        earlier=views[:earlier],
-        alpha=as_number(agreement.get("alpha")),
-        flip_rate=as_number(agreement.get("flip_rate")),
-        others=tuple((key.replace("_", " "), value) for key, value in others),
-    )
+def _rubric(raw: dict[str, Any]) -> Rubric | None:
+    """Return what a verdict itself says of its criteria; older ones name their rubric alone."""
+    try:
+        return Rubric.model_validate({"name": "-", "criteria": raw.get("criteria")})
+    except ValidationError:
+        return None
 
 
 def rubrics_in(document: dict[str, Any]) -> dict[str, Rubric]:

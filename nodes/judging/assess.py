@@ -8,19 +8,17 @@ from typing import Any
 
 from nodes.answering import Flow
 from nodes.judging.blinding import Blinding, make_blinding
-from nodes.judging.decision import decide
 from nodes.judging.evidence import NOT_ARGUED, Docket
 from nodes.judging.orders import presentation_orders, reconcile
-from nodes.judging.panel import panel_report
+from nodes.judging.panel_decision import decision_of
 from nodes.judging.rubrics import Rubric, load_rubric, parse_rubric
-from nodes.judging.verdicts import JudgeOpinion, Verdict, ballots_of, check_opinion, failed_verdict
+from nodes.judging.verdicts import JudgeOpinion, Verdict, check_opinion, failed_verdict, next_judging
 from nodes.judging.view import Bench, judge_view
 from nodes.memory.tokens import TokenCounter
 from nodes.models.calls import ModelCall, Reply
 from nodes.protocols.table import protocol_named
 from state.config import DebateConfig, JudgeSeat
 from state.conversation import ConversationState
-from state.errors import JudgeFailed
 
 
 @dataclass(frozen=True)
@@ -76,8 +74,12 @@ def assess(
     passes: dict[str, list[Verdict]] = {seat.id: [] for seat in seats}
     for sitting, reply in zip(sittings, replies, strict=True):
         passes[sitting.seat.id].append(_verdict(hearing, sitting, reply))
+    number = next_judging(state)
     verdicts = [reconcile(*both) if len(both) == 2 else both[0] for both in passes.values()]
-    return Assessment(verdicts, _decide(verdicts, config, state.get("verdicts") or []))
+    for verdict in verdicts:
+        verdict["judging"] = number
+    decision = decision_of(verdicts, config.judge.rule, state.get("verdicts") or [])
+    return Assessment(verdicts, {**decision, "judging": number})
 
 
 def rubric_for(seat: JudgeSeat, config: DebateConfig) -> Rubric:
@@ -183,29 +185,3 @@ def _verdict(hearing: _Hearing, sitting: _Sitting, reply: Reply) -> Verdict:
         lengths=hearing.lengths,
         usage=reply.usage,
     )
-
-
-def _decide(verdicts: Sequence[Verdict], config: DebateConfig, earlier: Sequence[Any]) -> dict[str, Any]:
-    """Return the decision: the judge whose choice it is speaks for it, with the panel's numbers."""
-    ballots = ballots_of(verdicts)
-    try:
-        outcome = decide(ballots, config.judge.rule if len(verdicts) > 1 else "majority")
-    except JudgeFailed as error:
-        errors = "; ".join(verdict["error"] for verdict in verdicts if verdict["error"])
-        failed = panel_report(verdicts, None, earlier)
-        return {**failed_verdict("panel", f"{error}: {errors}"), "outcome": {}, "agreement": failed}
-    usable = [verdict for verdict in verdicts if verdict["status"] == "ok"]
-    speaking = next((v for v in usable if v["winner"] == outcome["winner"]), usable[0])
-    agreeing = [v["confidence"] for v in usable if v["winner"] == outcome["winner"]]
-    notes = list(speaking["notes"])
-    if not agreeing:
-        notes.append(f"No judge named this outcome: the rule {outcome['rule']!r} came to it.")
-    return {
-        **speaking,
-        "judge": speaking["judge"] if len(verdicts) == 1 else "panel",
-        "winner": outcome["winner"],
-        "confidence": sum(agreeing) / len(usable) if agreeing else 0.0,
-        "notes": notes,
-        "outcome": outcome,
-        "agreement": panel_report(verdicts, outcome, earlier),
-    }

@@ -17,6 +17,15 @@ from state.errors import ConfigError, JudgeFailed
 
 Rule = Literal["mean", "majority", "ranked", "approval", "unanimous"]
 
+RULES_COUNT: Mapping[str, str] = {
+    "mean": "mean total score",
+    "majority": "votes",
+    "ranked": "Borda points",
+    "approval": "approvals",
+    "unanimous": "votes",
+}
+"""What each rule's tally counts, in words."""
+
 TIE = "tie"
 """The outcome when no debater is ahead."""
 SYNTHESIS = "synthesis"

@@ -120,12 +120,16 @@ def _mean_scores(
     for debater in dict.fromkeys([*first, *second]):
         here, there = first.get(debater, {}), second.get(debater, {})
         criteria = dict.fromkeys([*here, *there])
-        scores[debater] = {each: _mean_score(here.get(each), there.get(each)) for each in criteria}
+        scores[debater] = {
+            each: mean_score(records[each] for records in (here, there) if each in records)
+            for each in criteria
+        }
     return scores
 
 
-def _mean_score(first: ScoreRecord | None, second: ScoreRecord | None) -> ScoreRecord:
-    given = [record for record in (first, second) if record]
+def mean_score(records: Iterable[ScoreRecord]) -> ScoreRecord:
+    """Return the mean of several scores of one debater on one criterion, at least one, with all reasons."""
+    given = list(records)
     return ScoreRecord(
         score=sum(record["score"] for record in given) / len(given),
         reason="\n".join(_united(*([record["reason"]] for record in given))),

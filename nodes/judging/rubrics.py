@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from typing_extensions import TypedDict
 
 from state.errors import ConfigError
 
@@ -46,6 +47,16 @@ class Criterion(BaseModel):
         return (self.clamp(score) - self.scale_min) / (self.scale_max - self.scale_min)
 
 
+class CriterionScale(TypedDict):
+    """What a criterion is called and how it is scored, as a verdict keeps it."""
+
+    id: str
+    name: str
+    scale_min: float
+    scale_max: float
+    weight: float
+
+
 class Rubric(BaseModel):
     """What a judge scores."""
 
@@ -68,6 +79,19 @@ class Rubric(BaseModel):
         """Return the criterion that a judge means by an id or a name, in any case, else `None`."""
         wanted = _key(said)
         return next((each for each in self.criteria if wanted in (_key(each.id), _key(each.name))), None)
+
+    def scales(self) -> list[CriterionScale]:
+        """Return what a verdict keeps of the criteria: what reads its scores need not find the rubric."""
+        return [
+            CriterionScale(
+                id=each.id,
+                name=each.name,
+                scale_min=each.scale_min,
+                scale_max=each.scale_max,
+                weight=each.weight,
+            )
+            for each in self.criteria
+        ]
 
     def total(self, scores: Mapping[str, float]) -> float | None:
         """Return the weighted total of `scores` (criterion id to score) on 0–100.

@@ -9,13 +9,13 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
-from typing import Literal
+from typing import Any, Literal, NotRequired
 
 from pydantic import BaseModel, ConfigDict
 from typing_extensions import TypedDict
 
 from nodes.judging.decision import SYNTHESIS, TIE, Ballot
-from nodes.judging.rubrics import Rubric
+from nodes.judging.rubrics import CriterionScale, Rubric
 from state.entries import EntryUsage, clean_text
 
 MAJOR_CAP = 40.0
@@ -117,6 +117,10 @@ class Verdict(TypedDict):
     model: str
     rubric: str
     """Name of the rubric."""
+    criteria: NotRequired[list[CriterionScale]]
+    """The rubric's criteria, where there are scores."""
+    judging: NotRequired[int]
+    """Which judging of the debate it belongs to, from 1: the decision has the same number."""
     order: list[str]
     """Debaters in the order in which they were presented."""
     reasoning: str
@@ -199,6 +203,7 @@ def check_opinion(
         return verdict
     verdict.update(_said(opinion))
     verdict["status"] = "ok"
+    verdict["criteria"] = rubric.scales()
     verdict["scores"] = checked.scores
     verdict["totals"] = _totals(checked.scores, rubric)
     verdict["winner"] = winner or TIE
@@ -250,10 +255,32 @@ def ballots_of(verdicts: Iterable[Verdict]) -> list[Ballot]:
     return [_ballot(verdict) for verdict in verdicts if verdict["status"] == "ok"]
 
 
+def next_judging(state: Mapping[str, Any]) -> int:
+    """Return the number of a debate's next judging: 1 more than its verdicts and its decision have."""
+    before = [*(state.get("verdicts") or []), state.get("verdict") or {}]
+    numbers = [verdict.get("judging") for verdict in before]
+    return 1 + max((number for number in numbers if isinstance(number, int)), default=0)
+
+
 def cap_confidence(confidence: float, unmet: Iterable[Unmet]) -> float:
     """Return `confidence` within 0–100, and at most 40 with an unmet major requirement."""
     top = MAJOR_CAP if any(requirement["major"] for requirement in unmet) else 100.0
     return min(max(confidence, 0.0), top) if isfinite(confidence) else 0.0
+
+
+def counted_scores(verdict: Verdict) -> dict[str, dict[str, ScoreRecord]]:
+    """Return the scores that count; where a judge's orders contradict each other, everybody has the mean."""
+    if not verdict["flip"]["flipped"]:
+        return verdict["scores"]
+    given: dict[str, list[float]] = {}
+    for records in verdict["scores"].values():
+        for criterion, record in records.items():
+            given.setdefault(criterion, []).append(record["score"])
+    level = {criterion: sum(scores) / len(scores) for criterion, scores in given.items()}
+    return {
+        debater: {criterion: {**record, "score": level[criterion]} for criterion, record in records.items()}
+        for debater, records in verdict["scores"].items()
+    }
 
 
 def _ballot(verdict: Verdict) -> Ballot:

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
+from html import unescape
+from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pytest
+from rich.console import Console
 
-from graph.api import Debates, open_debates
+from graph.api import Debate, Debates, open_debates
+from graph.cli.verdict_screen import verdict_parts
+from graph.reports import render_html, render_markdown
+from graph.reports.contents import read
+from nodes.models.calls import ModelCall, Reply
 from state.config_files import make_config
+from tests.support.fakes import FakeModel, answer
 
 TOPIC = "Should freight leave the harbour?"
 BROUGHT = "# What the dialogue brought"
@@ -30,3 +40,157 @@ def test_what_a_dialogue_brought_outlives_a_judge_who_writes_a_solution(debates:
     written = debate.judge(panel=2).verdict["solution_markdown"]
     assert written.strip()
     assert debate.document()["solution"] == f"{written}\n\n{brought}"
+
+
+def _bench() -> FakeModel:
+    """Judges who give each debater one score on everything and name a winner; a model without any fails."""
+
+    def reply(call: ModelCall) -> Reply:
+        if call.purpose != "judge":
+            return answer(call)
+        if call.model not in SAYS:
+            return Reply(error="no opinion", model=call.model)
+        winner, scores = SAYS[call.model]
+        opinion = {
+            "reasoning": f"Words of {call.model}.",
+            "scores": [
+                {"debater": who, "criterion": each, "reason": "so", "citations": [], "score": score}
+                for who, score in scores.items()
+                for each in call.hints["criteria"]
+            ],
+            "winner": winner,
+            "confidence": 80,
+        }
+        return Reply(data=opinion, model=call.model)
+
+    return FakeModel(reply)
+
+
+SAYS: dict[str, tuple[str, dict[str, float]]] = {
+    "level": ("tie", {"Advocate": 6, "Skeptic": 6}),
+    "torn": ("tie", {"Advocate": 7, "Skeptic": 6}),
+    "close": ("Advocate", {"Advocate": 7, "Skeptic": 6}),
+    "sure": ("Advocate", {"Advocate": 9, "Skeptic": 3}),
+}
+
+
+@pytest.fixture
+def judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Debate]:
+    """A debate that a panel of three judged as it was held: two ties, one for the advocate."""
+    monkeypatch.setenv("OPENAI_API_KEY", "test")
+    seats = [{"id": each, "model": each} for each in ("level", "close")]
+    config = make_config(
+        {"turns": 2, "model": "m", "judge": {"panel": [*seats, {"id": "third", "model": "level"}]}}
+    )
+    with open_debates(str(tmp_path / "p.sqlite"), environment=_bench().environment()) as debates:
+        yield debates.get(debates.start(TOPIC, config).run()["id"])
+
+
+def _judges(views: Any) -> list[str]:
+    return [view.judge for view in views]
+
+
+def test_verdicts_and_decision_say_which_judging_they_belong_to(judged: Debate) -> None:
+    judged.judge(panel=["sure", "close"])
+    document = judged.document()
+    assert [verdict["judging"] for verdict in document["verdicts"]] == [1, 1, 1, 2, 2]
+    assert document["verdict"]["judging"] == 2
+    panel = read(document).panel
+    assert (_judges(panel.verdicts), _judges(panel.earlier)) == (
+        ["sure", "close"],
+        ["level", "close", "third"],
+    )
+
+
+def test_judgings_that_failed_leave_the_panel_of_the_verdict_in_force(judged: Debate) -> None:
+    assert judged.judge(panel=["broken", "gone"]).failed
+    assert judged.judge(panel=["gone"]).failed
+    document = judged.document()
+    panel = read(document).panel
+    assert _judges(panel.verdicts) == ["level", "close", "third"]
+    assert panel.earlier == ()
+    assert _judges(panel.later) == ["broken", "gone", "gone"]
+    for page in (render_markdown(document), render_html(document)):
+        assert "Judged again since, without a verdict" in page
+        assert "Earlier verdicts" not in page
+
+
+def test_without_numbers_the_last_judges_are_the_panel(judged: Debate) -> None:
+    judged.judge(panel=["sure", "close"])
+    document = judged.document()
+    for verdict in (*document["verdicts"], document["verdict"]):
+        del verdict["judging"]
+    panel = read(document).panel
+    assert (_judges(panel.verdicts), _judges(panel.earlier)) == (
+        ["sure", "close"],
+        ["level", "close", "third"],
+    )
+    document["verdicts"].append({**document["verdicts"][-1], "judging": 1, "judge": "new"})
+    panel = read(document).panel
+    assert (_judges(panel.verdicts), _judges(panel.later)) == (["sure", "close"], ["new"])
+
+
+def test_a_panel_s_scores_are_the_means_of_its_judges_each_reason_under_its_judge(judged: Debate) -> None:
+    verdict = judged.document()["verdict"]
+    given = verdict["scores"]["advocate"]["clarity"]
+    assert given["score"] == pytest.approx(19 / 3)
+    assert given["reason"] == "level: so\nclose: so\nthird: so"
+    assert verdict["totals"] == verdict["outcome"]["mean_scores"]
+    assert verdict["flip"]["flipped"] is None
+    assert verdict["model"] == "level, close"
+
+
+def test_an_outcome_that_no_judge_named_is_explained_wherever_it_is_shown(judged: Debate) -> None:
+    judged.judge(panel=["torn", "torn", "level"], rule="mean")
+    document = judged.document()
+    assert (document["verdict"]["winner"], document["verdict"]["confidence"]) == ("advocate", 0)
+    view = read(document).verdict
+    assert view is not None
+    assert view.ruling is not None
+    assert [(who, round(value)) for who, value in view.ruling.tally] == [("Advocate", 63), ("Skeptic", 56)]
+    assert view.ruling.dissent == (("level", "a tie"), ("torn", "a tie"), ("torn-2", "a tie"))
+    for page in (render_markdown(document), _words(render_html(document)), _screen(document)):
+        page = page.replace("\\", "")
+        assert "No judge named this outcome: the rule 'mean' came to it." in page
+        assert re.search(r"Rule mean, mean total score: Advocate 62.96 · Skeptic 55.56", page)
+        assert "Judges who chose otherwise: level (a tie), torn (a tie), torn-2 (a tie)" in page
+        assert re.search(r"(reasons|words) of torn", page)
+
+
+def test_figures_of_agreement_are_shown_when_they_are_0(judged: Debate) -> None:
+    document = judged.document()
+    document["agreement"] = {**document["verdict"]["agreement"], "kappa": 0.0, "alpha": 0.0, "failed": 0}
+    panel = read(document).panel
+    assert panel.alpha == 0
+    assert panel.others == (("Mean of the judges’ pairwise κ", "0.00"), ("Unanimous", "no"))
+    assert "Mean of the judges’ pairwise κ: 0.00." in render_markdown(document)
+
+
+def test_a_rubric_given_for_one_judging_is_known_to_the_report(judged: Debate) -> None:
+    ends = {"scale_min": 1, "scale_max": 5}
+    judged.judge(
+        rubric={"name": "own", "criteria": [{"id": "fair_play", "name": "Fairness to others", **ends}]},
+        panel=["close"],
+    )
+    document = judged.document()
+    view = read(document).verdict
+    assert view is not None
+    (row,) = view.criteria
+    assert (row.name, [score.share for score in row.scores]) == ("Fairness to others", [100, 100])
+    assert "Fairness to others" in _screen(document)
+
+
+def test_length_stands_beside_the_score_on_the_screen(judged: Debate) -> None:
+    lengths = judged.document()["verdict"]["lengths"]
+    row = rf"tokens said +{lengths['advocate']} +{lengths['skeptic']}"
+    assert re.search(row, _screen(judged.document()))
+
+
+def _screen(document: Mapping[str, Any]) -> str:
+    console = Console(record=True, width=200, file=StringIO())
+    console.print(*verdict_parts(document), sep="\n")
+    return console.export_text()
+
+
+def _words(page: str) -> str:
+    return " ".join(unescape(re.sub(r"<[^>]+>", "", page)).split())
