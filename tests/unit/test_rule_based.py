@@ -271,3 +271,23 @@ def test_a_fold_costs_the_same_however_long_the_debate_is() -> None:
     for start in (500, 750):
         summary, late = fold_time(summary, start)
     assert late < 3 * early
+
+
+def test_statements_whose_numbers_differ_stay_apart_and_each_cites_its_own_message() -> None:
+    said = [
+        f"The branch in district {n} must close, it needs {n * 7} thousand euros a year." for n in range(60)
+    ]
+    entries = [make_entry(n, "ada", "speech", text) for n, text in enumerate(said)]
+    summary = fold(None, entries, max_tokens=900, count=count_text, names=NAMES)
+    assert len(summary["points"]) > 30
+    for point in summary["points"]:
+        assert {said[int(id_[1:])] for id_ in point["message_ids"]} == {point["text"]}
+
+
+def test_figures_before_a_long_text_that_repeats_keep_statements_apart() -> None:
+    tail = "because budgets shrink and cities grow " * 20
+    entries = [
+        make_entry(n, "ada", "speech", f"In case {n} costs were {n * 3} euros, {tail}") for n in range(600)
+    ]
+    summary = fold(None, entries, max_tokens=900, count=count_text, names=NAMES)
+    assert all(len(point["message_ids"]) == 1 for point in summary["points"])

@@ -9,7 +9,7 @@ from typing_extensions import TypedDict
 
 from nodes.memory.extraction.facts import Facts, Finding, extract
 from nodes.memory.extraction.plain import clip, inert
-from nodes.memory.extraction.terms import likeness, term_set
+from nodes.memory.extraction.terms import same_statement, term_set
 from nodes.memory.extraction.tool_results import describe, read_result
 from state.entries import Entry, seq_of
 
@@ -72,7 +72,6 @@ _WEIGHTS: dict[PointKind, float] = {
     "notice": 1.5,
 }
 _REPEATED = 0.25  # a point said again gains so much, up to four times
-_ALIKE = 0.7
 _SUBSTANTIAL = 6  # terms in a statement that can stand as somebody's position without words that say so
 
 
@@ -168,7 +167,7 @@ def is_substantial(point: Point) -> bool:
 
 def same(first: Point, second: Point) -> bool:
     """Whether two points of one speaker say nearly the same."""
-    return first["speaker"] == second["speaker"] and likeness(first["text"], second["text"]) >= _ALIKE
+    return first["speaker"] == second["speaker"] and same_statement(first["text"], second["text"])
 
 
 def merge(kept: Point, again: Point) -> Point:

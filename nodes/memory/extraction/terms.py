@@ -20,6 +20,8 @@ UNSPACED = (
 _MARKS = "\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0900-\u0963\u0966-\u0d7f"
 _RUN = re.compile(rf"(?P<unspaced>[{UNSPACED}]+)|(?P<word>(?:(?![{UNSPACED}])[\w{_MARKS}'])+)")
 _ASCII_WORD = re.compile(r"[\w']+", re.ASCII)
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+_ALIKE = 0.7  # likeness from which two texts say the same
 _LONGEST_TERM = 40
 _LONGEST_WORD = 64  # what is longer is cut before it is looked at, so that little is remembered of it
 _STOP_WORDS = word_set(
@@ -88,6 +90,17 @@ def likeness(first: str, second: str) -> float:
     if not ours or not theirs:
         return 1.0 if first.casefold() == second.casefold() else 0.0
     return len(ours & theirs) / len(ours | theirs)
+
+
+@lru_cache(maxsize=4096)
+def numbers(text: str) -> frozenset[str]:
+    """Return the distinct numbers of a short `text`, as written in digits."""
+    return frozenset(_NUMBER.findall(text))
+
+
+def same_statement(first: str, second: str) -> bool:
+    """Whether two short texts say nearly the same: terms in common, and no number differs."""
+    return numbers(first) == numbers(second) and likeness(first, second) >= _ALIKE
 
 
 def salience(sentences: Sequence[Sequence[str]]) -> list[float]:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from nodes.memory.extraction.terms import terms
+from nodes.memory.extraction.terms import same_statement, terms
 from nodes.memory.summarizers.base import Draft, Summarizing, SummaryRequest
 from nodes.memory.summarizers.by_rule import RuleBased
 from nodes.memory.summarizers.extractive import Kept, candidates, everybody_first, laid_out
@@ -66,7 +66,9 @@ def _nearest(
 
 
 def _joined(leader: Kept, sentence: Kept) -> Kept:
-    ids = list(dict.fromkeys([*leader["message_ids"], *sentence["message_ids"]]))
+    """Return a leader with the weight of a sentence, and with its messages where they say the same."""
+    says_it = leader["speaker"] == sentence["speaker"] and same_statement(leader["text"], sentence["text"])
+    ids = list(dict.fromkeys([*leader["message_ids"], *(sentence["message_ids"] if says_it else ())]))
     ids = ids if len(ids) <= MAX_IDS else [*ids[:1], *ids[-(MAX_IDS - 1) :]]
     return Kept(
         text=leader["text"],
