@@ -39,7 +39,7 @@ class DisagreementFinding(BaseModel):
     """A disagreement on one statement."""
 
     with_debater: str = Field(description="Id of the other debater.")
-    claim: str = Field(description="The statement that one asserts and the other denies.")
+    claim: str = Field(description="The statement that the speaker asserts and the other denies.")
     strength: Literal["mild", "strong"]
     specific: bool = Field(description="Whether it could be settled.")
     confidence: float = Field(ge=0, le=1, description="0 to 1.")

@@ -59,16 +59,28 @@ def enter_room(draft: ClaimsDraft, room: Room | None) -> None:
         draft.put({**claim, "status": "in_crux_room", "room": room["id"]})
 
 
-def _pair(one: str, other: str) -> list[str]:
-    return sorted((one, other))
+def abandon_open(draft: ClaimsDraft) -> None:
+    """Abandon what nobody took up before the last words were said."""
+    for claim in list(draft.claims.values()):
+        if claim["status"] == "active":
+            draft.put({**claim, "status": "abandoned", "resolution": "the debate ended without settling it"})
+
+
+def sides_text(claim: Mapping[str, Any], names: Mapping[str, str]) -> str:
+    """Return who asserts a claim and who denies it."""
+    asserting, denying = (names.get(who, who) for who in claim["between"])
+    return f"{asserting} asserts, {denying} denies"
+
+
+def _is_between(claim: Claim, one: str, other: str) -> bool:
+    return sorted(claim["between"]) == sorted((one, other))
 
 
 def _contest(
     draft: ClaimsDraft, notes: Notes, opposition: Opposition, round_no: int, number: int
 ) -> str | None:
     """Enter a dispute: a new claim, or one more message of a claim that the pair has; return a new id."""
-    pair = _pair(notes.speaker, opposition.to)
-    known = _same(draft, pair, opposition.claim)
+    known = _same(draft, notes.speaker, opposition)
     if known is not None:
         draft.put(_touched(known, notes, opposition, round_no))
         return None
@@ -77,7 +89,7 @@ def _contest(
         {
             "id": claim_id,
             "claim": opposition.claim,
-            "between": pair,
+            "between": [notes.speaker, opposition.to],
             "status": "active",
             "round": round_no,
             "message_ids": [notes.message_id],
@@ -104,8 +116,13 @@ def _touched(claim: Claim, notes: Notes, opposition: Opposition, round_no: int) 
     }
 
 
-def _same(draft: ClaimsDraft, pair: list[str], text: str) -> Claim | None:
-    rivals = [c for c in draft.claims.values() if c["status"] in OPEN and c["between"] == pair]
+def _same(draft: ClaimsDraft, speaker: str, opposition: Opposition) -> Claim | None:
+    text = opposition.claim
+    rivals = [
+        claim
+        for claim in draft.claims.values()
+        if claim["status"] in OPEN and _is_between(claim, speaker, opposition.to)
+    ]
     best = max(rivals, key=lambda claim: (likeness(claim["claim"], text), claim["id"]), default=None)
     return best if best is not None and likeness(best["claim"], text) >= SAME_CLAIM else None
 
@@ -115,7 +132,7 @@ def _concede(draft: ClaimsDraft, notes: Notes, accord: Accord, outcome: str) -> 
     rivals = [
         claim
         for claim in draft.claims.values()
-        if claim["status"] == "active" and claim["between"] == _pair(notes.speaker, accord.to)
+        if claim["status"] == "active" and _is_between(claim, notes.speaker, accord.to)
     ]
     best = max(rivals, key=lambda claim: (likeness(claim["claim"], accord.text), claim["id"]), default=None)
     if best is not None and likeness(best["claim"], accord.text) >= CONCEDED:

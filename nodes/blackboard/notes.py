@@ -22,11 +22,11 @@ class Accord:
 
 @dataclass(frozen=True)
 class Opposition:
-    """A statement of somebody else that is contradicted."""
+    """A statement that the speaker makes against somebody else."""
 
     to: str
     claim: str
-    """What is disputed, in one sentence."""
+    """What the speaker asserts and the other denies, in one sentence."""
     strength: Literal["mild", "strong"]
     confidence: float
     """How sure it is that both stand on opposite sides of this very claim, 0–1."""

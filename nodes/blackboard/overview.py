@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from nodes.blackboard.by_rule import split_source
+from nodes.blackboard.claims import sides_text
 from nodes.blackboard.ledger import last_challenged, likeness, said_in
 from nodes.memory.extraction.plain import inert
 from state.entries import seq_of
@@ -96,9 +97,9 @@ def _claim_lines(state: State, names: Names) -> list[str]:
     cards = state.get("crux_cards") or {}
     lines = []
     for claim in (state.get("claims") or {}).values():
-        between = " and ".join(_name(who, names) for who in claim["between"])
+        sides = sides_text(claim, {who: _name(who, names) for who in claim["between"]})
         status = claim["status"].replace("_", " ")
-        lines.append(f"- {claim['claim']} ({between}; {status})")
+        lines.append(f"- {claim['claim']} ({sides}; {status})")
         card = cards.get(claim["card"])
         lines += [
             f"  - {_name(who, names)}: {side['answer']}. {side['reasoning']}"
@@ -169,7 +170,7 @@ def _path_lines(state: State) -> list[str]:
         lines.append(f"- {card['question']} ({card['type']}): {path}")
     cards = state.get("crux_cards") or {}
     for claim in (state.get("claims") or {}).values():
-        if claim["status"] in ("active", "in_crux_room") and claim["card"] not in cards:
+        if claim["status"] != "resolved" and claim["card"] not in cards:
             lines.append(f"- still open: {claim['claim']}")
     return lines
 

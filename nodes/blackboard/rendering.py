@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from nodes.blackboard.claims import OPEN
+from nodes.blackboard.claims import OPEN, sides_text
 from nodes.blackboard.ledger import open_challenges
 from nodes.memory.extraction.plain import inert
 from nodes.memory.tokens import TokenCounter
@@ -131,9 +131,8 @@ def _disputes(claims: Mapping[str, Any], speaker: str, names: Mapping[str, str])
     newest = sorted(claims.values(), key=lambda claim: (-claim["touched"], claim["id"]))
     for claim in newest:
         if claim["status"] in OPEN:
-            between = " and ".join(names.get(who, who) for who in claim["between"])
-            urgency = 5 if speaker in claim["between"] else 7
-            yield Line(4, urgency, f"{between}: {claim['claim']} [{claim['message_ids'][-1]}]")
+            urgency, sides = 5 if speaker in claim["between"] else 7, sides_text(claim, names)
+            yield Line(4, urgency, f"{sides}: {claim['claim']} [{claim['message_ids'][-1]}]")
 
 
 def _insights(state: Mapping[str, Any], speaker: str) -> Iterable[Line]:

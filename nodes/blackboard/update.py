@@ -8,7 +8,7 @@ from typing import Any
 from typing_extensions import TypedDict
 
 from nodes.blackboard.bounds import READ_AT_ONCE, SOURCES, keep_newest
-from nodes.blackboard.claims import ClaimsDraft, enter_room, update_claims
+from nodes.blackboard.claims import ClaimsDraft, abandon_open, enter_room, update_claims
 from nodes.blackboard.ledger import SAME, LedgerDraft, likeness, update_ledger
 from nodes.blackboard.notes import Notes
 from nodes.blackboard.rooms import KEY as ROOMS
@@ -21,6 +21,9 @@ from state.entries import Entry
 
 KEY = "board"
 """Where `protocol_state` holds the `Progress` of the blackboard."""
+
+LAST_WORDS = "last_words"
+"""Where `protocol_state` says that after the present step nobody speaks any more, by the protocol's rules."""
 
 SILENT_KINDS = frozenset({"topic", "context", "question", "tool_call", "tool_result", "notice"})
 """Kinds of entries in which nobody argues."""
@@ -85,6 +88,8 @@ def update_board(state: ConversationState, config: DebateConfig, notes: Sequence
         shifted += [note.speaker] if moved else []
         eventful += [note] if new or moved or note.concessions else []
         progress = note.entry["seq"] if fresh or note in eventful else progress
+    if (state.get("protocol_state") or {}).get(LAST_WORDS):
+        abandon_open(claims)
     record = round_update(
         state.get("round_records") or [],
         notes,

@@ -20,7 +20,7 @@ from nodes.blackboard.notes import OVERALL
 from nodes.blackboard.overview import outcome_text
 from nodes.blackboard.rooms import KEY as ROOMS
 from nodes.blackboard.rooms import rooms_of
-from nodes.blackboard.update import SILENT_KINDS
+from nodes.blackboard.update import LAST_WORDS, SILENT_KINDS
 from nodes.frozen import frozen_config
 from nodes.memory.scene import Scene
 from nodes.memory.tokens import counter, encoding_for
@@ -187,7 +187,7 @@ def _main_floor(
     instruction_of = partial(_instruction, config, stage, about)
     floors = _floors(state, config, stage, aspect + mini, instruction_of)
     step = make_step(stage, len(aspects) + 2 if closing else aspect + 2, floors)
-    memo = {"aspect": about, PLACE: _place(stage, aspect, mini)}
+    memo = {"aspect": about, PLACE: _place(stage, aspect, mini), LAST_WORDS: closing}
     return {**step, "memo": {**memo, **_forget_closed(state)}}
 
 

@@ -70,6 +70,15 @@ def test_a_disagreement_that_stays_is_abandoned_at_the_cap_with_a_path_to_a_reso
     assert "a winter without delays" in document["solution"]
 
 
+def test_a_claim_that_no_room_takes_up_is_abandoned_when_the_dialogue_ends(tmp_path: Path) -> None:
+    crux = {"crux": {"enabled": False}, "aspects": ["freight"]}
+    model = Personas({"respond": (("Bob", "Ada Quay", STATEMENTS[0]),), "closing": (CD,)})
+    document = _run(tmp_path / "d.sqlite", personas(4, dialogue=crux), model)
+    claims = {tuple(claim["between"]): claim["status"] for claim in document["blackboard"]["claims"]}
+    assert claims == {("bob", "ada"): "abandoned", ("cyd", "dan"): "abandoned"}
+    assert "(Bob asserts, Ada Quay denies; abandoned)" in document["solution"]
+
+
 def test_rooms_of_disjoint_pairs_run_at_the_same_time(tmp_path: Path) -> None:
     model = Personas({"respond": (AB, CD)}, resolved=frozenset({STATEMENTS[0]}))
     document = _run(tmp_path / "d.sqlite", personas(4, **ONE_ASPECT), model)

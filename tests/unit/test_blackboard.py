@@ -16,7 +16,7 @@ from nodes.blackboard.ledger import open_challenges, without_challenges
 from nodes.blackboard.notes import Accord, Notes, Opposition
 from nodes.blackboard.overview import outcome_text
 from nodes.blackboard.rendering import render_blackboard
-from nodes.blackboard.update import progress_of, update_board
+from nodes.blackboard.update import LAST_WORDS, progress_of, update_board
 from nodes.memory.tokens import counter
 from state.config import DebateConfig
 from state.entries import Entry, make_entry
@@ -112,6 +112,25 @@ def test_the_same_dispute_twice_is_one_claim_with_both_messages() -> None:
     (claim,) = board.state["claims"].values()
     assert claim["message_ids"] == ["m000001", "m000002"]
     assert claim["between"] == ["ada", "bob"]
+
+
+def test_a_claim_says_who_asserts_it_and_who_denies_it() -> None:
+    board = Board()
+    board.note(opposing(board, "bob", "ada", "Ferries cut traffic in winter storms"))
+    board.note(opposing(board, "ada", "bob", "Ferries do not cut traffic in winter storms"))
+    (claim,) = board.state["claims"].values()
+    assert claim["between"] == ["bob", "ada"]
+    assert "Bob asserts, Ada denies: Ferries" in board.view("cyd")
+    assert "winter storms (Bob asserts, Ada denies; active)" in outcome_text(board.state, NAMES, {})
+
+
+def test_after_the_last_words_no_claim_stays_active() -> None:
+    board = Board()
+    board.note(opposing(board, "ada", "bob", "Ferries cut traffic in winter storms"))
+    board.state["protocol_state"] |= {LAST_WORDS: True}
+    board.note(opposing(board, "cyd", "bob", "The levy falls on the poorest households"))
+    assert [claim["status"] for claim in board.state["claims"].values()] == ["abandoned", "abandoned"]
+    assert "- still open: Ferries" in outcome_text(board.state, NAMES, {})
 
 
 def test_a_concession_resolves_the_claim_it_is_about() -> None:
