@@ -21,12 +21,14 @@ OTHERS_SHARE = 0.1
 """Share of the room that a moderator and people from the floor may take."""
 MESSAGE_SHARE = 0.5
 """Most of a side's share that one message may take; a longer one is cut in its middle."""
+MOST_PARTS = 4
+"""One message of others may take all of their room where it is alone, else a part of it, one in so many."""
 FRAME = 14
 """Tokens that a message costs beside its content, about: role, label and id."""
 
 NOT_ARGUED = frozenset({"question", "tool_call"})
-"""Kinds of debaters' entries that argue nothing."""
-_BY_OTHERS = frozenset({"speech", "interjection", "question", "answer", "tool_result"})
+"""Kinds of debaters' entries that argue nothing: they count with what others said."""
+_BY_OTHERS = NOT_ARGUED | {"context", "speech", "interjection", "answer", "tool_result"}
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,11 @@ class Selection:
     """In the order in which it was said."""
     share: int | None
     """Tokens that each side may take; `None` where everything is shown."""
+
+
+def is_argued(entry: Entry, sides: Sequence[str]) -> bool:
+    """Return whether one of the sides argues with an entry, so that it counts towards that side's share."""
+    return entry["speaker"] in sides and entry["kind"] not in NOT_ARGUED
 
 
 class Docket:
@@ -69,12 +76,10 @@ class Docket:
         self.sides = sorted(set(sides))
         self._names = names
         self._said = [
-            entry
-            for entry in (entries if evidence is None else evidence)
-            if entry["speaker"] in sides and entry["kind"] not in NOT_ARGUED
+            entry for entry in (entries if evidence is None else evidence) if is_argued(entry, sides)
         ]
         self._others = [
-            entry for entry in entries if entry["speaker"] not in sides and entry["kind"] in _BY_OTHERS
+            entry for entry in entries if not is_argued(entry, sides) and entry["kind"] in _BY_OTHERS
         ]
         self._indexes: dict[int, EvidenceIndex] = {}
 
@@ -84,14 +89,14 @@ class Docket:
         Where not everything does, each side gets an equal share: its first and last word, then what best
         answers `query`. A side that said less than its share is shown whole, and what it leaves stays unused.
         """
-        everything = [*self._said, *self._others]
-        if sum(map(_cost, everything)) <= room:
-            return Selection(_in_order(Shown(entry, room) for entry in everything), None)
+        said, others = sum(map(_cost, self._said)), sum(map(_cost, self._others))
+        if said + others <= room:
+            return Selection(_in_order(Shown(entry, room) for entry in [*self._said, *self._others]), None)
         if room < LEAST_CUT or not self.sides:
             return Selection((), 0)
-        if sum(map(_cost, self._said)) <= room:
+        part = min(others, int(room * OTHERS_SHARE))
+        if said + part <= room:
             return self._with_others([Shown(entry, room) for entry in self._said], room, None)
-        part = int(room * OTHERS_SHARE) if self._others else 0
         share = (room - part) // len(self.sides)
         return self._with_others(self._shares(query, share), part, share)
 
@@ -126,12 +131,15 @@ class Docket:
         return [seq for seqs in ends.values() for seq in (seqs[0], seqs[-1])]
 
     def _with_others(self, chosen: list[Shown], room: int, share: int | None) -> Selection:
-        """Add what others said: first what a chosen message answers, then the newest."""
+        """Add what others said: first documents, then what a chosen message answers, then the newest."""
         if share is None:
             room -= sum(_cost(shown.entry) for shown in chosen)
         answered = {shown.entry["seq"] - 1 for shown in chosen}
-        ranked = sorted(self._others, key=lambda entry: (entry["seq"] not in answered, -entry["seq"]))
-        most = max(LEAST_CUT, room // 4)
+        ranked = sorted(
+            self._others,
+            key=lambda entry: (entry["kind"] != "context", entry["seq"] not in answered, -entry["seq"]),
+        )
+        most = max(LEAST_CUT, room // max(1, min(len(ranked), MOST_PARTS)))
         for entry in ranked:
             cost = min(_cost(entry), most)
             if cost <= room:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from nodes.blackboard.rendering import render_blackboard
 from nodes.judging.blinding import Blinding
-from nodes.judging.evidence import Docket, Selection, within_share
+from nodes.judging.evidence import Docket, Selection, is_argued, within_share
 from nodes.judging.rubrics import Rubric
 from nodes.memory.rendering import cut_message, render_entry
 from nodes.memory.tokens import TokenCounter, cut_middle, message_tokens, prompt_tokens
@@ -165,7 +165,7 @@ def _within_shares(
     """Cut what blinding has made longer than a side's share."""
     kept = dict(shown)
     for side in bench.order:
-        own = [one.entry["id"] for one in selection.shown if one.entry["speaker"] == side]
+        own = [one.entry["id"] for one in selection.shown if is_argued(one.entry, [side])]
         costs = {key: message_tokens(shown[key], bench.count) for key in own}
         rooms = within_share(costs, selection.share or 0)
         for key in own:
@@ -177,7 +177,7 @@ def _within_shares(
 
 
 def _priority(bench: Bench, entry: Entry) -> int:
-    return EVIDENCE_PRIORITY if entry["speaker"] in bench.order else OTHERS_PRIORITY
+    return EVIDENCE_PRIORITY if is_argued(entry, bench.order) else OTHERS_PRIORITY
 
 
 def _render(bench: Bench, entry: Entry) -> WireMessage:
