@@ -6,10 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from nodes.blackboard.by_rule import split_source
-from nodes.blackboard.claims import sides_text
-from nodes.blackboard.ledger import last_challenged, likeness, said_in
+from nodes.blackboard.ledger import likeness
 from nodes.memory.extraction.plain import inert
-from state.entries import seq_of
 
 ACCEPTED = 0.25
 """Likeness of a concession or agreement with a piece of evidence from which that counts as accepted."""
@@ -33,7 +31,13 @@ def _row_lines(who: str, row: Mapping[str, Any], names: Names) -> Iterable[str]:
         yield from (f"  - challenged: {text}" for text in held["challenged"])
     yield from (f"- conceded: {text}" for text in row["concessions"])
     yield from (f"- agrees with {_name(a['with'], names)}: {a['on']}" for a in row["agreements"])
+    yield from dict.fromkeys(_disagreement(item, names) for item in row["disagreements"])
     yield from (f"- moved: {_shift(shift)}" for shift in row["shifts"])
+
+
+def _disagreement(item: Mapping[str, Any], names: Names) -> str:
+    strength = f" ({item['strength']})" if item["strength"] else ""
+    return f"- disagrees with {_name(item['with'], names)}{strength}: {item['on']}"
 
 
 def _shift(shift: Mapping[str, Any]) -> str:
@@ -71,6 +75,11 @@ def cards_text(state: State, names: Names) -> str:
     return "\n\n".join(card_text(card, names) for card in (state.get("crux_cards") or {}).values())
 
 
+def claims_text(state: State, names: Names) -> str:
+    """Return the contested claims: whose, how far each has come, and what came of it."""
+    return "\n".join(line for claim in _claims(state) for line in _claim_heads(claim, names))
+
+
 def outcome_text(state: State, names: Names, flips: Mapping[str, Sequence[str]]) -> str:
     """Return what a dialogue brought, as Markdown: from the blackboard alone, the same for the same state.
 
@@ -96,17 +105,26 @@ def outcome_text(state: State, names: Names, flips: Mapping[str, Sequence[str]])
 def _claim_lines(state: State, names: Names) -> list[str]:
     cards = state.get("crux_cards") or {}
     lines = []
-    for claim in (state.get("claims") or {}).values():
-        sides = sides_text(claim, {who: _name(who, names) for who in claim["between"]})
-        status = claim["status"].replace("_", " ")
-        lines.append(f"- {claim['claim']} ({sides}; {status})")
+    for claim in _claims(state):
+        head, *outcome = _claim_heads(claim, names)
         card = cards.get(claim["card"])
-        lines += [
+        sides = [
             f"  - {_name(who, names)}: {side['answer']}. {side['reasoning']}"
             for who, side in (card["sides"] if card else {}).items()
         ]
-        lines += [f"  - {claim['resolution']}"] if claim["resolution"] else []
+        lines += [head, *sides, *outcome]
     return lines
+
+
+def _claims(state: State) -> Iterable[Mapping[str, Any]]:
+    return (state.get("claims") or {}).values()
+
+
+def _claim_heads(claim: Mapping[str, Any], names: Names) -> list[str]:
+    """Return a claim with whose it is and its status, and what came of it where something did."""
+    between = " and ".join(_name(who, names) for who in claim["between"])
+    head = f"- {claim['claim']} ({between}; {claim['status'].replace('_', ' ')})"
+    return [head, *([f"  - {claim['resolution']}"] if claim["resolution"] else [])]
 
 
 def _agreement_lines(state: State, names: Names) -> list[str]:
@@ -119,31 +137,27 @@ def _agreement_lines(state: State, names: Names) -> list[str]:
 
 def _evidence_lines(state: State, names: Names) -> list[str]:
     ledger = state.get("ledger") or {}
-    return [
-        f"- {_name(who, names)}: {text} ({_standing(text, who, aspect, ledger)})"
-        for who, row in ledger.items()
-        for aspect in row["aspects"].values()
-        for text in aspect["evidence"]
-    ]
+    lines = []
+    for who, row in ledger.items():
+        for aspect in row["aspects"].values():
+            for text in aspect["evidence"]:
+                standing = _standing(text, who, ledger, bool(aspect["challenged"]))
+                lines.append(f"- {_name(who, names)}: {text} ({standing})")
+    return lines
 
 
-def _standing(evidence: str, who: str, aspect: State, ledger: State) -> str:
-    """Return what became of a piece of evidence: accepted by somebody, challenged, or neither.
-
-    Only what was said after it counts, and a challenge stays one when it has been answered or talked over.
-    """
-    body, said = split_source(evidence)[0], said_in(evidence)
+def _standing(evidence: str, who: str, ledger: State, challenged: bool) -> str:
+    """Return what became of a piece of evidence: accepted by somebody, challenged, or neither."""
+    body, _ = split_source(evidence)
     accepted = any(
-        likeness(body, item["on"]) >= ACCEPTED and (seq_of(item["message_id"]) or 0) > said
+        likeness(body, item["on"]) >= ACCEPTED
         for other, row in ledger.items()
         for item in row["agreements"]
         if other != who and item["with"] == who
     )
     if accepted:
         return "accepted"
-    if any(said_in(text) > said for text in aspect["challenged"]):
-        return "position challenged"
-    return "position challenged, since talked over" if last_challenged(aspect) > said else "unchallenged"
+    return "position challenged" if challenged else "unchallenged"
 
 
 def _shift_lines(state: State, names: Names) -> list[str]:
@@ -170,7 +184,7 @@ def _path_lines(state: State) -> list[str]:
         lines.append(f"- {card['question']} ({card['type']}): {path}")
     cards = state.get("crux_cards") or {}
     for claim in (state.get("claims") or {}).values():
-        if claim["status"] != "resolved" and claim["card"] not in cards:
+        if claim["status"] in ("active", "in_crux_room") and claim["card"] not in cards:
             lines.append(f"- still open: {claim['claim']}")
     return lines
 

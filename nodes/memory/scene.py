@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from nodes.blackboard.rendering import render_blackboard
+from nodes.memory.anchors import anchor_text
 from nodes.memory.earlier import recollection_text
 from nodes.memory.recall import Memories, cue_for, recalled
 from nodes.memory.rendering import cut_message, render_entry
@@ -22,7 +23,7 @@ from state.entries import Entry
 
 RULES = load_prompt("rules", "topic", "debaters", "language")
 CONTRACT = load_prompt("contract", "name", "role", "stance", "persona", "contract")
-TAIL = load_prompt("tail", "contract", "perspective", "blackboard", "retrieved", "instruction")
+TAIL = load_prompt("tail", "contract", "perspective", "blackboard", "anchors", "retrieved", "instruction")
 
 SUMMARY, RECENT, OLDER = 3, 5, 7
 """Priorities: a summary outlives recent messages, which outlive older ones."""
@@ -33,6 +34,8 @@ RETRIEVED, RETRIEVED_SHARE = 4, 0.45
 """Priority of what was brought back among the parts of a tail, and the share of it kept free for that."""
 EARLIER, EARLIER_SHARE = 3, 4
 """Priority of what was argued in earlier debates, and its part of the tail: one in so many."""
+ANCHORS, ANCHOR_SHARE = 4, 3
+"""Priority of passages of the speaker's own texts, and their part of the tail: one in so many."""
 LEAST_SUMMARY = 32
 """Tokens of the notice that stands in a summary's place."""
 LEAST_BLACKBOARD, TAIL_MARGIN = 40, 8
@@ -48,7 +51,8 @@ RECENT_MESSAGES = 4
 """The newest messages of the window count as recent; the rest of it as older."""
 
 
-_NO_PARTS = {"perspective": "", "blackboard": "", "retrieved": ""}
+NO_PARTS = dict.fromkeys(("perspective", "blackboard", "anchors", "retrieved"), "")
+"""A tail's parts beside contract and instruction, all of them empty."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,11 @@ class Scene:
     """Tokens of the whole view where tools take some of the budget; `None` for all of it."""
     memories: Memories | None = None
     """Where retrieval finds what has left the window; `None` brings nothing back."""
+
+    @property
+    def room(self) -> int:
+        """Tokens of the whole view."""
+        return self.config.memory.budget.total if self.total is None else self.total
 
     @cached_property
     def names(self) -> dict[str, str]:
@@ -173,10 +182,8 @@ def summary_blocks(scene: Scene) -> list[Block]:
 def _summary_room(scene: Scene) -> int:
     """Return the summary's tokens: its section's, or where room is short at most a tenth of what is left."""
     budget = scene.config.memory.budget
-    total = budget.total if scene.total is None else scene.total
-    left = (
-        total - budget.tail - (rules_tokens(scene.state["topic"], scene.config, scene.count) or budget.system)
-    )
+    rules = rules_tokens(scene.state["topic"], scene.config, scene.count) or budget.system
+    left = scene.room - budget.tail - rules
     roomy = left >= budget.summary + budget.messages * MESSAGE_SHARE
     return budget.summary if roomy else max(0, min(budget.summary, left // 10))
 
@@ -240,13 +247,13 @@ def tail_block(scene: Scene, parts: Sequence[TailPart] = (), *, room: int | None
 
     Args:
         scene: the floor.
-        parts: `perspective`, `blackboard` and `retrieved`, as far as there are any.
+        parts: those of `NO_PARTS`, as far as there are any.
         room: tokens of the whole tail; `None` for the configured budget.
     """
     fixed = _fixed(scene)
     if not any(part.name == "perspective" for part in parts):
         parts = [*parts, earlier_part(scene)]
-    texts = dict(_NO_PARTS)
+    texts = dict(NO_PARTS)
     budget = scene.config.memory.budget.tail if room is None else room
     left = budget - _tail_tokens({**fixed, **texts}, scene.count)
     for part in sorted(parts, key=lambda part: part.priority):
@@ -286,7 +293,7 @@ def _board(scene: Scene, room: int) -> TailPart:
 
 
 def _left_of_tail(scene: Scene, others: Sequence[TailPart] = ()) -> int:
-    texts = _NO_PARTS | {part.name: part.text for part in others}
+    texts = NO_PARTS | {part.name: part.text for part in others}
     return (
         scene.config.memory.budget.tail - _tail_tokens({**_fixed(scene), **texts}, scene.count) - TAIL_MARGIN
     )
@@ -316,6 +323,8 @@ def tail_parts(scene: Scene, others: Sequence[TailPart] = ()) -> list[TailPart]:
     While there is something to bring back the blackboard leaves room for it; what is left of that flows back.
     """
     others = others if any(part.name == "perspective" for part in others) else [*others, earlier_part(scene)]
+    cue = cue_for(scene.state, scene.window, scene.speaker.id)
+    others = [*others, anchors_part(scene, f"{cue.query}\n{cue.answering}")]
     left = _left_of_tail(scene, others)
     some = scene.memories is not None and len(scene.window) < len(scene.state["full_transcript"]) - 1
     board = _board(scene, int(left * (1 - RETRIEVED_SHARE)) if some else left)
@@ -330,6 +339,12 @@ def earlier_part(scene: Scene) -> TailPart:
     earlier = (scene.state.get("recollections") or {}).get(scene.speaker.id) or []
     room = scene.config.memory.budget.tail // EARLIER_SHARE
     return TailPart("perspective", cut_middle(recollection_text(earlier), room, scene.count), EARLIER)
+
+
+def anchors_part(scene: Scene, query: str) -> TailPart:
+    """Return the passages of the speaker's own texts that fit what is discussed, where it brought any."""
+    room = scene.config.memory.budget.tail // ANCHOR_SHARE
+    return TailPart("anchors", anchor_text(scene.speaker.anchors, query, room, scene.count), ANCHORS)
 
 
 def recalled_part(scene: Scene, *, room: int, shown: str = "") -> TailPart:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nodes.memory.material import Piece, problem_block, with_pieces
-from nodes.memory.rendering import cut_message, render_entry
-from nodes.memory.scene import TAIL, Scene, contract_text
+from nodes.memory.anchors import anchor_text
+from nodes.memory.entry_pieces import given_entries, given_piece
+from nodes.memory.material import problem_block, with_pieces
+from nodes.memory.rendering import cut_message
+from nodes.memory.scene import ANCHOR_SHARE, NO_PARTS, TAIL, Scene, contract_text
 from nodes.memory.view import Block
 from nodes.models.calls import WireMessage
 from nodes.prompts.library import load_prompt
+from state.config import DebaterConfig
 from state.entries import Entry
 
 ANSWER = load_prompt("answer", "words", "ending")
@@ -20,7 +23,8 @@ SYSTEM = (
 ANSWER_WORDS = 400
 PHASE = "answer"
 
-_MATERIAL = frozenset({"context", "question", "answer", "interjection"})
+SAID, DOCUMENT = 1, 2
+"""Ranks of what people said, and of documents, which may be long."""
 
 
 def alone_view(scene: Scene, ending: str = "") -> list[Block]:
@@ -33,19 +37,24 @@ def alone_view(scene: Scene, ending: str = "") -> list[Block]:
     budget, count, speaker = scene.config.memory.budget, scene.count, scene.speaker
     system: WireMessage = {"role": "system", "content": SYSTEM}
     head = [Block("system", system, label="rules"), problem_block(scene.state["topic"], budget, count)]
-    pieces = [
-        Piece(render_entry(entry, scene.names), 1, f"from the floor {entry['id']}", (entry["id"],))
-        for entry in scene.state["full_transcript"]
-        if entry["kind"] in _MATERIAL
-    ]
-    instruction = ANSWER.render(words=str(ANSWER_WORDS), ending=ending)
-    told = (speaker.role, speaker.stance, speaker.persona, speaker.system_prompt)
+    pieces = [given_piece(scene, entry, said=SAID, document=DOCUMENT) for entry in given_entries(scene)]
+    anchors = anchor_text(speaker.anchors, scene.state["topic"], budget.tail // ANCHOR_SHARE, count)
     # Who is told nothing about itself is nobody in particular: equal prompts make independent samples.
-    contract = contract_text(speaker) if any(told) else ""
-    values = dict.fromkeys(("perspective", "blackboard", "retrieved"), "")
-    text = TAIL.render(contract=contract, instruction=instruction, **values)
+    contract = contract_text(speaker) if _is_somebody(speaker) else ""
+    instruction = alone_instruction(ending)
+    text = TAIL.render(contract=contract, instruction=instruction, **(NO_PARTS | {"anchors": anchors}))
     tail: WireMessage = cut_message({"role": "user", "content": text}, budget.system, count)
-    return with_pieces(head, pieces, Block("tail", tail, label="instruction"), budget.total, count)
+    return with_pieces(head, pieces, Block("tail", tail, label="instruction"), scene.room, count)
+
+
+def alone_instruction(ending: str = "") -> str:
+    """Return what one who answers alone is asked to do, and how the answer must end."""
+    return ANSWER.render(words=str(ANSWER_WORDS), ending=ending)
+
+
+def _is_somebody(debater: DebaterConfig) -> bool:
+    """Return whether a debater is told anything about itself beyond its name."""
+    return contract_text(debater) != contract_text(DebaterConfig(name=debater.name, id=debater.id))
 
 
 def answers(transcript: Sequence[Entry]) -> list[Entry]:

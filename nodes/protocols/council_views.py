@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from nodes.memory.anchors import anchor_text
+from nodes.memory.entry_pieces import entry_piece, given_entries, given_piece, tool_pieces
 from nodes.memory.material import Piece, problem_block, with_pieces
 from nodes.memory.perspective import latest_proposals, perspective_of
 from nodes.memory.rendering import cut_message, display_name, render_entry
-from nodes.memory.scene import TAIL, Scene, contract_text
+from nodes.memory.scene import ANCHOR_SHARE, NO_PARTS, TAIL, Scene, contract_text
 from nodes.memory.tokens import cut_middle
 from nodes.memory.view import Block
 from nodes.models.calls import WireMessage
 from nodes.prompts.library import load_prompt
+from nodes.protocols.agreement import with_agreement
 from nodes.roles.library import role_of
 from state.entries import Entry
 
@@ -24,9 +27,7 @@ PROPOSAL_WORDS, CRITIQUE_WORDS = 400, 200
 """What proposals, refinements and critiques are asked to stay within."""
 
 SUBJECT, GIVEN, OWN = 0, 1, 2
-"""Ranks: what the phase is about; what the person gave; the debater's own past."""
-
-_FROM_THE_FLOOR = frozenset({"context", "question", "answer", "interjection"})
+"""Ranks: what the phase is about; what people said; the debater's own past, and documents."""
 
 _STANDING = "Your present proposal and the criticism that it received stand above."
 _STANDING_ALONE = "Your present proposal stands above; nobody criticised it in this round."
@@ -34,41 +35,68 @@ _NONE_YET = "You have no proposal yet: write one that stands up to what is known
 
 
 def council_view(scene: Scene) -> list[Block]:
-    """Return the blocks of a view: rules, problem, the phase's material, contract and instruction."""
+    """Return the blocks of a view: rules, problem, material, contract and instruction.
+
+    The material is what people gave, what the phase is about, and the speaker's own past.
+    """
     makers = {"propose": _proposing, "critique": _criticising, "refine": _refining}
-    pieces, instruction = makers[scene.step["phase"]](scene)
-    budget = scene.config.memory.budget
-    head = [_rules_block(scene), problem_block(scene.state["topic"], budget, scene.count)]
-    given = [_piece(scene, entry, GIVEN, "from the floor") for entry in _given(scene)]
-    tail = _tail_block(scene, instruction)
-    return with_pieces(head, [*given, *pieces], tail, budget.total, scene.count)
+    subject = makers[scene.step["phase"]](scene)
+    shown = frozenset(key for piece in subject for key in piece.ids)
+    head = [_rules_block(scene), problem_block(scene.state["topic"], scene.config.memory.budget, scene.count)]
+    given = [given_piece(scene, entry, said=GIVEN, document=OWN) for entry in given_entries(scene)]
+    pieces = [*given, *subject, *_own_past(scene, shown)]
+    about = [piece.message["content"] for piece in subject if piece.rank == SUBJECT]
+    return with_pieces(head, pieces, _tail_block(scene, about), scene.room, scene.count)
 
 
-def _proposing(scene: Scene) -> tuple[list[Piece], str]:
-    focus = role_of(scene.speaker).says("propose")
-    return _own_past(scene, frozenset()), PROPOSE.render(words=str(PROPOSAL_WORDS), focus=focus)
+def council_instruction(scene: Scene) -> str:
+    """Return what the phase asks of the speaker, and whatever else the floor does."""
+    phase = scene.step["phase"]
+    focus = role_of(scene.speaker).says(phase)
+    match phase:
+        case "propose":
+            asked = PROPOSE.render(words=str(PROPOSAL_WORDS), focus=focus)
+        case "critique":
+            (target,) = scene.floor["targets"]
+            name = display_name(target, scene.names)
+            asked = CRITIQUE.render(target=name, words=str(CRITIQUE_WORDS), focus=focus)
+        case _:
+            asked = REFINE.render(standing=_standing(scene), words=str(PROPOSAL_WORDS), focus=focus)
+    return with_agreement("\n\n".join(filter(None, (asked, scene.floor["instruction"]))), scene.config)
 
 
-def _criticising(scene: Scene) -> tuple[list[Piece], str]:
+def _standing(scene: Scene) -> str:
+    if _own_proposal(scene) is None:
+        return _NONE_YET
+    return _STANDING if _received(scene) else _STANDING_ALONE
+
+
+def _proposing(scene: Scene) -> list[Piece]:
+    return []
+
+
+def _criticising(scene: Scene) -> list[Piece]:
     (target,) = scene.floor["targets"]
     name = display_name(target, scene.names)
     proposal = latest_proposals(scene.state["full_transcript"])[target]
-    pieces = [_piece(scene, proposal, SUBJECT, "proposal criticised", f"# {name}'s proposal")]
-    focus = role_of(scene.speaker).says("critique")
-    instruction = CRITIQUE.render(target=name, words=str(CRITIQUE_WORDS), focus=focus)
-    return [*pieces, *_own_past(scene, frozenset())], instruction
+    return _subject(scene, proposal, "proposal criticised", f"# {name}'s proposal")
 
 
-def _refining(scene: Scene) -> tuple[list[Piece], str]:
-    own = latest_proposals(scene.state["full_transcript"]).get(scene.speaker.id)
-    received = _received(scene)
-    pieces = [_piece(scene, own, SUBJECT, "own proposal", "# Your present proposal")] if own else []
-    pieces += [_piece(scene, entry, SUBJECT, "critique received") for entry in received]
-    shown = frozenset(entry["id"] for entry in ([own] if own else []) + received)
-    standing = _NONE_YET if own is None else _STANDING if received else _STANDING_ALONE
-    focus = role_of(scene.speaker).says("refine")
-    instruction = REFINE.render(standing=standing, words=str(PROPOSAL_WORDS), focus=focus)
-    return [*pieces, *_own_past(scene, shown)], instruction
+def _refining(scene: Scene) -> list[Piece]:
+    own = _own_proposal(scene)
+    pieces = _subject(scene, own, "own proposal", "# Your present proposal") if own else []
+    for entry in _received(scene):
+        pieces += _subject(scene, entry, "critique received")
+    return pieces
+
+
+def _subject(scene: Scene, entry: Entry, label: str, heading: str = "") -> list[Piece]:
+    """Return what the phase is about, after what tools brought for it."""
+    return [*tool_pieces(scene, entry, SUBJECT), entry_piece(scene, entry, SUBJECT, label, heading)]
+
+
+def _own_proposal(scene: Scene) -> Entry | None:
+    return latest_proposals(scene.state["full_transcript"]).get(scene.speaker.id)
 
 
 def _received(scene: Scene) -> list[Entry]:
@@ -89,10 +117,6 @@ def _about(entry: Entry) -> Sequence[str]:
     return entry["targets"][1:] if entry["kind"] == "notice" else entry["targets"]
 
 
-def _given(scene: Scene) -> list[Entry]:
-    return [entry for entry in scene.state["full_transcript"] if entry["kind"] in _FROM_THE_FLOOR]
-
-
 def _own_past(scene: Scene, shown: frozenset[str]) -> list[Piece]:
     """Return the speaker's perspective as one piece: summary and what came after, less what is shown."""
     perspective = perspective_of(scene.state, scene.speaker.id)
@@ -109,13 +133,6 @@ def _own_past(scene: Scene, shown: frozenset[str]) -> list[Piece]:
 def _past_text(scene: Scene, entry: Entry) -> str:
     title = {"critique": "Critique that you received, by "}.get(entry["kind"], f"Your {entry['kind']}, ")
     return title + render_entry(entry, scene.names)["content"]
-
-
-def _piece(scene: Scene, entry: Entry, rank: int, label: str, heading: str = "") -> Piece:
-    message = render_entry(entry, scene.names)
-    if heading:
-        message = {**message, "content": f"{heading}\n{message['content']}"}
-    return Piece(message, rank, f"{label} {entry['id']}", (entry["id"],))
 
 
 def _rules_block(scene: Scene) -> Block:
@@ -140,9 +157,17 @@ def _contract(scene: Scene) -> str:
     return cut_middle(text, scene.config.memory.budget.system // 2, scene.count)
 
 
-def _tail_block(scene: Scene, instruction: str) -> Block:
+def _tail_block(scene: Scene, about: Sequence[str]) -> Block:
+    """Return contract and instruction, with what fits out of the speaker's own texts.
+
+    Args:
+        scene: the floor.
+        about: the texts that the phase is about.
+    """
     shared = scene.config.memory.layout == "shared"
-    values = dict.fromkeys(("perspective", "blackboard", "retrieved"), "")
-    asked = "\n\n".join(filter(None, (instruction, scene.floor["instruction"])))
-    text = TAIL.render(contract=_contract(scene) if shared else "", instruction=asked, **values)
+    query = "\n".join([scene.state["topic"], *about])
+    room = scene.config.memory.budget.tail // ANCHOR_SHARE
+    values = NO_PARTS | {"anchors": anchor_text(scene.speaker.anchors, query, room, scene.count)}
+    contract = _contract(scene) if shared else ""
+    text = TAIL.render(contract=contract, instruction=council_instruction(scene), **values)
     return Block("tail", {"role": "user", "content": text}, label="contract and instruction")

@@ -5,39 +5,63 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from nodes.blackboard.cards import room_entries
-from nodes.blackboard.overview import card_text, cards_text, ledger_text, reflections_text, rounds_text
+from nodes.blackboard.notes import OVERALL
+from nodes.blackboard.overview import (
+    card_text,
+    cards_text,
+    claims_text,
+    ledger_text,
+    reflections_text,
+    rounds_text,
+)
 from nodes.blackboard.rooms import Room, rooms_of
+from nodes.memory.entry_pieces import (
+    ANSWERS,
+    DOCUMENTS,
+    GIVEN,
+    REMARKS,
+    TOOL_KINDS,
+    entry_piece,
+    given_entries,
+    given_piece,
+    tool_pieces,
+)
 from nodes.memory.material import Piece, with_pieces
-from nodes.memory.rendering import render_entry
-from nodes.memory.scene import Scene, TailPart, blackboard_part, contract_text, rules_block, tail_block
+from nodes.memory.scene import (
+    Scene,
+    anchors_part,
+    blackboard_part,
+    contract_text,
+    rules_block,
+    tail_block,
+)
 from nodes.memory.view import Block
 from nodes.models.calls import WireMessage
 from nodes.prompts.library import load_prompt
-from nodes.protocols.anchors import anchor_text
 from state.entries import Entry
 
 ASPECTS = load_prompt("dialogue/rules", "aspects")
 
 SUBJECT, EXCHANGE, BACKGROUND = 0, 1, 2
 """Ranks of material: what is answered, what was said around it, what else helps."""
-TOOL_KINDS = frozenset({"tool_call", "tool_result"})
-ANCHOR_SHARE = 3
-"""Anchors get at most this part of the tail: one in so many."""
 TOP_REFLECTIONS = 3
 
 
 def dialogue_view(scene: Scene) -> list[Block]:
-    """Return the blocks of a view: rules with the aspects, the phase's material, contract and instruction."""
+    """Return the blocks of a view: rules with the aspects, the material, contract and instruction.
+
+    The material is what people gave first, the phase's own, and what was said from the floor since.
+    """
     material = {
-        "opening": _nothing,
+        "opening": _opening,
         "take": _take,
         "respond": _exchange,
         "reply": _exchange,
         "closing": _everything,
     }
-    pieces = list(material.get(scene.step["phase"], _room)(scene))
-    budget = scene.config.memory.budget
-    return with_pieces([_rules(scene)], pieces, _tail(scene), budget.total, scene.count)
+    given = [_given_piece(scene, entry) for entry in given_entries(scene, DOCUMENTS | ANSWERS)]
+    pieces = [*given, *material.get(scene.step["phase"], _room)(scene)]
+    return with_pieces([_rules(scene)], pieces, _tail(scene), scene.room, scene.count)
 
 
 def _rules(scene: Scene) -> Block:
@@ -49,45 +73,44 @@ def _rules(scene: Scene) -> Block:
 
 def _tail(scene: Scene) -> Block:
     cold = scene.step["phase"] in ("opening", "closing")
-    room = scene.config.memory.budget.tail // ANCHOR_SHARE
-    anchors = anchor_text(scene.speaker.anchors, _query(scene), room, scene.count)
-    parts = [TailPart("retrieved", anchors, 4)]
+    parts = [anchors_part(scene, _query(scene))]
     if not cold:
-        parts.append(blackboard_part(scene, share=0.6 if anchors else 1.0))
+        parts.append(blackboard_part(scene, share=0.6 if parts[0].text else 1.0))
     return tail_block(scene, parts)
 
 
 def _query(scene: Scene) -> str:
-    """Return what a persona's own texts are searched for: the aspect, and what is answered."""
-    aspect = str((scene.state.get("protocol_state") or {}).get("aspect") or scene.state["topic"])
+    """Return what a persona's own texts are searched for: the aspect or topic, and what is answered."""
+    aspect = str((scene.state.get("protocol_state") or {}).get("aspect") or OVERALL)
     said = [entry["content"] for entry in room_entries(scene.state, scene.floor["targets"])]
-    return "\n".join([aspect, scene.floor["instruction"], *said])
+    about = scene.state["topic"] if aspect == OVERALL else aspect
+    return "\n".join([about, scene.floor["instruction"], *said])
 
 
-def _nothing(scene: Scene) -> Iterator[Piece]:
-    yield from ()
+def _opening(scene: Scene) -> Iterator[Piece]:
+    yield from _said(scene, (), ())
 
 
 def _take(scene: Scene) -> Iterator[Piece]:
     yield from _text_piece("Insights so far", reflections_text(scene.state), BACKGROUND)
+    yield from _said(scene, (), ())
 
 
 def _exchange(scene: Scene) -> Iterator[Piece]:
     """Yield the aspect's exchange on the main floor, what is answered first of all, and the top insights."""
     top = "\n".join(reflections_text(scene.state).splitlines()[:TOP_REFLECTIONS])
     yield from _text_piece("Insights so far", top, BACKGROUND)
-    targets = set(scene.floor["targets"])
-    for entry in recent_exchange(scene.state["full_transcript"], scene.step["round"]):
-        yield _entry_piece(scene, entry, SUBJECT if entry["id"] in targets else EXCHANGE)
+    exchange = recent_exchange(scene.state["full_transcript"], scene.step["round"])
+    yield from _said(scene, exchange, scene.floor["targets"])
 
 
 def recent_exchange(transcript: Sequence[Entry], round_no: int) -> list[Entry]:
-    """Return what was said on the main floor in the round, oldest first; only the round is walked."""
+    """Return what debaters said on the main floor in the round, oldest first; only the round is walked."""
     said: list[Entry] = []
     for entry in reversed(transcript):
         if entry["round"] != round_no:
             break
-        if not entry["room"] and entry["kind"] not in TOOL_KINDS:
+        if not entry["room"] and entry["kind"] not in TOOL_KINDS | GIVEN:
             said.append(entry)
     return said[::-1]
 
@@ -99,10 +122,30 @@ def _room(scene: Scene) -> Iterator[Piece]:
     for card in (scene.state.get("crux_cards") or {}).values():
         if set(card["sides"]) & set(room["between"]):
             yield from _text_piece("An earlier crux", card_text(card, scene.names), BACKGROUND)
-    for entry in room_entries(scene.state, room["trigger"]):
-        yield _entry_piece(scene, entry, EXCHANGE)
-    for entry in room_entries(scene.state, room["message_ids"]):
-        yield _entry_piece(scene, entry, SUBJECT)
+    entries = room_entries(scene.state, [*room["trigger"], *room["message_ids"]])
+    yield from _said(scene, entries, room["message_ids"])
+
+
+def _said(scene: Scene, speeches: Sequence[Entry], subjects: Sequence[str]) -> Iterator[Piece]:
+    """Yield speeches, each after what tools brought for it, with all remarks from the floor in their places.
+
+    Args:
+        scene: the floor.
+        speeches: to be shown.
+        subjects: ids of those that come first when room is short.
+    """
+    shown = {entry["seq"]: entry for entry in (*speeches, *given_entries(scene, REMARKS))}
+    for _, entry in sorted(shown.items()):
+        if entry["kind"] in REMARKS and entry["id"] not in subjects:
+            yield _given_piece(scene, entry)
+            continue
+        rank = SUBJECT if entry["id"] in subjects else EXCHANGE
+        yield from tool_pieces(scene, entry, rank)
+        yield entry_piece(scene, entry, rank)
+
+
+def _given_piece(scene: Scene, entry: Entry) -> Piece:
+    return given_piece(scene, entry, said=EXCHANGE, document=BACKGROUND)
 
 
 def _positions(scene: Scene, room: Room) -> str:
@@ -112,18 +155,16 @@ def _positions(scene: Scene, room: Room) -> str:
 
 
 def _everything(scene: Scene) -> Iterator[Piece]:
-    """Yield the whole blackboard."""
+    """Yield the whole blackboard, and what was said from the floor."""
     yield from _text_piece("Where everybody stands", ledger_text(scene.state, scene.names), SUBJECT)
+    yield from _text_piece("Contested claims", claims_text(scene.state, scene.names), SUBJECT)
     yield from _text_piece("Cruxes", cards_text(scene.state, scene.names), SUBJECT)
     yield from _text_piece("Insights", reflections_text(scene.state), EXCHANGE)
     yield from _text_piece("Round by round", rounds_text(scene.state), EXCHANGE)
+    yield from _said(scene, (), ())
 
 
 def _text_piece(title: str, text: str, rank: int) -> Iterator[Piece]:
     if text:
         message: WireMessage = {"role": "user", "content": f"# {title}\n{text}"}
         yield Piece(message, rank, title.lower(), section="blackboard")
-
-
-def _entry_piece(scene: Scene, entry: Entry, rank: int) -> Piece:
-    return Piece(render_entry(entry, scene.names), rank, f"message {entry['id']}", (entry["id"],))

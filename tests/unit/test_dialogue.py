@@ -14,10 +14,10 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from graph.debate import build_graph
 from nodes.blackboard.rooms import make_room
+from nodes.memory.anchors import anchor_text, fitting
 from nodes.memory.tokens import counter
 from nodes.models.calls import Reply
 from nodes.protocols.agreement import agreement_text
-from nodes.protocols.anchors import anchor_text, fitting
 from nodes.protocols.base import Consult, End
 from nodes.protocols.crux_rooms import new_rooms
 from nodes.protocols.dialogue import LENSES, Dialogue, aspects_by_rule
