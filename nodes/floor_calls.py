@@ -18,6 +18,7 @@ from nodes.memory.tokens import TokenCounter
 from nodes.memory.view import View, fit
 from nodes.memory.window import first_seq
 from nodes.models.calls import ModelCall, SpeakAs
+from nodes.people.floors import Given, given_floor
 from nodes.protocols.table import protocol_named
 from nodes.tools.base import Surroundings, function_of
 from nodes.tools.exchange import Exchange, exchange_messages, exchange_report, wire_tokens
@@ -39,6 +40,8 @@ class Seat:
     """What the model is shown; `None` for a person."""
     asked: Asked | None = None
     """What the model is asked; `None` for a person."""
+    given: Given | None = None
+    """What the person is shown and asked; `None` for a model."""
 
 
 def make_seats(state: ConversationState, context: NodeContext, config: DebateConfig) -> list[Seat]:
@@ -112,7 +115,8 @@ def _seat(
     floor = state["step"]["floors"][index]
     speaker = config.debater(floor["speaker"])
     if speaker.is_human:
-        return Seat(index, floor)
+        scene = Scene(state, config, state["step"], floor, context.env.count_for(config))  # type: ignore[arg-type]  # a step by now
+        return Seat(index, floor, given=given_floor(protocol_named(config.protocol), scene))
     view = floor_view(state, config, index, context)
     first = len(state["full_transcript"]) + index
     call = ModelCall(
@@ -163,6 +167,23 @@ def _again(
         tools=call.tools if offered else (),
         prompt_tokens=view.total_tokens + taken,
         speak_as=speak_as,
+        behind=len(more),
+    )
+
+
+def whole_view(state: ConversationState, config: DebateConfig, call: ModelCall, context: NodeContext) -> View:
+    """Return what a floor's request shows: its view, and as a section of its own what tools brought."""
+    more = call.messages[len(call.messages) - call.behind :]
+    taken = wire_tokens(more, context.env.count_for(config))
+    view = floor_view(state, config, call.floor, context, taken=taken)
+    if not more:
+        return view
+    return replace(
+        view,
+        messages=(*view.messages, *more),
+        layout=(*view.layout, *("tools" for _ in more)),
+        sections={**view.sections, "tools": taken},
+        total_tokens=view.total_tokens + taken,
     )
 
 

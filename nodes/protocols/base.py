@@ -61,6 +61,10 @@ class Protocol(TypingProtocol):
     always_answers: bool = False
     """Whether `answer` follows what the verdict gave, instead of standing in for it."""
 
+    bounded_by: tuple[str, ...] | None = None
+    """The settings that decide how long a debate is, as the user writes them, `()` where nothing does; `None`
+    where the protocol does not say."""
+
     def check(self, config: DebateConfig) -> None:
         """Refuse a configuration that this protocol cannot run.
 
@@ -76,6 +80,10 @@ class Protocol(TypingProtocol):
     def view(self, scene: Scene) -> Sequence[Block]:
         """Return the blocks of a floor's view in layout order: the view policy, phase by phase."""
         ...
+
+    def instruction(self, scene: Scene) -> str:
+        """Return what the floor's speaker is asked to do, as a model and a person are told it."""
+        return scene.floor["instruction"]
 
     def entry_kind(self, phase: str) -> str:
         """Return the kind of entry that a floor of this phase produces."""
@@ -105,6 +113,10 @@ class Protocol(TypingProtocol):
     def answer(self, state: ConversationState) -> str:
         """Return the debate's answer where no verdict gave one, Markdown."""
         return ""
+
+    def most_turns(self, config: DebateConfig) -> int | None:
+        """Return how many utterances a run has at most, people's included; `None` where that cannot be said."""
+        return None
 
     def forecast(self, config: DebateConfig) -> Forecast | None:
         """Return what a run will take, in closed form; `None` where that cannot be said."""

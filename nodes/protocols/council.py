@@ -16,8 +16,8 @@ from nodes.memory.scene import Scene
 from nodes.memory.view import Block
 from nodes.prompts.library import load_prompt
 from nodes.protocols.base import End, JudgeBrief, Protocol, make_floor, make_step
-from nodes.protocols.council_forecast import ROUNDS, council_forecast
-from nodes.protocols.council_views import council_view
+from nodes.protocols.council_forecast import ROUNDS, council_forecast, utterances_of
+from nodes.protocols.council_views import council_instruction, council_view
 from nodes.protocols.forecast import Forecast
 from state.config import DebateConfig
 from state.conversation import ConversationState, Floor, Step
@@ -37,6 +37,7 @@ class Council(Protocol):
     name = "council"
     brief = JudgeBrief(wanted=load_prompt("council/wanted").render(), rubric="design", swap=False)
     perspectives = True
+    bounded_by = ("rounds",)
 
     def check(self, config: DebateConfig) -> None:
         """Refuse fewer than two debaters: nobody would criticise."""
@@ -61,6 +62,10 @@ class Council(Protocol):
     def view(self, scene: Scene) -> Sequence[Block]:
         """The problem always; what else, the phase decides."""
         return council_view(scene)
+
+    def instruction(self, scene: Scene) -> str:
+        """What the phase asks, with what the speaker's role minds in it."""
+        return council_instruction(scene)
 
     def entry_kind(self, phase: str) -> str:
         """Each phase makes entries of its own kind."""
@@ -94,6 +99,10 @@ class Council(Protocol):
         critiques = _critiques_of_last_round(transcript)
         proposals = [e for e in latest_proposals(transcript).values() if e["kind"] == "refinement"]
         return sorted([*critiques, *proposals], key=lambda entry: entry["seq"])
+
+    def most_turns(self, config: DebateConfig) -> int:
+        """Every round; a council that converges takes less."""
+        return utterances_of(config)
 
     def forecast(self, config: DebateConfig) -> Forecast:
         """Every round; a council that converges takes less."""

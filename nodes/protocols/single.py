@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from nodes.memory.scene import Scene
 from nodes.memory.view import Block
-from nodes.protocols.alone import ANSWER_WORDS, PHASE, alone_view, answers
+from nodes.protocols.alone import ANSWER_WORDS, PHASE, alone_instruction, alone_view, answers
 from nodes.protocols.base import End, JudgeBrief, Protocol, make_floor, make_step
 from nodes.protocols.forecast import (
     Batch,
@@ -25,6 +25,7 @@ class Single(Protocol):
 
     name = "single"
     brief = JudgeBrief(judged=False)
+    bounded_by = ()
 
     def next_step(self, state: ConversationState, config: DebateConfig) -> Step | End:
         """Give the floor once, and again when a person has spoken up since."""
@@ -36,10 +37,18 @@ class Single(Protocol):
         """The question alone."""
         return alone_view(scene)
 
+    def instruction(self, scene: Scene) -> str:
+        """To answer."""
+        return alone_instruction()
+
     def answer(self, state: ConversationState) -> str:
         """The last answer, as it was given."""
         given = answers(state["full_transcript"])
         return given[-1]["content"] if given else ""
+
+    def most_turns(self, config: DebateConfig) -> int:
+        """One."""
+        return 1
 
     def forecast(self, config: DebateConfig) -> Forecast:
         """One call."""

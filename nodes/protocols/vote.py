@@ -16,7 +16,7 @@ from nodes.judging.decision import TIE, Dissent, Outcome
 from nodes.judging.verdicts import failed_verdict
 from nodes.memory.scene import Scene
 from nodes.memory.view import Block
-from nodes.protocols.alone import ANSWER_WORDS, PHASE, alone_view, answers
+from nodes.protocols.alone import ANSWER_WORDS, PHASE, alone_instruction, alone_view, answers
 from nodes.protocols.base import End, JudgeBrief, Protocol, make_floor, make_step
 from nodes.protocols.forecast import (
     Batch,
@@ -50,6 +50,7 @@ class Vote(Protocol):
 
     name = "vote"
     brief = JudgeBrief(wanted=WANTED, swap=False)
+    bounded_by = ("vote.answers",)
 
     def next_step(self, state: ConversationState, config: DebateConfig) -> Step | End:
         """Give all floors at once, and again when a person has spoken up since."""
@@ -62,6 +63,10 @@ class Vote(Protocol):
     def view(self, scene: Scene) -> Sequence[Block]:
         """The question alone: no answer sees another."""
         return alone_view(scene, ENDING)
+
+    def instruction(self, scene: Scene) -> str:
+        """To answer, with a last line that can be counted."""
+        return alone_instruction(ENDING)
 
     def stand_in(
         self, state: ConversationState, config: DebateConfig, floor: Floor, error: str
@@ -77,6 +82,10 @@ class Vote(Protocol):
         """The first of the answers that agree with most others; `""` for a tie."""
         count = _count(_given(state))
         return count.first["content"] if count.first else ""
+
+    def most_turns(self, config: DebateConfig) -> int:
+        """As many as vote."""
+        return config.vote.answers
 
     def forecast(self, config: DebateConfig) -> Forecast:
         """All answers at once; the judge's call where it counts."""
