@@ -173,6 +173,8 @@ def notes_by_model(
     oppositions = tuple(_oppositions(found["disagreements"], entry, names))
     engaged = [accord.to for kind in accords.values() for accord in kind if accord.to]
     answered = {message_id.strip("[] ") for message_id in found["answered"]}
+    # A change of mind is told even where the model says nowhere to what.
+    moved_to = position or noted(found["key_argument"]) or noted(entry["content"])
     return Notes(
         entry=entry,
         aspect=aspect,
@@ -183,7 +185,7 @@ def notes_by_model(
         concessions=accords["concessions"],
         agreements=accords["agreements"],
         oppositions=oppositions,
-        shift=position if found["changed_mind"] else "",
+        shift=moved_to if found["changed_mind"] else "",
         engaged=tuple(dict.fromkeys([*engaged, *(o.to for o in oppositions)])),
         answered=tuple(text for text in challenged if split_source(text)[1] in answered),
     )

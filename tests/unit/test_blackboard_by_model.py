@@ -93,6 +93,11 @@ def test_a_changed_mind_is_a_shift_to_the_position_stated() -> None:
     assert _notes().shift == ""
 
 
+def test_a_changed_mind_without_a_position_is_a_shift_to_what_was_argued_or_said() -> None:
+    assert _notes(changed_mind=True, position=" ").shift == "They are slow"
+    assert _notes(changed_mind=True, position="", key_argument="").shift == "Bob, barges are slow."
+
+
 def test_long_findings_are_clipped() -> None:
     notes = _notes(position="x" * 5000, concessions=[{"with_debater": "bob", "on": "y" * 5000}])
     assert len(notes.position) <= TEXT
