@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from nodes.driver import NodeContext
-from nodes.floor_calls import floor_view
+from nodes.driver import Emit, Job, NodeContext, Work
+from nodes.floor_calls import whole_view
 from nodes.frozen import frozen_config
-from nodes.memory.tokens import message_tokens
-from nodes.models.calls import ModelCall, WireMessage
+from nodes.models.calls import ModelCall, Reply, WireMessage
+from nodes.tools.exchange import wire_tokens
 from nodes.turn import turn
 from state.errors import DebateNotFound, InputError
 
@@ -67,21 +68,22 @@ def look_back(debate: Debate, seq: int) -> Lookback:
         raise InputError(
             f"no prompt led to entry {seq}: `moot show {debate.name} --receipts` lists those that did"
         )
-    state = _state_of(debate, receipt["checkpoint"])
-    context = NodeContext(debate._debates.environment, debate=debate.id, checkpoint=receipt["checkpoint"])
-    call = next((call for call in _calls(state, context) if call.floor == receipt["floor"]), None)
-    if call is None:
+    holder, state = _holder_of(debate, receipt["checkpoint"])
+    context = NodeContext(debate._debates.environment, debate=holder.id, checkpoint=receipt["checkpoint"])
+    calls = [call for call in _calls(state, context, holder) if call.floor == receipt["floor"]]
+    if not calls:
         raise InputError(f"no prompt led to entry {seq}: a person said it")
-    return Lookback(receipt, _parts(state, context, receipt["floor"], call), call.digest)
+    call = next((call for call in calls if call.digest == receipt["digest"]), calls[0])
+    return Lookback(receipt, _parts(state, context, call), call.digest)
 
 
-def _state_of(debate: Debate, checkpoint: str) -> ConversationState:
-    """Return the state at a checkpoint of a debate or of those that it was forked from."""
+def _holder_of(debate: Debate, checkpoint: str) -> tuple[Debate, ConversationState]:
+    """Return the debate, or one that it was forked from, that has a checkpoint, with the state there."""
     holder: Debate | None = debate
     while checkpoint and holder is not None:
         values: ConversationState = holder.state(checkpoint).values
         if values:
-            return values
+            return holder, values
         holder = _parent(holder)
     raise InputError(f"the checkpoint {checkpoint!r} that this prompt was made from is gone")
 
@@ -93,21 +95,39 @@ def _parent(debate: Debate) -> Debate | None:
         return None
 
 
-def _calls(state: ConversationState, context: NodeContext) -> Sequence[ModelCall]:
-    """Return the first batch that `turn` asks for: its floors."""
-    body = turn(state, context)
-    for effect in body:
-        if isinstance(effect, Sequence):
-            body.close()
-            return effect
-    raise InputError("this step asked no model")
+def _calls(state: ConversationState, context: NodeContext, holder: Debate) -> list[ModelCall]:
+    """Return what `turn` asked of models, as far as the journal tells how it went on."""
+    answers = holder._debates.records.journal.replies(holder.id)
+    step, body = state["step"]["no"], turn(state, context)
+    calls: list[ModelCall] = []
+    outcome: Any = None
+    try:
+        for batch in count():
+            effect = body.send(outcome)
+            while isinstance(effect, Emit):
+                effect = body.send(None)
+            if not isinstance(effect, Work | Sequence):
+                break  # a person was asked
+            asked: Sequence[Job | ModelCall] = effect.jobs if isinstance(effect, Work) else effect
+            calls += [call for call in asked if isinstance(call, ModelCall)]
+            keys = ((step, "turn", batch, place, each.digest) for place, each in enumerate(asked))
+            found = [answers.get(key) for key in keys]
+            if None in found:
+                break
+            replies = [Reply.from_json(reply) for reply in found if reply is not None]
+            outcome = [reply.text for reply in replies] if isinstance(effect, Work) else replies
+    except StopIteration:
+        pass
+    finally:
+        body.close()
+    return calls
 
 
-def _parts(state: ConversationState, context: NodeContext, floor: int, call: ModelCall) -> tuple[Part, ...]:
+def _parts(state: ConversationState, context: NodeContext, call: ModelCall) -> tuple[Part, ...]:
     config = frozen_config(state)
-    count = context.env.count_for(config)
-    view = floor_view(state, config, floor, context)
+    counter = context.env.count_for(config)
+    view = whole_view(state, config, call, context)
     return tuple(
-        Part(section, message_tokens(message, count), message)
+        Part(section, wire_tokens([message], counter), message)
         for section, message in zip(view.layout, call.messages, strict=True)
     )

@@ -70,6 +70,8 @@ class ModelCall:
     """Set for a floor: its tokens are streamed. Every other call is silent."""
     floor: int = 0
     """Index of the floor within the step, so that equal requests of one batch stay apart."""
+    behind: int = 0
+    """Messages at the end of `messages` that stand behind the view: calls of tools and their results."""
     hints: Mapping[str, Any] = field(default_factory=dict)
     """For the offline model, never sent to a provider: `phase`, `speaker`, `topic`, `aspect`, `stance`,
     `targets`, and for judges and extraction `debaters` (as the answer is to name them), `criteria` (ids);

@@ -38,6 +38,8 @@ class Spoken:
     reply: Reply
     """The last one: the speech, or why there is none."""
     exchanges: tuple[Exchange, ...] = ()
+    call: ModelCall | None = None
+    """The request that it answers; `None` for a person."""
 
     @property
     def calls(self) -> int:
@@ -50,7 +52,7 @@ def let_speak(floors: Sequence[Asked]) -> Generator[Effect, Any, list[Spoken]]:
     if not floors:
         return []
     replies: list[Reply] = yield [floor.call for floor in floors]
-    spoken = [Spoken(reply) for reply in replies]
+    spoken = [Spoken(reply, call=floor.call) for floor, reply in zip(floors, replies, strict=True)]
     while pending := [index for index, floor in enumerate(floors) if _wants_tools(floor, spoken[index])]:
         jobs = [job for index in pending for job in _jobs(floors[index], spoken[index])]
         results = iter((yield Work(jobs)))
@@ -58,9 +60,9 @@ def let_speak(floors: Sequence[Asked]) -> Generator[Effect, Any, list[Spoken]]:
             spoken[index] = _with_results(
                 floors[index], spoken[index], [next(results) for _ in spoken[index].reply.tool_calls]
             )
-        again = yield [_next_call(floors[index], spoken[index]) for index in pending]
-        for index, reply in zip(pending, again, strict=True):
-            spoken[index] = replace(spoken[index], reply=reply)
+        again = [_next_call(floors[index], spoken[index]) for index in pending]
+        for index, call, reply in zip(pending, again, (yield again), strict=True):
+            spoken[index] = replace(spoken[index], reply=reply, call=call)
     return [_settled(each) for each in spoken]
 
 

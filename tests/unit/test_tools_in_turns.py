@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
+from graph.api import open_debates
 from graph.debate import build_graph
+from graph.lookback import look_back
 from nodes.memory.tokens import counter, prompt_tokens
 from nodes.models.calls import ModelCall, Reply
 from nodes.tools.exchange import LEFT_OUT, Exchange, ToolCall, exchange_messages, wire_tokens
@@ -212,3 +214,20 @@ def test_what_tools_return_is_journalled_so_that_a_resume_uses_it_again(
     assert said.startswith("It is run ")
     assert len(runs) == 2, "a tool ran again"
     assert sum(1 for call in model.calls if call.tools and not _returned(call)) == 1, "a call was paid twice"
+
+
+def test_looking_back_shows_the_request_that_the_speech_answered(tmp_path: Path) -> None:
+    model = FakeModel(_once)
+    config = DebateConfig.model_validate({"turns": 2, "debaters": [ADA, {"name": "Bo"}]})
+    with open_debates(str(tmp_path / "d.sqlite"), environment=model.environment()) as debates:
+        debate = debates.start("Should we?", config)
+        document = debate.run()
+        asked = [call for call in model.calls if call.purpose == "turn"]
+        for seq, call in ((5, asked[1]), (6, asked[2])):
+            seen = look_back(debate, seq)
+            assert seen.exact
+            assert ("tools" in {part.section for part in seen.parts}) is (seq == 5)
+            assert tuple(part.message for part in seen.parts) == call.messages
+            receipt = next(each for each in document["receipts"] if each["seq"] == seq)
+            assert receipt["total_tokens"] == call.prompt_tokens
+            assert sum(receipt["sections"].values()) == sum(part.tokens for part in seen.parts)
