@@ -6,8 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from nodes.blackboard.by_rule import split_source
-from nodes.blackboard.ledger import likeness
+from nodes.blackboard.claims import sides_text
+from nodes.blackboard.ledger import last_challenged, likeness, said_in
 from nodes.memory.extraction.plain import inert
+from state.entries import seq_of
 
 ACCEPTED = 0.25
 """Likeness of a concession or agreement with a piece of evidence from which that counts as accepted."""
@@ -122,8 +124,8 @@ def _claims(state: State) -> Iterable[Mapping[str, Any]]:
 
 def _claim_heads(claim: Mapping[str, Any], names: Names) -> list[str]:
     """Return a claim with whose it is and its status, and what came of it where something did."""
-    between = " and ".join(_name(who, names) for who in claim["between"])
-    head = f"- {claim['claim']} ({between}; {claim['status'].replace('_', ' ')})"
+    sides = sides_text(claim, {who: _name(who, names) for who in claim["between"]})
+    head = f"- {claim['claim']} ({sides}; {claim['status'].replace('_', ' ')})"
     return [head, *([f"  - {claim['resolution']}"] if claim["resolution"] else [])]
 
 
@@ -137,27 +139,31 @@ def _agreement_lines(state: State, names: Names) -> list[str]:
 
 def _evidence_lines(state: State, names: Names) -> list[str]:
     ledger = state.get("ledger") or {}
-    lines = []
-    for who, row in ledger.items():
-        for aspect in row["aspects"].values():
-            for text in aspect["evidence"]:
-                standing = _standing(text, who, ledger, bool(aspect["challenged"]))
-                lines.append(f"- {_name(who, names)}: {text} ({standing})")
-    return lines
+    return [
+        f"- {_name(who, names)}: {text} ({_standing(text, who, aspect, ledger)})"
+        for who, row in ledger.items()
+        for aspect in row["aspects"].values()
+        for text in aspect["evidence"]
+    ]
 
 
-def _standing(evidence: str, who: str, ledger: State, challenged: bool) -> str:
-    """Return what became of a piece of evidence: accepted by somebody, challenged, or neither."""
-    body, _ = split_source(evidence)
+def _standing(evidence: str, who: str, aspect: State, ledger: State) -> str:
+    """Return what became of a piece of evidence: accepted by somebody, challenged, or neither.
+
+    Only what was said after it counts, and a challenge stays one when it has been answered or talked over.
+    """
+    body, said = split_source(evidence)[0], said_in(evidence)
     accepted = any(
-        likeness(body, item["on"]) >= ACCEPTED
+        likeness(body, item["on"]) >= ACCEPTED and (seq_of(item["message_id"]) or 0) > said
         for other, row in ledger.items()
         for item in row["agreements"]
         if other != who and item["with"] == who
     )
     if accepted:
         return "accepted"
-    return "position challenged" if challenged else "unchallenged"
+    if any(said_in(text) > said for text in aspect["challenged"]):
+        return "position challenged"
+    return "position challenged, since talked over" if last_challenged(aspect) > said else "unchallenged"
 
 
 def _shift_lines(state: State, names: Names) -> list[str]:
@@ -184,7 +190,7 @@ def _path_lines(state: State) -> list[str]:
         lines.append(f"- {card['question']} ({card['type']}): {path}")
     cards = state.get("crux_cards") or {}
     for claim in (state.get("claims") or {}).values():
-        if claim["status"] in ("active", "in_crux_room") and claim["card"] not in cards:
+        if claim["status"] != "resolved" and claim["card"] not in cards:
             lines.append(f"- still open: {claim['claim']}")
     return lines
 
