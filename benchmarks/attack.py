@@ -118,7 +118,10 @@ class Attacked:
     def _summary(self, call: ModelCall) -> Reply:
         if self.case.summary == "raise":
             return Reply(error="m: 503")
-        text = call.messages[-1]["content"] if self.case.summary is None else self.case.summary
+        source = call.messages[-1]["content"]
+        cited = re.search(r"m\d{6,}", source)
+        text = source if self.case.summary is None else self.case.summary
+        text = text.replace("m000001", cited[0]) if cited else text
         return Reply(text=text, model="m")
 
 

@@ -21,12 +21,13 @@ from nodes.memory.perspective import (
     within_chars,
 )
 from nodes.memory.summarizers.base import Draft, SummaryRequest
+from nodes.memory.summarizers.drafting import draft_summary
 from nodes.memory.tokens import TokenCounter
 from nodes.prompts.library import load_prompt
 from nodes.protocols.base import Consult, End
 from nodes.protocols.table import protocol_named
 from nodes.roles.library import role_of
-from nodes.summarize import FRAME_TOKENS, draft_summary, make_summary, summarize, version_of
+from nodes.summarize import FRAME_TOKENS, make_summary, summarize, version_of
 from state.config import DebateConfig
 from state.config_memory import PerspectiveConfig
 from state.conversation import ConversationState, Summary
@@ -147,7 +148,17 @@ def _request(
     prompt: str,
 ) -> SummaryRequest:
     room = summary_room(entries, settings, config.memory.budget.summary - FRAME_TOKENS)
-    return SummaryRequest({}, entries, room, state["topic"], config, count, owner=owner, prompt=prompt)
+    return SummaryRequest(
+        previous={},
+        entries=entries,
+        max_tokens=room,
+        topic=state["topic"],
+        config=config,
+        count=count,
+        owner=owner,
+        prompt=prompt,
+        transcript=entries,
+    )
 
 
 def _make(
@@ -155,10 +166,7 @@ def _make(
 ) -> Flow[Made]:
     draft, failure = yield from draft_summary(settings.method, request)
     clamped: Draft = replace(draft, text=within_chars(draft.text, settings))
-    summary = make_summary(kind, request, clamped, now)
-    # A fresh summary is made without the one before, and is still the next version of it.
-    version, created = int(before.get("version", 0)) + 1, before.get("created_at") or now
-    return Made(Summary(**{**summary, "version": version, "created_at": created}), failure)
+    return Made(make_summary(kind, request, clamped, now, before), failure)
 
 
 def _told(item: Made) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nodes.driver import Body, Emit, NodeContext
@@ -10,12 +10,9 @@ from nodes.frozen import frozen_config
 from nodes.memory.coverage import uncovered
 from nodes.memory.embeddings import embeddings_of
 from nodes.memory.recall import Memories
-from nodes.memory.summarizers.base import Draft, SummaryFailed, SummaryRequest
-from nodes.memory.summarizers.by_rule import RuleBased
-from nodes.memory.summarizers.rule_based import NOTICE_BELOW
-from nodes.memory.summarizers.table import summarizer_named
+from nodes.memory.summarizers.base import Draft, SummaryRequest
+from nodes.memory.summarizers.drafting import draft_summary
 from nodes.memory.tokens import cut_middle
-from nodes.models.calls import ModelCall, Reply
 from state.config import DebateConfig
 from state.conversation import ConversationState, Summary
 from state.entries import Entry
@@ -29,8 +26,8 @@ def summarize(state: ConversationState, context: NodeContext) -> Body:
         return {}
     request = _request(state, context, config, entries)
     draft, failure = yield from draft_summary(config.memory.summarizer, request)
-    summary = make_summary("rolling", request, draft, context.env.clock())
-    summary = _next_of(summary, state.get("rolling_summary") or {})
+    before = state.get("rolling_summary") or {}
+    summary = make_summary("rolling", request, draft, context.env.clock(), before)
     yield Emit({"event": "summary", "version": summary["version"], "method": summary["method"]})
     update: dict[str, Any] = {"rolling_summary": summary, "summary_versions": [version_of(summary)]}
     if failure:
@@ -61,33 +58,8 @@ def _request(
     )
 
 
-def _next_of(summary: Summary, before: Mapping[str, Any]) -> Summary:
-    """Return a summary as the version after `before`, also where it was made without it."""
-    version, created = int(before.get("version", 0)) + 1, before.get("created_at") or summary["created_at"]
-    return Summary(**{**summary, "version": version, "created_at": created})
-
-
 FRAME_TOKENS = 24
 """Kept free in the summary's budget for its heading and the message around it."""
-
-
-def draft_summary(
-    method: str, request: SummaryRequest
-) -> Generator[Sequence[ModelCall], list[Reply], tuple[Draft, str]]:
-    """Draft by a method; return the draft and why another method had to make it, `""` where it had not."""
-    if request.max_tokens < NOTICE_BELOW:
-        method = RuleBased.name  # a notice is all there is room for: no model is paid for more
-    try:
-        draft = yield from summarizer_named(method).summarize(request)
-        if not draft.text.strip():
-            raise SummaryFailed("the summary is empty")
-    except GeneratorExit:
-        raise
-    except Exception as error:  # a summariser, also a plugged-in one, must never reach the turn
-        failure = f"{method}: {type(error).__name__}: {error}"
-        draft = yield from RuleBased().summarize(request)
-        return Draft(**{**draft.__dict__, "method": f"{draft.method} (after {method} failed)"}), failure
-    return draft, ""
 
 
 def version_of(summary: Summary) -> dict[str, Any]:
@@ -100,15 +72,25 @@ def version_of(summary: Summary) -> dict[str, Any]:
     return {**summary, "points": shown}
 
 
-def make_summary(kind: str, request: SummaryRequest, draft: Draft, now: str) -> Summary:
-    """Return the version that is recorded, clamped to its budget whatever the summariser wrote."""
+def make_summary(
+    kind: str, request: SummaryRequest, draft: Draft, now: str, before: Mapping[str, Any]
+) -> Summary:
+    """Make the version that is recorded, clamped to its budget whatever the summariser wrote.
+
+    Args:
+        kind: `rolling`, `perspective` or `judge`.
+        request: what was to be summarised.
+        draft: what was made of it.
+        now: the time.
+        before: the version before this one, also where it was made without it; `{}` for none.
+    """
     previous: Mapping[str, Any] = request.previous
     text = cut_middle(draft.text, request.max_tokens, request.count)
     old = previous.get("text", "")
     return {
         "kind": kind,
         "owner": request.owner,
-        "version": int(previous.get("version", 0)) + 1,
+        "version": int(before.get("version", 0)) + 1,
         "text": text,
         "points": draft.points,
         "covers_from_seq": min(
@@ -122,8 +104,10 @@ def make_summary(kind: str, request: SummaryRequest, draft: Draft, now: str) -> 
         "after_chars": len(text),
         "method": draft.method,
         "model": draft.model,
+        "provider": draft.provider,
         "temperature": draft.temperature,
         "latency_s": draft.latency_s,
-        "created_at": previous.get("created_at") or now,
+        "tokens_used": int(before.get("tokens_used", 0)) + draft.tokens_used,
+        "created_at": before.get("created_at") or now,
         "updated_at": now,
     }

@@ -78,8 +78,13 @@ class Summary(TypedDict):
     method: str
     """Summariser that made it; `rule-based (after llm: …)` where another failed."""
     model: str
+    """Model that was asked; `""` where none was."""
+    provider: NotRequired[str]
+    """Who answered for it; absent, as `tokens_used`, in debates stored by earlier builds."""
     temperature: float | None
     latency_s: float
+    tokens_used: NotRequired[int]
+    """Tokens of model calls, prompts and answers, for this version and all before it."""
     created_at: str
     updated_at: str
 

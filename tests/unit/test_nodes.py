@@ -268,7 +268,9 @@ def test_an_unknown_summariser_is_refused_by_name() -> None:
 
 def test_a_long_import_is_condensed_in_chunks_that_each_message_enters_once() -> None:
     said = [{"speaker": "advocate", "content": f"Fact number {n:03d} stands. " * 12} for n in range(120)]
-    model = FakeModel(lambda call: answer(call) if call.schema else Reply(text=f"Notes {call.digest[:6]}."))
+    model = FakeModel(
+        lambda call: answer(call) if call.schema else Reply(text=f"Facts stand {call.digest[:6]}.")
+    )
     memory: Any = {"budget": {"total": 1500}, "summarizer": "llm", "keep_recent": 5}
     graph = _run(_config(turns=1, memory=memory), model, {"topic": "T", "full_transcript": said})
     covered = graph.get_state(THREAD).values["rolling_summary"]["covers_through_seq"]
@@ -280,10 +282,10 @@ def test_a_long_import_is_condensed_in_chunks_that_each_message_enters_once() ->
 
 def test_the_prose_of_a_model_stands_beside_key_points_found_by_rule() -> None:
     def reply(call: ModelCall) -> Reply:
-        return answer(call) if call.purpose != "summary" else Reply(text="They talked.", model="m")
+        return answer(call) if call.purpose != "summary" else Reply(text="Of 40 % they say much.", model="m")
 
     state = _run(_config(turns=20, memory={**SMALL, "summarizer": "llm"}), FakeModel(reply)).get_state(THREAD)
     text = state.values["rolling_summary"]["text"]
-    assert text.startswith("They talked.")
-    assert "40 %" in text
+    assert text.startswith("Of 40 % they say much.")
+    assert "of cases fail" in text
     assert state.values["rolling_summary"]["model"] == "m"

@@ -16,10 +16,11 @@ from nodes.memory.indexing import Indexes
 from nodes.memory.recall import Memories
 from nodes.memory.summarizers.base import SummaryRequest
 from nodes.memory.summarizers.by_model import input_room, kept_notes
+from nodes.memory.summarizers.drafting import draft_summary
 from nodes.memory.summarizers.table import SUMMARIZERS, summarizer_named
 from nodes.memory.tokens import counter, prompt_tokens
 from nodes.models.calls import ModelCall, Reply
-from nodes.summarize import draft_summary, make_summary, version_of
+from nodes.summarize import make_summary, version_of
 from state.config import DebateConfig
 from state.entries import Entry, make_entry
 
@@ -66,11 +67,17 @@ def _made(
             replies = [reply(call) for call in batch]
     except StopIteration as end:
         draft, failure = end.value
-    return make_summary("rolling", request, draft, "now"), failure, calls
+    return make_summary("rolling", request, draft, "now", request.previous), failure, calls
 
 
 def _plain(call: ModelCall) -> Reply:
-    return Reply(text=f"They argued, {call.digest[:6]} [m000001].", model="m")
+    return Reply(text=f"They argued, {call.digest[:6]} {_quoted(call)}.", model="m")
+
+
+def _quoted(call: ModelCall) -> str:
+    """Return the ids of the first and the last message in what is to be summarised."""
+    ids = re.findall(r"\[m\d{6}\]", call.messages[-1]["content"])
+    return f"{ids[0]} {ids[-1]}" if ids else ""
 
 
 scripts = st.sampled_from(["word ", "界", "🙂", "<|endoftext|> ", "We save 40 %. ", "\n- x\n", "`a=1`\n"])
@@ -155,7 +162,7 @@ def test_a_summary_is_made_from_notes_of_the_messages_and_never_from_a_summary(m
         def reply(call: ModelCall) -> Reply:
             assert "SUMMARY" not in call.messages[-1]["content"]
             notes = call.messages[0]["content"].startswith("You condense")
-            return Reply(text=("note " if notes else "SUMMARY ") + "word " * 60)
+            return Reply(text=("note " if notes else "SUMMARY ") + _quoted(call) + " word" * 60)
 
         request = _request(entries, summary or {"points": {"notes": [_NOTE]}}, max_tokens=120)
         summary, failure, _ = _made(method, request, reply)
@@ -164,7 +171,7 @@ def test_a_summary_is_made_from_notes_of_the_messages_and_never_from_a_summary(m
     assert len(kept_notes(_request([], summary))) >= 7
 
 
-_NOTE: Any = {"text": "word " * 60, "first": 0, "through": 0, "level": 0, "part": ""}
+_NOTE: Any = {"text": "[m000001] [m000002] " + "word " * 60, "first": 0, "through": 0, "level": 0, "part": ""}
 
 
 @pytest.mark.parametrize("method", BY_MODEL)
@@ -173,7 +180,9 @@ def test_notes_never_outgrow_the_prompt_that_merges_them(method: str) -> None:
     for batch in range(40):
         entries = _entries([f"Batch {batch}, message {n}." for n in range(3)], 1 + 3 * batch)
         request = _request(entries, summary)
-        summary, failure, _ = _made(method, request, lambda call: Reply(text=f"{call.digest[:3]} " * 60))
+        summary, failure, _ = _made(
+            method, request, lambda call: Reply(text=f"{call.digest[:3]} " * 60 + _quoted(call))
+        )
         assert failure == ""
         notes = kept_notes(_request([], summary))
         assert sum(count(note.text) for note in notes) <= input_room(request)
@@ -219,6 +228,16 @@ def test_sentences_that_say_the_same_share_one_line_of_a_semantic_summary() -> N
     summary, _, _ = _made("semantic", _request(_entries(said)), _plain)
     assert summary["text"].count("crowns") == 1
     assert "lavender" in summary["text"]
+
+
+def test_a_line_of_a_semantic_summary_cites_only_messages_that_say_it() -> None:
+    said = [f"The branch in district {n} needs {n * 7} thousand euros for its roof." for n in range(30)]
+    entries = _entries([*said, said[4]])
+    summary, _, _ = _made("semantic", _request(entries), _plain)
+    cited = {(line, id_) for line in summary["text"].splitlines() for id_ in re.findall(r"m\d{6}", line)}
+    by_id = {entry["id"]: entry["content"] for entry in entries}
+    assert cited
+    assert all(by_id[id_] in line for line, id_ in cited)
 
 
 def test_a_summary_from_a_document_is_gone_on_with() -> None:

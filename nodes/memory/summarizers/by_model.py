@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from nodes.memory.rendering import render_entry
-from nodes.memory.summarizers.base import SummaryFailed, SummaryRequest
-from nodes.memory.tokens import TokenCounter, cut_middle, prompt_tokens
+from nodes.memory.summarizers.answers import checked
+from nodes.memory.summarizers.base import SummaryRequest
+from nodes.memory.tokens import cut_middle, prompt_tokens
 from nodes.models.calls import ModelCall, Reply, WireMessage
 from nodes.prompts.library import load_prompt
 from state.entries import Entry
@@ -22,14 +23,9 @@ CONDENSE = load_prompt("condense", "topic", "words")
 MERGE = load_prompt("merge", "topic", "words")
 MERGE_FOR = load_prompt("merge_for", "prompt", "topic", "words")
 
-ECHO_SHARE = 0.8
-"""An answer that repeats this share of its input's words in their order is an echo."""
-
 NOTES_A_MERGE = 16
 """A note may take this part of a merge's input: so many can be merged at once."""
 LEAST_NOTE = 40
-
-_ERROR_WORDS = ("as an ai", "i cannot", "i can't", "i'm sorry", "i am sorry", "error:", "traceback")
 
 
 @dataclass(frozen=True)
@@ -53,24 +49,11 @@ class Note:
 
 def kept_notes(request: SummaryRequest) -> list[Note]:
     """Return the notes behind the previous summary."""
-    return [Note(**note) for note in request.carried("notes")]
-
-
-@dataclass
-class Asked:
-    """What the model calls of one summary took, and who answered."""
-
-    latency_s: float = 0.0
-    model: str = ""
-
-    def note(self, replies: Sequence[Reply]) -> None:
-        """Count one batch."""
-        self.latency_s += max((reply.latency_s for reply in replies), default=0.0)
-        self.model = replies[-1].model if replies else self.model
+    return [Note(**note) for note in request.carried("notes", Note.__annotations__)]
 
 
 def condensed(
-    request: SummaryRequest, chunks: Sequence[Sequence[Entry]], asked: Asked, parts: Sequence[str] = ()
+    request: SummaryRequest, chunks: Sequence[Sequence[Entry]], parts: Sequence[str] = ()
 ) -> Generator[Sequence[ModelCall], list[Reply], list[Note]]:
     """Condense chunks of messages into notes, all at the same time.
 
@@ -80,17 +63,16 @@ def condensed(
     room = note_room(request)
     calls = [_condense(request, chunk, room, index) for index, chunk in enumerate(chunks)]
     replies = yield calls
-    asked.note(replies)
     notes = []
     for index, (chunk, call, reply) in enumerate(zip(chunks, calls, replies, strict=True)):
-        text = checked(reply, call.messages[-1]["content"], room, request.count)
+        text = checked(reply, call, room, request.count)
         part = parts[index] if parts else ""
         notes.append(Note(text, chunk[0]["seq"], chunk[-1]["seq"], part=part))
     return notes
 
 
 def directly(
-    request: SummaryRequest, chunk: Sequence[Entry], room: int, asked: Asked
+    request: SummaryRequest, chunk: Sequence[Entry], room: int
 ) -> Generator[Sequence[ModelCall], list[Reply], Note]:
     """Summarise messages that fit one call at once; what comes of it is the first note.
 
@@ -99,13 +81,12 @@ def directly(
     """
     call = _merge(request, _as_text(request, chunk), room)
     (reply,) = yield [call]
-    asked.note([reply])
-    text = checked(reply, call.messages[-1]["content"], room, request.count)
+    text = checked(reply, call, room, request.count)
     return Note(text, chunk[0]["seq"], chunk[-1]["seq"])
 
 
 def merged(
-    request: SummaryRequest, groups: Sequence[Sequence[Note]], room: int, asked: Asked
+    request: SummaryRequest, groups: Sequence[Sequence[Note]], room: int
 ) -> Generator[Sequence[ModelCall], list[Reply], list[Note]]:
     """Merge each group of notes into one of at most `room` tokens, all groups at the same time.
 
@@ -119,9 +100,8 @@ def merged(
     if long:
         calls = [_merge(request, texts[index], room, place) for place, index in enumerate(long)]
         replies = yield calls
-        asked.note(replies)
-        for index, reply in zip(long, replies, strict=True):
-            texts[index] = checked(reply, "", room, request.count)
+        for index, call, reply in zip(long, calls, replies, strict=True):
+            texts[index] = checked(reply, call, room, request.count, notes=True)
     return [_united(group, text) for group, text in zip(groups, texts, strict=True)]
 
 
@@ -131,7 +111,7 @@ def _united(group: Sequence[Note], text: str) -> Note:
 
 
 def within_one_call(
-    request: SummaryRequest, notes: list[Note], asked: Asked
+    request: SummaryRequest, notes: list[Note]
 ) -> Generator[Sequence[ModelCall], list[Reply], list[Note]]:
     """Return notes that one merge can read: where they are too many, the oldest of a level are united.
 
@@ -144,7 +124,7 @@ def within_one_call(
         run = [note for note in notes[start : start + NOTES_A_MERGE // 2] if note.level == level]
         group = run if len(run) > 1 else notes[start : start + 2] if start + 1 < len(notes) else notes[-2:]
         first = notes.index(group[0])
-        united = yield from merged(request, [group], 2 * note_room(request), asked)
+        united = yield from merged(request, [group], 2 * note_room(request))
         notes = [*notes[:first], *united, *notes[first + len(group) :]]
     return notes
 
@@ -229,43 +209,6 @@ def _short_topic(request: SummaryRequest) -> str:
 
 def _words(tokens: int) -> int:
     return max(20, int(tokens * 0.6))
-
-
-def checked(reply: Reply, source: str, room: int, count: TokenCounter) -> str:
-    """Return an answer's text within its room.
-
-    Args:
-        reply: the answer.
-        source: what was to be summarised; `""` where an answer may be the same.
-        room: its tokens.
-        count: token counter.
-
-    Raises:
-        SummaryFailed: no answer, an empty one, an error's text, an echo, or one far too long.
-    """
-    if not reply.ok:
-        raise SummaryFailed(reply.error)
-    text = reply.text.strip()
-    if not text:
-        raise SummaryFailed("the model's summary is empty")
-    if len(text) < 200 and text.lower().startswith(_ERROR_WORDS):
-        raise SummaryFailed("the model answered with an excuse or an error's text")
-    if count(text) > 4 * room:
-        raise SummaryFailed("the model's summary is far longer than asked")
-    if source and _is_echo(text, source):
-        raise SummaryFailed("the model echoed its input")
-    if source and count(text) > room and _is_echo(text, source, of=0.5):
-        raise SummaryFailed("the model echoed most of its input")
-    return cut_middle(text, room, count)
-
-
-def _is_echo(text: str, source: str, *, of: float = 0.95) -> bool:
-    """Whether a text is its source again, or at least the share `of` of it; a summary may well quote."""
-    if len(text) < max(200, of * len(source.strip())):
-        return False
-    step = 40
-    pieces = [text[start : start + step] for start in range(0, len(text) - step, step)]
-    return sum(piece in source for piece in pieces) >= ECHO_SHARE * len(pieces)
 
 
 def with_notes(points: Mapping[str, Any], notes: Sequence[Note]) -> dict[str, Any]:

@@ -16,22 +16,24 @@ class RuleBased:
     name = "rule-based"
 
     def summarize(self, request: SummaryRequest) -> Summarizing:
-        """Fold what is new into the points so far; yields no call."""
+        """Fold what is new into the points so far, all that was said where there are none; yields no call."""
         yield from ()
         previous = pool_of(request.previous)
+        entries = request.past if previous is None else request.entries
         names = request.config.names()
-        points = fold(
-            previous, request.entries, max_tokens=request.max_tokens, count=request.count, names=names
-        )
+        points = fold(previous, entries, max_tokens=request.max_tokens, count=request.count, names=names)
         return Draft(render(points, names), cast(dict[str, Any], points), self.name)
 
 
 def pool_of(summary: Mapping[str, Any]) -> SummaryPoints | None:
-    """Return the pool of points behind a summary; of one from a document, the points that it showed."""
+    """Return the pool of points behind a summary; of one from a document, the points that it showed.
+
+    `None` where there is no pool of all that the summary covers, as behind another package's.
+    """
     pool = summary.get("points") or {}
-    if isinstance(pool, Mapping):
-        return cast(SummaryPoints, pool) if "points" in pool else None
     covered = int(summary.get("covers_through_seq", -1))
+    if isinstance(pool, Mapping):
+        return cast(SummaryPoints, pool) if pool.get("covers_through_seq") == covered else None
     speakers = {str(point["speaker"]): 1 for point in pool}
     points = [Point(**{**_UNKNOWN, **point}) for point in pool]  # type: ignore[typeddict-item]  # by its fields
     messages = int(summary.get("messages", len(pool)))

@@ -11,7 +11,6 @@ from itertools import groupby
 
 from nodes.memory.summarizers.base import Summarizing, SummaryRequest
 from nodes.memory.summarizers.by_model import (
-    Asked,
     Note,
     chunks_of,
     condensed,
@@ -37,16 +36,15 @@ class Hierarchical:
 
     def summarize(self, request: SummaryRequest) -> Summarizing:
         """Condense new rounds, close phases that have ended, and write the summary from what there is."""
-        asked = Asked()
         points = yield from RuleBased().summarize(request)
         chunks = [chunk for part in parts_of(request) for chunk in chunks_of(request, part)]
         parts = [chunk[0]["phase"] or "debate" for chunk in chunks]
-        new = yield from condensed(request, chunks, asked, parts)
-        notes = yield from _closed([*kept_notes(request), *new], request, asked)
-        notes = yield from within_one_call(request, notes, asked)
+        new = yield from condensed(request, chunks, parts)
+        notes = yield from _closed([*kept_notes(request), *new], request)
+        notes = yield from within_one_call(request, notes)
         room = int(request.max_tokens * PROSE_SHARE)
-        (whole,) = yield from merged(request, [_titled(notes)], room, asked)
-        return finished(self.name, request, points.points, notes, whole.text, asked)
+        (whole,) = yield from merged(request, [_titled(notes)], room)
+        return finished(self.name, request, points.points, notes, whole.text)
 
 
 def parts_of(request: SummaryRequest) -> list[list[Entry]]:
@@ -64,12 +62,12 @@ def parts_of(request: SummaryRequest) -> list[list[Entry]]:
 
 
 def _closed(
-    notes: Sequence[Note], request: SummaryRequest, asked: Asked
+    notes: Sequence[Note], request: SummaryRequest
 ) -> Generator[Sequence[ModelCall], list[Reply], list[Note]]:
     """Return notes in which every phase but the last one is a single one."""
     phases = [list(group) for _, group in groupby(notes, key=lambda note: note.part)]
     ended = [group for group in phases[:-1] if len(group) > 1]
-    summaries = iter((yield from merged(request, ended, 2 * note_room(request), asked)))
+    summaries = iter((yield from merged(request, ended, 2 * note_room(request))))
     over = [next(summaries) if len(group) > 1 else group[0] for group in phases[:-1]]
     return [*over, *(phases[-1] if phases else [])]
 

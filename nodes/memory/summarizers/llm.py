@@ -6,14 +6,12 @@ is not lost.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
-from nodes.memory.extraction.terms import term_set
+from nodes.memory.extraction.terms import numbers, term_set
 from nodes.memory.summarizers.base import Draft, Summarizing, SummaryRequest
 from nodes.memory.summarizers.by_model import (
-    Asked,
     Note,
     chunks_of,
     condensed,
@@ -34,8 +32,6 @@ TOLD = 0.7
 """A point is told where the prose has this share of its terms and all of its numbers."""
 HEADING = "Key points:"
 
-_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
-
 
 class Llm:
     """Summary by a model."""
@@ -44,28 +40,25 @@ class Llm:
 
     def summarize(self, request: SummaryRequest) -> Summarizing:
         """Condense what is new, and write the summary from the notes of everything."""
-        asked = Asked()
         points = yield from RuleBased().summarize(request)
         room = int(request.max_tokens * PROSE_SHARE)
-        notes = yield from _notes(request, room, asked)
-        prose = yield from _prose(request, notes, room, asked)
-        return finished(self.name, request, points.points, notes, prose, asked)
+        notes = yield from _notes(request, room)
+        prose = yield from _prose(request, notes, room)
+        return finished(self.name, request, points.points, notes, prose)
 
 
-def _notes(
-    request: SummaryRequest, room: int, asked: Asked
-) -> Generator[Sequence[ModelCall], list[Reply], list[Note]]:
+def _notes(request: SummaryRequest, room: int) -> Generator[Sequence[ModelCall], list[Reply], list[Note]]:
     kept, chunks = kept_notes(request), chunks_of(request, request.entries)
     if not kept and len(chunks) == 1:
-        return [(yield from directly(request, chunks[0], room, asked))]
-    new = yield from condensed(request, chunks, asked)
-    return (yield from within_one_call(request, [*kept, *new], asked))
+        return [(yield from directly(request, chunks[0], room))]
+    new = yield from condensed(request, chunks)
+    return (yield from within_one_call(request, [*kept, *new]))
 
 
 def _prose(
-    request: SummaryRequest, notes: Sequence[Note], room: int, asked: Asked
+    request: SummaryRequest, notes: Sequence[Note], room: int
 ) -> Generator[Sequence[ModelCall], list[Reply], str]:
-    (whole,) = yield from merged(request, [notes], room, asked)
+    (whole,) = yield from merged(request, [notes], room)
     return whole.text
 
 
@@ -75,7 +68,6 @@ def finished(
     points: Mapping[str, Any],
     notes: Sequence[Note],
     prose: str,
-    asked: Asked,
 ) -> Draft:
     """Return prose with the key points beside it, and all that the next version needs."""
     left = request.max_tokens - request.count(f"{prose}\n\n{HEADING}\n") - 2
@@ -85,19 +77,17 @@ def finished(
         text=cut_middle(text, request.max_tokens, request.count),
         points=with_notes(points, notes),
         method=method,
-        model=asked.model,
         temperature=temperature_of(request),
-        latency_s=asked.latency_s,
     )
 
 
 def untold(points: Mapping[str, Any], prose: str) -> Mapping[str, Any]:
     """Return the points that prose leaves out; all of them where it leaves out none."""
-    terms, numbers = term_set(prose), frozenset(_NUMBER.findall(prose))
-    missing = [point for point in points["points"] if not _is_told(point["text"], terms, numbers)]
+    terms, told = term_set(prose), numbers(prose)
+    missing = [point for point in points["points"] if not _is_told(point["text"], terms, told)]
     return {**points, "points": missing} if missing else points
 
 
-def _is_told(text: str, terms: frozenset[str], numbers: frozenset[str]) -> bool:
+def _is_told(text: str, terms: frozenset[str], told: frozenset[str]) -> bool:
     own = term_set(text)
-    return numbers.issuperset(_NUMBER.findall(text)) and len(own & terms) >= TOLD * len(own)
+    return told >= numbers(text) and len(own & terms) >= TOLD * len(own)

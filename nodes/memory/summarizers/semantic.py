@@ -33,7 +33,7 @@ class Semantic:
     def summarize(self, request: SummaryRequest) -> Summarizing:
         """Let new sentences join the clusters so far; yields no call."""
         points = yield from RuleBased().summarize(request)
-        before: list[Kept] = request.carried("kept")
+        before: list[Kept] = request.carried("kept", Kept.__annotations__)
         clusters = clustered([*before, *candidates(request.entries)], request)
         ranked = everybody_first(sorted(clusters, key=lambda each: -each["weight"]))
         return Draft(laid_out(ranked, request), {**points.points, "kept": ranked[:KEPT]}, self.name)

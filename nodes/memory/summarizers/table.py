@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 
 from nodes.memory.summarizers.base import Summarizer
 from nodes.memory.summarizers.by_rule import RuleBased
@@ -27,7 +27,7 @@ def summarizer_named(name: str) -> Summarizer:
     """Return the summariser of this name, shipped or plugged in.
 
     Raises:
-        ConfigError: there is none.
+        ConfigError: there is none, or it cannot be made.
     """
     if name in SUMMARIZERS:
         return SUMMARIZERS[name]
@@ -35,5 +35,16 @@ def summarizer_named(name: str) -> Summarizer:
     if name not in plugged:
         known = ", ".join(sorted({*SUMMARIZERS, *plugged}))
         raise ConfigError(f"memory.summarizer: unknown method {name!r}: use one of {known}")
-    made: Summarizer = plugged[name].load()()
+    return _made(plugged[name])
+
+
+def _made(point: EntryPoint) -> Summarizer:
+    try:
+        made: Summarizer = point.load()()
+    except Exception as error:  # whatever another package raises as it is imported or made
+        raise ConfigError(
+            f"memory.summarizer: cannot make {point.name!r} ({point.value}): {type(error).__name__}: {error}"
+        ) from error
+    if not callable(getattr(made, "summarize", None)):
+        raise ConfigError(f"memory.summarizer: {point.name!r} ({point.value}) has no method `summarize`")
     return made

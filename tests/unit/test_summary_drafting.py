@@ -1,0 +1,238 @@
+"""Summarisers of other packages: whatever they yield, return or raise, what was said stays summarised."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from graph.cli.showing import summary as heading_of
+from nodes.memory.indexing import Indexes
+from nodes.memory.recall import Memories
+from nodes.memory.summarizers.base import Draft, SummaryRequest
+from nodes.memory.summarizers.by_model import kept_notes
+from nodes.memory.summarizers.drafting import draft_summary
+from nodes.memory.summarizers.table import ENTRY_POINT_GROUP, SUMMARIZERS, summarizer_named
+from nodes.memory.tokens import counter
+from nodes.models.calls import ModelCall, Reply
+from nodes.summarize import make_summary, version_of
+from state.config import DebateConfig
+from state.entries import Entry, make_entry
+from state.errors import ConfigError
+
+count = counter()
+CALL = ModelCall("summary", "m", ({"role": "user", "content": "Sum up."},), 10)
+
+
+class Plugged:
+    """A summariser that does what a function says."""
+
+    name = "plugged"
+
+    def __init__(self, does: Callable[[SummaryRequest], Any]) -> None:
+        self._does = does
+
+    def summarize(self, request: SummaryRequest) -> Any:
+        return self._does(request)
+
+
+@pytest.fixture(autouse=True)
+def _forgotten() -> Iterator[None]:
+    summarizer_named.cache_clear()
+    yield
+    summarizer_named.cache_clear()
+
+
+def _plug(monkeypatch: pytest.MonkeyPatch, does: Callable[[SummaryRequest], Any]) -> None:
+    monkeypatch.setitem(SUMMARIZERS, "plugged", Plugged(does))
+    summarizer_named.cache_clear()
+
+
+def _returning(result: Any) -> Callable[[SummaryRequest], Any]:
+    def flow(request: SummaryRequest) -> Any:
+        yield from ()
+        return result
+
+    return flow
+
+
+def _entries(first: int, last: int) -> list[Entry]:
+    return [
+        make_entry(seq, "advocate", "speech", f"Line {seq} costs {seq * 7} million crowns.", tokens=9)
+        for seq in range(first, last + 1)
+    ]
+
+
+def _request(entries: list[Entry], previous: Any = None) -> SummaryRequest:
+    return SummaryRequest(
+        previous=previous or {},
+        entries=entries,
+        max_tokens=600,
+        topic="T",
+        config=DebateConfig(),
+        count=count,
+        transcript=[make_entry(0, "user", "topic", "T"), *_entries(1, entries[-1]["seq"] + 5)],
+        memories=Memories(Indexes(), ""),
+    )
+
+
+def _reply(call: ModelCall) -> Reply:
+    usage: Any = {"prompt_tokens": 100, "completion_tokens": 20}
+    return Reply(
+        text="Line 1 and line 6 cost millions.", model="m-2", provider="loopback", latency_s=0.5, usage=usage
+    )
+
+
+def _made(
+    method: str, request: SummaryRequest, reply: Callable[[ModelCall], Reply] = _reply
+) -> tuple[Any, str]:
+    flow, replies = draft_summary(method, request), None
+    try:
+        while True:
+            replies = [reply(call) for call in flow.send(replies)]  # type: ignore[arg-type]  # begins with None
+    except StopIteration as end:
+        draft, failure = end.value
+    summary = make_summary("rolling", request, draft, "now", request.previous)
+    version_of(summary)
+    return summary, failure
+
+
+def _raises(request: SummaryRequest) -> Any:
+    raise RuntimeError("boom\ud800")
+
+
+def _exits(request: SummaryRequest) -> Any:
+    yield from ()
+    raise SystemExit(3)
+
+
+def _yields(batch: Any) -> Callable[[SummaryRequest], Any]:
+    def flow(request: SummaryRequest) -> Any:
+        yield batch
+        return Draft("hello")
+
+    return flow
+
+
+POINT = {"text": "x", "speaker": "a", "message_ids": ["m000001"]}
+
+
+@pytest.mark.parametrize(
+    "does",
+    [
+        _raises,
+        _exits,
+        lambda request: Draft("hello"),
+        _yields(["nonsense"]),
+        _yields(CALL),
+        _yields([replace(CALL, messages=({"role": "user", "content": "word " * 9000},))]),
+        _yields([replace(CALL, messages=({"role": "user"},))]),  # type: ignore[typeddict-item]  # on purpose
+        *map(
+            _returning,
+            [
+                None,
+                "hello",
+                Draft(" "),
+                Draft(None),  # type: ignore[arg-type]  # on purpose, as are those below
+                Draft("\ud800"),
+                Draft("hello", points=[{"text": "x"}]),  # type: ignore[arg-type]
+                Draft("hello", points={"points": ["a claim"], "shown": 1}),
+                Draft("hello", points={"points": [POINT], "shown": 1}),
+                Draft("hello", points={"when": object()}),
+                Draft("hello", points={"share": float("nan")}),
+                Draft("hello", model=None),  # type: ignore[arg-type]
+                Draft("hello", temperature=object()),  # type: ignore[arg-type]
+            ],
+        ),
+    ],
+)
+def test_whatever_a_plugged_in_summariser_does_the_rules_stand_in(
+    does: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _plug(monkeypatch, does)
+    summary, failure = _made("plugged", _request(_entries(1, 5)))
+    assert failure.startswith("plugged: ")
+    assert failure.isprintable()
+    assert summary["method"] == "rule-based (after plugged failed)"
+    assert "m000001" in summary["text"]
+
+
+@pytest.mark.parametrize("points", [{}, {"notes": ["mine"], "kept": 3, "covers_through_seq": 2}])
+@pytest.mark.parametrize("method", ["rule-based", "failing", "semantic", "retrieval", "llm"])
+def test_after_a_summary_without_points_of_ours_all_that_it_covered_is_folded_in(
+    method: str, points: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _plug(monkeypatch, _returning(Draft("Lines and their costs.", points=points)))
+    first, failure = _made("plugged", _request(_entries(1, 5)))
+    assert (failure, first["method"]) == ("", "plugged")
+    if method == "failing":
+        _plug(monkeypatch, _raises)
+    second, failure = _made("plugged" if method == "failing" else method, _request(_entries(6, 9), first))
+    assert bool(failure) == (method == "failing")
+    assert (second["covers_from_seq"], second["messages"]) == (1, 9)
+    said = [point["message_ids"][0] for point in second["points"]["points"]]
+    assert {"m000001", "m000005", "m000009"} <= set(said)
+    assert second["points"]["messages"] == 9
+
+
+def test_a_method_that_fails_once_goes_on_with_what_it_had_noted() -> None:
+    first, _ = _made("llm", _request(_entries(1, 5)))
+    second, failure = _made("llm", _request(_entries(6, 9), first), lambda call: Reply(error="down"))
+    assert failure == "llm: SummaryFailed: down"
+    third, failure = _made("llm", _request(_entries(10, 12), second))
+    assert failure == ""
+    assert [(note.first, note.through) for note in kept_notes(_request(_entries(13, 14), third))] == [
+        (1, 5),
+        (10, 12),
+    ]
+
+
+def test_a_version_says_who_made_it_and_what_all_versions_took() -> None:
+    first, _ = _made("llm", _request(_entries(1, 5)))
+    second, _ = _made("llm", _request(_entries(6, 9), first))
+    failed, failure = _made(
+        "llm", _request(_entries(10, 12), second), lambda call: replace(_reply(call), text="")
+    )
+    assert failure
+    assert [each["tokens_used"] for each in (first, second, failed)] == [120, 240, 360]
+    assert [each["provider"] for each in (first, second, failed)] == ["loopback", "loopback", ""]
+    assert (first["model"], first["latency_s"], first["method"]) == ("m-2", 0.5, "llm")
+    shown = str(heading_of(second)[0])
+    for fact in ("9 messages", "llm", "m-2 (loopback)", "0.5 s", "240 tokens of model calls so far"):
+        assert fact in shown
+    old = {key: value for key, value in second.items() if key not in ("provider", "tokens_used")}
+    assert "m-2" in str(heading_of(old)[0])
+
+
+@pytest.mark.parametrize(
+    "value", ["json:Missing", "nowhere.at_all:Thing", "json:JSONDecodeError", "json:JSONDecoder"]
+)
+def test_a_plugged_in_summariser_that_cannot_be_made_is_refused_by_name(
+    value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from importlib.metadata import EntryPoint
+
+    from nodes.memory.summarizers import table
+
+    points = [EntryPoint("broken", value, ENTRY_POINT_GROUP)]
+    monkeypatch.setattr(table, "entry_points", lambda group: points)
+    with pytest.raises(ConfigError, match=f"'broken' \\({value}\\)"):
+        summarizer_named("broken")
+
+
+def test_a_consumer_that_goes_away_ends_the_summariser(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed = []
+
+    def does(request: SummaryRequest) -> Any:
+        try:
+            yield [CALL]
+        finally:
+            closed.append(True)
+
+    _plug(monkeypatch, does)
+    flow = draft_summary("plugged", _request(_entries(1, 2)))
+    assert next(flow) == [CALL]
+    flow.close()
+    assert closed == [True]
