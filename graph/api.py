@@ -24,10 +24,10 @@ from graph.stored_debate import Debate, Event
 from nodes.bookkeeping import utc_now
 from nodes.environment import Environment
 from nodes.portal import call_from_sync
-from state.catalogue import TOPIC_CHARS, DebateRow, new_thread_id, thread_id_of
+from state.catalogue import TOPIC_CHARS, DebateRow, new_debate_id
 from state.checkpoints import open_saver
 from state.config import DebateConfig
-from state.entries import clean_text
+from state.entries import topic_text
 from state.errors import DebateBusy, DebateExists, DebateNotFound, InputError
 from state.records import Records, records_of
 from state.stores import open_store
@@ -109,7 +109,7 @@ class Debates:
             DebateExists: the name is taken.
         """
         config = config or DebateConfig()
-        said = clean_text(topic if topic is not None else config.topic or "").strip()
+        said = topic_text(topic if topic is not None else config.topic)
         if not said:
             raise InputError("the topic is empty: say what is to be argued")
         check_config(config, self.environment)
@@ -224,7 +224,7 @@ class Debates:
 
     def _new_row(self, topic: str, config: DebateConfig, name: str | None) -> DebateRow:
         now = utc_now()
-        thread = thread_id_of(name) if name else new_thread_id()
+        thread = new_debate_id(name)
         return DebateRow(
             id=thread,
             name=name or thread,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from nodes.bookkeeping import utc_now
 from nodes.portal import call_from_sync
-from state.catalogue import new_thread_id, thread_id_of
+from state.catalogue import new_debate_id
 from state.errors import InputError
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def fork_debate(debates: Debates, source: Debate, *, after: int | None, name: st
         DebateExists: the name is taken.
     """
     values = call_from_sync(_values_after, debates, source.id, after)
-    thread = thread_id_of(name) if name else new_thread_id()
+    thread = new_debate_id(name)
     now = utc_now()
     row = replace(
         source.row,

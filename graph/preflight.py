@@ -10,6 +10,7 @@ from nodes.memory.summarizers.table import summarizer_named
 from nodes.protocols.table import protocol_named
 from nodes.tools.context import check_tools
 from state.config import DebateConfig
+from state.errors import ConfigError
 
 
 def check_config(config: DebateConfig, environment: Environment) -> None:
@@ -26,4 +27,26 @@ def check_config(config: DebateConfig, environment: Environment) -> None:
         summarizer_named(perspective_settings(config, debater).method)
     for seat in config.judge.seats():
         rubric_for(seat, config)
+    _check_cost_limit(config)
     environment.models_of(config).check(config.model_names())
+
+
+def warnings_about(config: DebateConfig) -> list[str]:
+    """Return what in a usable configuration is likely not meant."""
+    unused = sorted(config.models.keys() - set(config.model_names()))
+    used = ", ".join(map(repr, config.model_names()))
+    return [f"models.{name}: no model of this debate has this name; it calls {used}" for name in unused]
+
+
+def _check_cost_limit(config: DebateConfig) -> None:
+    """Refuse a limit that could not be kept.
+
+    Raises:
+        ConfigError: the cost of some model's calls is not known.
+    """
+    unpriced = config.unpriced_models()
+    if config.limits.cost_usd is not None and unpriced:
+        raise ConfigError(
+            "limits.cost_usd needs prices: give input_usd_per_million and output_usd_per_million "
+            f"(0 where free) under `models` for {', '.join(map(repr, unpriced))}"
+        )

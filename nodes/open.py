@@ -22,7 +22,7 @@ from nodes.protocols.table import protocol_named
 from nodes.tools.context import check_tools, context_document
 from state.config import DebateConfig
 from state.conversation import SCHEMA_VERSION, ConversationState
-from state.entries import Entry, EntryKind, clean_text, make_entry
+from state.entries import Entry, EntryKind, clean_text, make_entry, topic_text
 from state.errors import InputError
 
 
@@ -72,7 +72,7 @@ def _topic(state: ConversationState, config: DebateConfig, asked: Sequence[BaseM
     Raises:
         InputError: nobody said what is to be argued.
     """
-    given = clean_text(state.get("topic") or config.topic or "").strip()
+    given = topic_text(state.get("topic") or config.topic)
     if given:
         return given, False
     said = clean_text(asked[0].text).strip() if asked else ""

@@ -44,6 +44,34 @@ _COLUMNS = [field.name for field in fields(DebateRow)]
 TOPIC_CHARS = 200
 
 
+MAX_NAME = 200
+"""Characters of a debate's name."""
+
+
+def check_name(name: str) -> None:
+    """Refuse a name that could not be typed again.
+
+    Raises:
+        InputError: it is no text, empty, too long or has characters that do not print.
+    """
+    given: object = name
+    if not isinstance(given, str) or not name.strip() or len(name) > MAX_NAME or not name.isprintable():
+        shown = repr(given)[:MAX_NAME]
+        raise InputError(f"no debate can be called {shown} (--id): give 1 to {MAX_NAME} printable characters")
+
+
+def new_debate_id(name: str | None) -> str:
+    """Return the UUID of a debate that is to be made: what its name stands for, a new one without a name.
+
+    Raises:
+        InputError: it cannot be called that.
+    """
+    if name is None:
+        return new_thread_id()
+    check_name(name)
+    return thread_id_of(name)
+
+
 def thread_id_of(name: str) -> str:
     """Return `name` where it is a UUID already, else the UUID that it stands for."""
     try:

@@ -8,13 +8,24 @@ import re
 import unicodedata
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_serializer, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ModelWrapValidatorHandler,
+    ValidationError,
+    field_serializer,
+    field_validator,
+    model_validator,
+)
 
 from state.config_dialogue import BlackboardConfig, DialogueConfig, ModeratorConfig, Persona
 from state.config_memory import MemoryConfig, PerspectiveOverride
+from state.config_mistakes import explain
 from state.config_models import ModelSettings
 from state.config_people import HUMAN, ClarificationsConfig
 from state.config_protocols import TerminationConfig, VoteConfig, default_debaters
+from state.errors import ConfigError
 
 SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 RESERVED_IDS = frozenset({"user", "moot", "judge", "moderator", "tie", "synthesis", "tools"})
@@ -169,14 +180,22 @@ class JudgeConfig(Section):
 
 
 class LimitsConfig(Section):
-    """Where a debate ends in good order, with a verdict on what was said."""
+    """Where a debate ends in good order, with a verdict on what was said.
+
+    Limits are looked at before each step. The step that reaches one is finished, and the verdict is then paid
+    on top: with small limits, judging can cost more than the limit itself. `judge: {enabled: false}` ends
+    without.
+    """
 
     total_tokens: int | None = Field(None, gt=0)
-    """Prompt and completion tokens of all calls."""
+    """Prompt and completion tokens of all calls. Looked at before each step: the step that reaches it is
+    finished, and the verdict comes on top."""
     cost_usd: float | None = Field(None, gt=0)
-    """Cost of all calls, where prices are configured."""
+    """Cost of all calls; needs the prices of every model but `offline`. The step that reaches it is finished,
+    and the verdict comes on top."""
     wall_clock_s: float | None = Field(None, gt=0)
-    """Seconds of running, pauses not counted."""
+    """Seconds of running, pauses not counted. The step that reaches it is finished, and the verdict comes on
+    top."""
     concurrency: int = Field(8, ge=1, le=256)
     """Model calls at the same time."""
 
@@ -278,6 +297,15 @@ class DebateConfig(Section):
                 )
         return self
 
+    @model_validator(mode="wrap")
+    @classmethod
+    def _explain_mistakes(cls, data: Any, validate: ModelWrapValidatorHandler[DebateConfig]) -> DebateConfig:
+        """Say what is wrong as Moot does, wherever a configuration is made."""
+        try:
+            return validate(data)
+        except ValidationError as error:
+            raise ConfigError(explain(error, cls)) from error
+
     @field_serializer("models")
     def _only_what_was_set(self, models: dict[str, ModelSettings]) -> dict[str, Any]:
         """Keep what is known of a model apart from what was configured, also after a round trip."""
@@ -308,6 +336,10 @@ class DebateConfig(Section):
         named |= set(self.fallbacks) | {m for d in self.debaters for m in d.fallbacks or ()}
         others = (self.memory.summary_model, self.blackboard.model, self.moderator.model)
         return sorted(named | {model for model in others if model})
+
+    def unpriced_models(self) -> list[str]:
+        """Return the models whose calls cost something that nobody can count, sorted."""
+        return [m for m in self.model_names() if m != OFFLINE and not self.settings(m).is_priced]
 
     def settings(self, model: str) -> ModelSettings:
         """Return the settings of a model, defaults where none are configured."""

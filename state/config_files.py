@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import yaml
-from pydantic import BaseModel, ValidationError
 
 from state.config import DebateConfig
 from state.errors import ConfigError
@@ -37,13 +35,15 @@ def _parse(text: str, path: Path) -> Any:
     try:
         match path.suffix.lower():
             case ".yaml" | ".yml":
-                return yaml.safe_load(text)
+                return yaml.load(text, _StrictLoader)  # noqa: S506  # a SafeLoader
             case ".toml":
                 return tomllib.loads(text)
             case ".json":
-                return json.loads(text)
+                return json.loads(text, object_pairs_hook=_pairs)
     except (yaml.YAMLError, tomllib.TOMLDecodeError, json.JSONDecodeError) as error:
         raise ConfigError(f"configuration {str(path)!r} is malformed: {error}") from error
+    except ConfigError as error:
+        raise ConfigError(f"configuration {str(path)!r}: {error}") from error
     raise ConfigError(f"configuration {str(path)!r}: use a .yaml, .toml or .json file")
 
 
@@ -53,39 +53,24 @@ def make_config(data: Mapping[str, Any]) -> DebateConfig:
     Raises:
         ConfigError: one line for each thing wrong, with the key as the user writes it.
     """
-    try:
-        return DebateConfig.model_validate(dict(data))
-    except ValidationError as error:
-        raise ConfigError("\n".join(_explain(error))) from error
+    return DebateConfig.model_validate(dict(data))
 
 
-def _explain(error: ValidationError) -> Iterator[str]:
-    for detail in error.errors():
-        key = ".".join(str(part) for part in detail["loc"])
-        if detail["type"] == "extra_forbidden":
-            yield f"unknown key {key!r}{_suggestion(detail['loc'])}"
-        else:
-            message = detail["msg"].removeprefix("Value error, ")
-            yield message if key in message or not key else f"{key}: {message}"
+class _StrictLoader(yaml.SafeLoader):
+    """Refuses a key that is given twice, of which YAML would silently take the last."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode) and key.value != "<<"]
+        _refuse_twice(keys)
+        return super().construct_mapping(node, deep=deep)
 
 
-def _suggestion(loc: tuple[int | str, ...]) -> str:
-    known = _known_keys(loc[:-1])
-    close = difflib.get_close_matches(str(loc[-1]), known, n=1, cutoff=0.0)
-    return f": did you mean {'.'.join(map(str, (*loc[:-1], close[0])))!r}?" if close else ""
+def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    _refuse_twice([key for key, _ in pairs])
+    return dict(pairs)
 
 
-def _known_keys(loc: tuple[int | str, ...]) -> list[str]:
-    model: type[BaseModel] = DebateConfig
-    for part in loc:
-        if isinstance(part, int) or part not in model.model_fields:
-            continue
-        model = next(_models_in(model.model_fields[part].annotation), model)
-    return sorted(model.model_fields)
-
-
-def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield annotation
-    for argument in get_args(annotation):
-        yield from _models_in(argument)
+def _refuse_twice(keys: Sequence[str]) -> None:
+    twice = sorted({key for key in keys if keys.count(key) > 1})
+    if twice:
+        raise ConfigError(f"given twice: {', '.join(map(repr, twice))}: leave one out")

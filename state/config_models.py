@@ -46,3 +46,8 @@ class ModelSettings(BaseModel):
     """One attempt may take this long, seconds."""
     max_attempts: int = Field(5, ge=1, le=20)
     """Attempts of one call before its fallbacks are tried."""
+
+    @property
+    def is_priced(self) -> bool:
+        """Whether the cost of a call is counted."""
+        return self.input_usd_per_million is not None and self.output_usd_per_million is not None

@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 from typing_extensions import TypedDict
 
+from state.errors import InputError
+
 EntryKind = Literal[
     "topic",  # what the debate is about, as given by the user
     "context",  # a context document
@@ -81,6 +83,18 @@ def seq_of(message_id: str) -> int | None:
 def clean_text(text: str) -> str:
     """Return `text` without NUL and lone surrogates, which neither JSON nor databases carry."""
     return text.replace("\x00", "").encode("utf-8", "replace").decode("utf-8")
+
+
+def topic_text(given: str | None) -> str:
+    """Return a topic as it is stored, `""` where there is none.
+
+    Raises:
+        InputError: it is no text.
+    """
+    said: object = given or ""
+    if not isinstance(said, str):
+        raise InputError(f"the topic is {said!r}: give words")
+    return clean_text(said).strip()
 
 
 def make_entry(seq: int, speaker: str, kind: EntryKind, content: str, **fields: Any) -> Entry:

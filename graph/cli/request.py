@@ -8,15 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from graph.cli.terminal_text import safe
+from state.catalogue import check_name
 from state.config import DebateConfig
 from state.config_files import load_config, make_config
 from state.dialectic import from_dialectic, is_dialectic
 from state.entries import clean_text
 from state.errors import ConfigError, InputError
 from state.settings import default_config_path, default_model
-
-MAX_NAME = 200
-"""Characters of an `--id`."""
 
 
 def read_topic(given: str | None) -> str | None:
@@ -82,8 +80,8 @@ def check_new_name(name: str | None) -> None:
     Raises:
         InputError: it is empty, too long or has characters that do not print.
     """
-    if name is not None and (not name.strip() or len(name) > MAX_NAME or not name.isprintable()):
-        raise InputError(f"--id {name!r}: give 1 to {MAX_NAME} printable characters")
+    if name is not None:
+        check_name(name)
 
 
 def parse_debater(given: str) -> dict[str, str]:
@@ -265,7 +263,12 @@ def run_config(path: Path | None, flags: Mapping[str, Any]) -> DebateConfig:
 
 
 def _check_names(config: DebateConfig) -> None:
-    from graph.preflight import check_config  # slow to import, and not needed for most mistakes
+    from graph.preflight import (  # slow to import, and not needed for most mistakes
+        check_config,
+        warnings_about,
+    )
     from nodes.environment import Environment
 
     check_config(config, Environment())
+    for warning in warnings_about(config):
+        print(f"moot: warning: {safe(warning)}", file=sys.stderr)

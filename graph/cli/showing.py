@@ -13,6 +13,8 @@ from rich.text import Text
 from graph.cli.entry_words import entry_words
 from graph.cli.terminal_text import json_text, one_line, safe
 from graph.cli.verdict_screen import verdict_parts
+from nodes.frozen import frozen_config
+from state.config import OFFLINE
 
 if TYPE_CHECKING:
     from graph.lookback import Lookback
@@ -34,7 +36,7 @@ def overview(document: Document) -> Parts:
         "status": document["status"],
         "ended": document.get("ended_because", ""),
         "agreement": _agreement(document),
-        "said": f"{spoken} turns · {usage['calls']} calls · {tokens:,} tokens · US$ {usage['cost_usd']:.4f}",
+        "said": f"{spoken} turns · {usage['calls']} calls · {tokens:,} tokens · {cost_text(document)}",
         "begun": f"{document['created_at']} · last active {document['updated_at']}",
     }
     if document["status"] == "failed" and document["errors"]:
@@ -57,6 +59,17 @@ def _agreement(document: Document) -> str:
 
 def _share(value: float | None) -> str:
     return "unknown" if value is None else f"{value:.2f}"
+
+
+def cost_text(document: Document) -> str:
+    """Return what a debate has cost, and what is not counted in it."""
+    config, spent = frozen_config(document), f"US$ {document['usage']['cost_usd']:.4f}"
+    unpriced = config.unpriced_models()
+    if not unpriced:
+        return spent
+    if not set(config.model_names()) - {OFFLINE, *unpriced}:
+        return "cost unknown: no prices are configured"
+    return f"{spent}, not counting {', '.join(unpriced)}: no prices are configured"
 
 
 def transcript(document: Document) -> Parts:

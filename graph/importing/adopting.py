@@ -15,7 +15,7 @@ from nodes.environment import Environment
 from nodes.memory.extraction.facts import importance
 from nodes.memory.tokens import TokenCounter
 from nodes.memory.window import WindowLimits, compact, window_message
-from state.catalogue import TOPIC_CHARS, DebateRow, thread_id_of
+from state.catalogue import TOPIC_CHARS, DebateRow, new_debate_id
 from state.config import RESERVED_IDS, DebateConfig, DebaterConfig
 from state.config_files import make_config
 from state.conversation import SCHEMA_VERSION, Summary
@@ -255,7 +255,7 @@ def _entries(given: Sequence[Entry], count: TokenCounter) -> list[Entry]:
 def imported_row(values: Values, name: str | None, now: str, document: Mapping[str, Any] | None) -> DebateRow:
     """Return the catalogue's row: a document's own id, name and times unless it gets a new name."""
     known = document or {}
-    thread = _uuid(known.get("id")) if name is None else thread_id_of(name)
+    thread = _uuid(known.get("id")) if name is None else new_debate_id(name)
     usage = values.get("usage") or {}
     return DebateRow(
         id=thread,

@@ -33,6 +33,28 @@ CASES = [
     Case("topic file that is not there", ("run", "@nowhere.txt"), "nowhere.txt"),
     Case("topic file that is a folder", ("run", "@."), "cannot read"),
     Case("blank topic in the file", ("run", "--config", "c.yaml"), "topic is empty", "topic: ' '"),
+    Case("a debater that is no list", CONFIGURED, "debaters: give a list, each item", "debaters: Ada"),
+    Case(
+        "debaters that are names", CONFIGURED, "debaters.0: give keys and values: `- {name", "debaters: [Ada]"
+    ),
+    Case("section that is a word", CONFIGURED, "memory: give keys and values", "memory: large"),
+    Case("key given twice in YAML", CONFIGURED, "given twice: 'turns'", "turns: 3\nturns: 5"),
+    Case(
+        "inner key given twice", CONFIGURED, "given twice: 'total'", "memory: {budget: {total: 1, total: 2}}"
+    ),
+    Case(
+        "key given twice in JSON",
+        ("run", "T?", "--config", "c.json"),
+        "given twice: 'turns'",
+        '{"turns": 3, "turns": 5}',
+        "c.json",
+    ),
+    Case(
+        "cost limit without prices",
+        ("run", "T?", "--config", "c.yaml", "--model", "m"),
+        "prices",
+        "limits: {cost_usd: 1}\nmodels: {m: {base_url: 'http://127.0.0.1:9', input_usd_per_million: 1}}",
+    ),
     Case("0 debaters", CONFIGURED, "0 debaters", "debaters: []"),
     Case("duplicate ids", ("run", "T?", "-d", "Ada", "-d", "ada"), "duplicate debater ids ['ada']"),
     Case("debater without a name", ("run", "T?", "-d", ":engineer"), "NAME[:ROLE[:STANCE]]"),

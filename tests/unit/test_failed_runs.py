@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +30,11 @@ class Moody:
         return Reply(error="only reasoning", usage=PAID, retryable=True) if fails else answer(call)
 
 
-def _debate(tmp_path: Path, moody: Moody, config: DebateConfig) -> Debate:
-    debates = open_debates(str(tmp_path / "moot.sqlite"), environment=FakeModel(moody).environment())
-    return debates.start(TOPIC, config, name="f")
+@contextmanager
+def _debate(tmp_path: Path, moody: Moody, config: DebateConfig) -> Iterator[Debate]:
+    environment = FakeModel(moody).environment()
+    with open_debates(str(tmp_path / "moot.sqlite"), environment=environment) as debates:
+        yield debates.start(TOPIC, config, name="f")
 
 
 def _fail(debate: Debate) -> None:
@@ -44,44 +48,47 @@ def _usage(document: dict[str, Any]) -> tuple[int, int, int]:
 
 def test_what_failed_runs_used_is_counted_once_and_the_reason_is_told(tmp_path: Path) -> None:
     moody, config = Moody(), DebateConfig(turns=3, seed=1)
-    untroubled = _usage(_debate(tmp_path / "a", moody, config).run())
-    debate = _debate(tmp_path / "b", moody, config)
-    moody.failing = True
-    _fail(debate)
-    _fail(debate)
-    document = debate.document()
-    assert document["status"] == "failed"
-    assert [(each["node"], each["error"]) for each in document["errors"]] == 2 * [("turn", "only reasoning")]
-    assert _usage(document) == (2, 2000, 1000)
-    assert debate.row.tokens == 3000  # `moot list`
-    moody.failing = False
-    document = debate.run()
-    assert document["status"] == "done"
-    assert len(document["errors"]) == 2
-    assert _usage(document) == tuple(a + b for a, b in zip(untroubled, (2, 2000, 1000), strict=True))
+    with _debate(tmp_path / "a", moody, config) as debate:
+        untroubled = _usage(debate.run())
+    with _debate(tmp_path / "b", moody, config) as debate:
+        moody.failing = True
+        _fail(debate)
+        _fail(debate)
+        document = debate.document()
+        assert document["status"] == "failed"
+        assert [(each["node"], each["error"]) for each in document["errors"]] == 2 * [
+            ("turn", "only reasoning")
+        ]
+        assert _usage(document) == (2, 2000, 1000)
+        assert debate.row.tokens == 3000  # `moot list`
+        moody.failing = False
+        document = debate.run()
+        assert document["status"] == "done"
+        assert len(document["errors"]) == 2
+        assert _usage(document) == tuple(a + b for a, b in zip(untroubled, (2, 2000, 1000), strict=True))
 
 
 def test_a_debate_that_only_fails_ends_at_its_limit_instead_of_paying_for_ever(tmp_path: Path) -> None:
     moody = Moody()
     moody.failing = True
-    debate = _debate(tmp_path, moody, DebateConfig(turns=3, seed=1, limits={"total_tokens": 4000}))
-    for _ in range(3):
-        _fail(debate)
-    document = debate.run()
-    assert document["status"] == "limit"
-    assert document["usage"]["prompt_tokens"] >= 3000
-    assert len(document["errors"]) == 3
+    with _debate(tmp_path, moody, DebateConfig(turns=3, seed=1, limits={"total_tokens": 4000})) as debate:
+        for _ in range(3):
+            _fail(debate)
+        document = debate.run()
+        assert document["status"] == "limit"
+        assert document["usage"]["prompt_tokens"] >= 3000
+        assert len(document["errors"]) == 3
 
 
 def test_a_fork_keeps_the_reason_and_counts_it_no_second_time(tmp_path: Path) -> None:
     moody = Moody()
-    debate = _debate(tmp_path, moody, DebateConfig(turns=3, seed=1))
-    moody.failing = True
-    _fail(debate)
-    moody.failing = False
-    document = debate.run()
-    fork = debate.fork(name="other")
-    assert fork.document()["errors"] == document["errors"]
-    assert _usage(fork.document()) == _usage(document)
-    debate.delete()
-    assert debate._debates.records.failed.of(debate.id) == []
+    with _debate(tmp_path, moody, DebateConfig(turns=3, seed=1)) as debate:
+        moody.failing = True
+        _fail(debate)
+        moody.failing = False
+        document = debate.run()
+        fork = debate.fork(name="other")
+        assert fork.document()["errors"] == document["errors"]
+        assert _usage(fork.document()) == _usage(document)
+        debate.delete()
+        assert debate._debates.records.failed.of(debate.id) == []

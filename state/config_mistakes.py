@@ -1,0 +1,66 @@
+"""What pydantic finds wrong with a configuration, in words that say what to write."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+
+Loc = tuple[int | str, ...]
+
+
+def explain(error: ValidationError, model: type[BaseModel]) -> str:
+    """Return one line for each thing wrong, with the key as the user writes it.
+
+    Args:
+        error: what validating found.
+        model: what was validated.
+    """
+    return "\n".join(_line(dict(detail), model) for detail in error.errors(include_url=False))
+
+
+def _line(detail: dict[str, Any], model: type[BaseModel]) -> str:
+    loc: Loc = detail["loc"]
+    key = ".".join(map(str, loc))
+    if detail["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
+        return f"unknown key {key!r}{_suggestion(loc, model)}"
+    message = _expected(detail["type"], loc, model) or detail["msg"].removeprefix("Value error, ")
+    return message if key in message or not key else f"{key}: {message}"
+
+
+def _expected(kind: str, loc: Loc, model: type[BaseModel]) -> str:
+    """Return what to write where a value has the wrong shape, `""` for any other mistake."""
+    inner = _model_at(loc, model)
+    fields = inner.model_fields
+    first = next((name for name, field in fields.items() if field.is_required()), next(iter(fields)))
+    within_list = bool(loc) and isinstance(loc[-1], int)
+    match kind:
+        case "tuple_type" | "list_type":
+            item = f"{{{first}: …}}" if inner is not model else "…"
+            return f"give a list, each item on a line of its own: `- {item}`"
+        case "model_type" | "model_attributes_type" | "dict_type":
+            return f"give keys and values: `{'- ' if within_list else ''}{{{first}: …}}`"
+    return ""
+
+
+def _suggestion(loc: Loc, model: type[BaseModel]) -> str:
+    known = sorted(_model_at(loc[:-1], model).model_fields)
+    close = difflib.get_close_matches(str(loc[-1]), known, n=1, cutoff=0.0)
+    return f": did you mean {'.'.join(map(str, (*loc[:-1], close[0])))!r}?" if close else ""
+
+
+def _model_at(loc: Loc, model: type[BaseModel]) -> type[BaseModel]:
+    """Return the innermost section that a key leads to."""
+    for part in loc:
+        if isinstance(part, str) and part in model.model_fields:
+            model = next(_models_in(model.model_fields[part].annotation), model)
+    return model
+
+
+def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for argument in get_args(annotation):
+        yield from _models_in(argument)

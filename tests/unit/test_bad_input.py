@@ -1,0 +1,83 @@
+"""Bad input from Python: the errors and the words that the command line gives, and nothing written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graph import DebateConfig, build_graph, open_debates
+from graph.cli.showing import cost_text
+from graph.preflight import check_config, warnings_about
+from nodes.environment import Environment
+from state.config_files import make_config
+from state.errors import ConfigError, InputError
+from tests.support.fakes import FakeModel
+
+PRICES = {"input_usd_per_million": 1, "output_usd_per_million": 0}
+THREAD: Any = {"configurable": {"thread_id": "5c5a9dd3-7d52-4bd0-9bd9-7b1ccd6cd3d5"}}
+
+
+@pytest.mark.parametrize("name", ["", "  ", "a" * 500, "a\nb", "a\x1b[2J", 5], ids=repr)
+def test_a_name_that_could_not_be_typed_again_is_refused_and_nothing_is_written(
+    tmp_path: Path, name: Any
+) -> None:
+    with open_debates(str(tmp_path / "moot.sqlite"), environment=FakeModel().environment()) as debates:
+        with pytest.raises(InputError, match="--id"):
+            debates.start("Why?", name=name)
+        assert debates.rows() == []
+        debate = debates.start("Why?")
+        with pytest.raises(InputError, match="--id"):
+            debate.fork(name=name)
+
+
+def test_a_topic_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    topic: Any = 5
+    with (
+        open_debates(str(tmp_path / "moot.sqlite"), environment=FakeModel().environment()) as debates,
+        pytest.raises(InputError, match="topic is 5"),
+    ):
+        debates.start(topic)
+    with pytest.raises(InputError, match="topic is 5"):
+        build_graph(environment=FakeModel().environment()).invoke({"topic": topic})
+
+
+def test_a_mistaken_key_is_explained_wherever_a_configuration_is_made() -> None:
+    mistaken: Any = {"trns": 1}
+    said = "unknown key 'trns': did you mean 'turns'"
+    with pytest.raises(ConfigError, match=said):
+        DebateConfig(**mistaken)
+    with pytest.raises(ConfigError, match=said):
+        make_config(mistaken)
+    with pytest.raises(ConfigError, match=said):
+        build_graph(environment=FakeModel().environment()).invoke({"topic": "Why?"}, context=mistaken)
+
+
+def test_a_cost_limit_needs_every_price(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    data: dict[str, Any] = {"model": "dear", "judge": {"model": "judge"}, "limits": {"cost_usd": 1}}
+    with pytest.raises(ConfigError, match="for 'judge'"):
+        check_config(make_config({**data, "models": {"dear": PRICES}}), Environment())
+    check_config(make_config({**data, "models": {"dear": PRICES, "judge": PRICES}}), Environment())
+    check_config(make_config({"limits": {"cost_usd": 1}}), Environment())  # offline is free
+
+
+def test_settings_of_a_model_that_nobody_uses_are_warned_of() -> None:
+    (warning,) = warnings_about(make_config({"models": {"oflline": {}, "offline": {}}}))
+    assert "models.oflline" in warning
+    assert "'offline'" in warning
+
+
+@pytest.mark.parametrize(
+    ("models", "said"),
+    [
+        ({}, "cost unknown: no prices are configured"),
+        ({"dear": PRICES}, "US$ 0.5000, not counting judge: no prices are configured"),
+        ({"dear": PRICES, "judge": PRICES}, "US$ 0.5000"),
+    ],
+    ids=["none", "some", "all"],
+)
+def test_what_is_not_counted_in_a_cost_is_said(models: dict[str, Any], said: str) -> None:
+    config = make_config({"model": "dear", "judge": {"model": "judge"}, "models": models})
+    assert cost_text({"config": config.to_json(), "usage": {"cost_usd": 0.5}}) == said
