@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
+from math import lcm
 from typing import Any
 
 from pydantic import Field, ValidationError, field_validator, model_validator
@@ -15,6 +16,7 @@ from state.config import RESERVED_IDS, DebateConfig, DebaterConfig, JudgeConfig,
 from state.config_files import make_config
 from state.errors import ConfigError
 
+ROUND_ROBIN = "round-robin"
 STANCES = ("argues for it", "argues against it")
 
 
@@ -77,6 +79,19 @@ class TournamentConfig(Section):
         if empty:
             raise ValueError(f"line-up {empty[0]!r} has no debaters")
         return value
+
+    @model_validator(mode="after")
+    def _check_shares(self) -> TournamentConfig:
+        """Refuse teams of different sizes where everybody has the floor alike: the larger would have more."""
+        sizes = {name: len(team) for name, team in self.lineups.items()}
+        protocol = self.config.get("protocol", ROUND_ROBIN)
+        if protocol != ROUND_ROBIN and len(set(sizes.values())) > 1:
+            told = ", ".join(f"{name} {size}" for name, size in sizes.items())
+            raise ValueError(
+                f"lineups: under protocol {protocol!r} teams of different sizes ({told}) do not have "
+                f"the same share of the floor: make them of one size, or use {ROUND_ROBIN!r}"
+            )
+        return self
 
 
 def _team(name: str, given: Any) -> Any:
@@ -142,42 +157,41 @@ def _pairings(tournament: TournamentConfig) -> Iterator[Pairing]:
 
 def _pairing(tournament: TournamentConfig, topic: str, seed: int, first: str, second: str) -> Pairing:
     sides: dict[str, str] = {}
-    debaters = []
+    debaters: dict[str, dict[str, Any]] = {}
     for stance, lineup in zip(tournament.stances, (first, second), strict=True):
-        for debater in tournament.lineups[lineup]:
-            key = _debater_id(lineup, debater, tournament)
+        team = tournament.lineups[lineup]
+        for number, debater in enumerate(team, start=1):
+            key = slug(lineup) if len(team) == 1 else f"{slug(lineup)[:36]}-{number}"
+            if key in sides:
+                raise ConfigError(f"line-ups {sides[key]!r} and {lineup!r} both have a {key!r}: rename one")
             sides[key] = lineup
             own = {"id": key, "stance": debater.stance or stance}
-            debaters.append({**debater.model_dump(mode="json"), **own})
-    config = _debate_config(tournament, _alternating(debaters, sides), seed)
+            debaters[key] = {**debater.model_dump(mode="json"), **own}
+    order = _turn_order(*([key for key in sides if sides[key] == side] for side in (first, second)))
+    config = _debate_config(tournament, debaters, order, seed)
     facts = json.dumps([topic, first, second, config.fingerprint()], ensure_ascii=False)
     digest = hashlib.sha256(facts.encode()).hexdigest()[:10]
     match = f"{slug(tournament.name) or 'tournament'}-{slug(first)}-vs-{slug(second)}-{seed}-{digest}"
     return Pairing(match, topic, first, second, seed, config, sides)
 
 
-def _debater_id(lineup: str, debater: DebaterConfig, tournament: TournamentConfig) -> str:
-    """Return an id that no other line-up's debater has."""
-    if len(tournament.lineups[lineup]) == 1:
-        return slug(lineup)
-    number = tournament.lineups[lineup].index(debater) + 1
-    return f"{slug(lineup)[:36]}-{number}"
+def _turn_order(first: Sequence[str], second: Sequence[str]) -> list[str]:
+    """Return the turns of a round: the sides speak by turns, and on each side its members do."""
+    each = lcm(len(first), len(second))
+    return [team[turn % len(team)] for turn in range(each) for team in (first, second)]
 
 
-def _alternating(debaters: list[dict[str, Any]], sides: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return the debaters so that the sides take turns, the longer team's rest at the end."""
-    seen: dict[str, int] = {}
-    places = []
-    for debater in debaters:
-        side = sides[debater["id"]]
-        places.append(seen.setdefault(side, 0))
-        seen[side] += 1
-    order = sorted(range(len(debaters)), key=lambda at: (places[at], at))
-    return [debaters[at] for at in order]
-
-
-def _debate_config(tournament: TournamentConfig, debaters: list[dict[str, Any]], seed: int) -> DebateConfig:
+def _debate_config(
+    tournament: TournamentConfig, debaters: Mapping[str, dict[str, Any]], order: Sequence[str], seed: int
+) -> DebateConfig:
     given = {key: getattr(tournament, key) for key in ("turns", "rounds", "model")}
-    judge = tournament.judge.model_dump(mode="json")
-    settings = {key: value for key, value in given.items() if value is not None}
-    return make_config({**tournament.config, **settings, "judge": judge, "debaters": debaters, "seed": seed})
+    people = list(dict.fromkeys(order))
+    settings = {
+        **tournament.config,
+        **{key: value for key, value in given.items() if value is not None},
+        "judge": tournament.judge.model_dump(mode="json"),
+        "debaters": [debaters[key] for key in people],
+        "order": [] if people == order else order,
+        "seed": seed,
+    }
+    return make_config(settings)

@@ -53,11 +53,11 @@ def open_debate(state: ConversationState, context: NodeContext) -> Body:
 
 
 def _reopen(state: ConversationState) -> Update:
-    """Give every debater one more turn where a person speaks up after the end."""
+    """Give the debaters one more round where a person speaks up after the end."""
     config = frozen_config(state)
     if state["status"] == "running" or not foreign_messages(state):
         return {"status": "running"}
-    more = state["turn_count"] + len(config.debaters)
+    more = state["turn_count"] + len(config.turn_order())
     return {
         "config": {**state["config"], "turns": more},
         "status": "running",

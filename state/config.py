@@ -223,6 +223,9 @@ class DebateConfig(Section):
     """Language of the debate, such as `German`; empty means the topic's."""
     debaters: tuple[DebaterConfig, ...] = ()
     """Who speaks, in speaking order; where the key is missing, the protocol's usual ones."""
+    order: tuple[str, ...] = ()
+    """Ids of debaters in the order of their turns, over and over, for `round-robin`; some may come again.
+    Empty means once each, in the order of `debaters`."""
     termination: TerminationConfig = Field(default_factory=TerminationConfig)
     """When a council stops early."""
     vote: VoteConfig = Field(default_factory=VoteConfig)
@@ -286,6 +289,15 @@ class DebateConfig(Section):
         return self
 
     @model_validator(mode="after")
+    def _check_order(self) -> DebateConfig:
+        if self.order and self.protocol != "round-robin":
+            raise ValueError(f"only round-robin goes by `order`, not {self.protocol}: leave it out")
+        differing = sorted(set(self.order) ^ set(self.names()))
+        if self.order and differing:
+            raise ValueError(f"order: name every debater and nobody else; this differs in {differing}")
+        return self
+
+    @model_validator(mode="after")
     def _check_context(self) -> DebateConfig:
         budget = self.memory.budget
         for name in self.model_names():
@@ -345,9 +357,13 @@ class DebateConfig(Section):
         """Return the settings of a model, defaults where none are configured."""
         return self.models.get(model) or ModelSettings()
 
+    def turn_order(self) -> tuple[str, ...]:
+        """Return the ids of debaters in the order of their turns, one round of them."""
+        return self.order or tuple(self.names())
+
     def total_turns(self) -> int:
         """Return how many utterances a turn-counting protocol gives."""
-        return self.turns or (self.rounds or 0) * len(self.debaters) or 6
+        return self.turns or (self.rounds or 0) * len(self.turn_order()) or 6
 
     def to_json(self) -> dict[str, Any]:
         """Return the configuration as JSON types, defaults included, without the topic."""

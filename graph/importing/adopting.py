@@ -44,7 +44,9 @@ def transcript_config(
     """
     chosen = [_named(imported, name) for name in debaters] if debaters else _arguing(imported)
     people = tuple(DebaterConfig(id=one.id, name=one.name[:NAME_CHARS]) for one in dict.fromkeys(chosen))
-    return (base or DebateConfig()).model_copy(update={"debaters": people, "turns": None, "rounds": None})
+    return (base or DebateConfig()).model_copy(
+        update={"debaters": people, "order": (), "turns": None, "rounds": None}
+    )
 
 
 def _arguing(imported: ImportedTranscript) -> list[Speaker]:

@@ -43,15 +43,15 @@ class RoundRobin(Protocol):
 
     def next_step(self, state: ConversationState, config: DebateConfig) -> Step | End | Consult:
         """Give the floor to the next debater until all turns are taken."""
-        turn, turns, size = state.get("turn_count", 0), config.total_turns(), len(config.debaters)
+        turn, turns, order = state.get("turn_count", 0), config.total_turns(), config.turn_order()
         if turn >= turns:
             return End(f"all {turns} turns are taken")
-        phase = _phase(turn, turns, size)
+        phase = _phase(turn, turns, order)
         instruction = SPEECH.render(
             turn=str(turn + 1), turns=str(turns), opening=f"{ASKS[phase]} ", words=str(WORDS)
         )
-        floor = make_floor(config.debaters[turn % size].id, with_agreement(instruction, config))
-        return make_step(phase, turn // size + 1, [floor])
+        floor = make_floor(order[turn % len(order)], with_agreement(instruction, config))
+        return make_step(phase, turn // len(order) + 1, [floor])
 
     def view(self, scene: Scene) -> Sequence[Block]:
         """Rules, rolling summary, window, tail."""
@@ -74,13 +74,20 @@ class RoundRobin(Protocol):
         )
 
 
-def _phase(turn: int, turns: int, size: int) -> str:
-    if turn < size:
+def _phase(turn: int, turns: int, order: Sequence[str]) -> str:
+    """Return the phase of a turn: a speaker's first opens; its last closes, unless the debate is short."""
+    size = len(order)
+    speaker, place = order[turn % size], turn % size
+    if turn < size and speaker not in order[:place]:
         return "opening"
-    return "closing" if turns - turn <= size and turns >= 3 * size else "argument"
+    left = turns - turn - 1
+    following = [order[(turn + step) % size] for step in range(1, min(left, size) + 1)]
+    return "closing" if speaker not in following and turns >= 3 * size else "argument"
 
 
 def _turns_by_model(turns: int, config: DebateConfig) -> int:
     """Return the turns for which a model is called, not a person asked."""
-    rounds, rest = divmod(turns, len(config.debaters))
-    return rounds * len(speaking(config)) + sum(not debater.is_human for debater in config.debaters[:rest])
+    order, models = config.turn_order(), speaking(config)
+    rounds, rest = divmod(turns, len(order))
+    called = [speaker in models for speaker in order]
+    return rounds * sum(called) + sum(called[:rest])

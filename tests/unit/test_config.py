@@ -42,6 +42,8 @@ from state.errors import ConfigError
             id="context too small",
         ),
         pytest.param({"judge": {"panel": [{"id": "a"}, {"id": "a"}]}}, "duplicate judge ids", id="panel ids"),
+        pytest.param({"order": ["advocate", "eve"]}, "differs in ['eve', 'skeptic']", id="order of others"),
+        pytest.param({"order": ["a"], "protocol": "council"}, "not council: leave it out", id="order unused"),
     ],
 )
 def test_bad_configurations_say_what_is_wrong(data: dict[str, Any], said: str) -> None:
@@ -58,6 +60,7 @@ def test_everything_has_a_default() -> None:
 
 def test_rounds_count_a_turn_for_every_debater() -> None:
     assert make_config({"rounds": 4}).total_turns() == 8
+    assert make_config({"rounds": 4, "order": ["advocate", "skeptic", "advocate"]}).total_turns() == 12
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,11 @@ CASES: dict[str, dict[str, Any]] = {
     "round-robin": {"turns": 7},
     "round-robin of one": {"turns": 3, "debaters": [{"name": "Ann"}]},
     "round-robin with a panel": {"turns": 4, "judge": {"panel": [{"id": "a"}, {"id": "b"}, {"id": "c"}]}},
+    "round-robin in an order": {
+        "turns": 7,
+        "debaters": [{"name": "A"}, {"name": "B"}, {"name": "C"}],
+        "order": ["a", "b", "a", "c"],
+    },
     "round-robin unjudged": {"turns": 2, "judge": {"enabled": False}},
     "council": {"protocol": "council", "memory": NEVER},
     "council 3 by 3 with summaries": {"protocol": "council", "rounds": 3, "memory": ALWAYS},

@@ -15,6 +15,7 @@ from graph.api import open_debates
 from graph.tournament import play_tournament
 from graph.tournament_config import make_tournament, pairings
 from nodes.models.calls import ModelCall, Reply
+from nodes.protocols.round_robin import RoundRobin
 from state.errors import ConfigError
 from tests.support.fakes import FakeModel, answer
 
@@ -58,10 +59,37 @@ def test_sides_decide_stances_and_who_speaks_first() -> None:
     assert first.config.debater("bold").stance == second.config.debater("careful").stance == "argues for it"
 
 
-def test_teams_take_turns() -> None:
+def test_sides_take_turns_and_so_do_the_members_of_a_team() -> None:
     match = next(p for p in pairings(make_tournament(BASE)) if (p.first, p.second) == ("Bold", "Team"))
     assert [d.id for d in match.config.debaters] == ["bold", "team-1", "team-2"]
+    assert match.config.turn_order() == ("bold", "team-1", "bold", "team-2")
     assert match.sides == {"bold": "Bold", "team-1": "Team", "team-2": "Team"}
+
+
+@given(sizes=st.tuples(st.integers(1, 5), st.integers(1, 5)), half=st.integers(1, 12))
+def test_both_sides_have_the_same_share_of_the_floor(sizes: tuple[int, int], half: int) -> None:
+    lineups: dict[str, Any] = {name: [{}] * size for name, size in zip(("Red", "Blue"), sizes, strict=True)}
+    for match in pairings(make_tournament({**BASE, "lineups": lineups, "turns": 2 * half})):
+        floors = [
+            match.sides[step["floors"][0]["speaker"]]
+            for turn in range(2 * half)
+            if isinstance(step := RoundRobin().next_step({"turn_count": turn}, match.config), dict)
+        ]
+        assert floors == [match.first, match.second] * half
+
+
+def test_a_played_match_gives_both_sides_the_floor_alike(tmp_path: Path) -> None:
+    settings = make_tournament({**BASE, "topics": ["Cars?"], "turns": 4})
+    with open_debates(
+        str(tmp_path / "d.sqlite"), environment=FakeModel(favours_bold).environment()
+    ) as debates:
+        play_tournament(debates, settings)
+        for match in pairings(settings):
+            spoken = [e["speaker"] for e in debates.get(match.id).document()["transcript"]]
+            assert Counter(match.sides[who] for who in spoken if who in match.sides) == {
+                match.first: 2,
+                match.second: 2,
+            }
 
 
 def test_ids_of_matches_are_the_same_every_time_and_change_with_the_configuration() -> None:
@@ -84,6 +112,14 @@ def test_debaters_of_a_match_never_share_an_id(names: list[str], size: int) -> N
         assert len(match.sides) == 2 * size == len(match.config.debaters)
 
 
+def test_members_of_one_name_are_two_and_line_ups_never_share_a_debater() -> None:
+    team = [{"name": "Ada"}, {"name": "Ada"}]
+    match = pairings(make_tournament({**BASE, "lineups": {"Team": team, "Other": {}}}))[0]
+    assert [d.id for d in match.config.debaters] == ["team-1", "other", "team-2"]
+    with pytest.raises(ConfigError, match="'team-1': rename one"):
+        pairings(make_tournament({**BASE, "lineups": {"Team": team, "Team 1": {}}}))
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [
@@ -93,6 +129,7 @@ def test_debaters_of_a_match_never_share_an_id(names: list[str], size: int) -> N
         ({"lineups": {"A b": {}, "a-b": {}}}, "differ"),
         ({"lineups": {"A": [], "B": {}}}, "no debaters"),
         ({"lineups": {"Tie": [{}, {}], "B": {}}}, "'Tie' is reserved"),
+        ({"config": {"protocol": "council"}}, "'council' .* Team 2.* one size, or use 'round-robin'"),
         ({"lineup": {}}, "lineup"),
         ({"lineups": {"A": {"modle": "x"}, "B": {}}}, "modle"),
     ],
@@ -103,6 +140,7 @@ def test_debaters_of_a_match_never_share_an_id(names: list[str], size: int) -> N
         "alike names",
         "an empty team",
         "a reserved name",
+        "sizes that the protocol cannot balance",
         "an unknown key",
         "a typo",
     ],
