@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import io
 import json
@@ -164,7 +165,8 @@ def evaluate_subjects(
         raise InputError(
             "nothing to evaluate" if evaluators else "no evaluator: give --evaluator or --config"
         )
-    environment.models_of(config).check([evaluator.model for evaluator in evaluators])
+    for evaluator in evaluators:
+        environment.models_of(evaluator.own(config)).check([evaluator.model])
     found = call_from_sync(_evaluate, subjects, evaluators, config, environment)
     return [
         Scorecard(subject.name, averages(evaluations), evaluations)
@@ -178,9 +180,16 @@ async def _evaluate(
     config: DebateConfig,
     environment: Environment,
 ) -> list[list[Evaluation]]:
-    models = [evaluator.model for evaluator in evaluators]
-    flow = evaluate(subjects, evaluators, config, environment.count_for(config, *models))
-    return await run_flow(flow, Answering(environment, config, Place()))
+    """Return, for each subject, every evaluator's evaluation."""
+    limit = asyncio.Semaphore(config.limits.concurrency)
+
+    async def scored_by(evaluator: Evaluator) -> list[Evaluation]:
+        own = evaluator.own(config)
+        flow = evaluate(subjects, evaluator, own, environment.count_for(own, evaluator.model))
+        return await run_flow(flow, Answering(environment, own, Place(), limit=limit))
+
+    scored = await asyncio.gather(*map(scored_by, evaluators))
+    return [list(evaluations) for evaluations in zip(*scored, strict=True)]
 
 
 def to_json(cards: Sequence[Scorecard]) -> Any:

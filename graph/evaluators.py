@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -20,26 +20,18 @@ OPENROUTER = {"base_url": "https://openrouter.ai/api/v1", "api_key_env": "OPENRO
 PROMPTS = {"systemPromptPath": "system_prompt", "userPromptPath": "user_prompt"}
 
 
-@dataclass(frozen=True)
-class Evaluators:
-    """Who evaluates, and how their models are reached."""
-
-    seats: tuple[Evaluator, ...]
-    models: dict[str, ModelSettings] = field(default_factory=dict)
-
-
-def evaluators_named(models: Sequence[str]) -> Evaluators:
-    """Return one evaluator for each model; the same model twice is two evaluators."""
-    taken: dict[str, int] = {}
-    seats = []
+def evaluators_named(models: Sequence[str], taken: Collection[str] = ()) -> tuple[Evaluator, ...]:
+    """Return one evaluator for each model, none under an id that is taken; twice the same model is two."""
+    seats: dict[str, Evaluator] = {}
     for model in models:
         name = slug(model) or "evaluator"
-        taken[name] = taken.get(name, 0) + 1
-        seats.append(Evaluator(name if taken[name] == 1 else f"{name}-{taken[name]}", model, model))
-    return Evaluators(tuple(seats))
+        ids = chain([name], (f"{name}-{number}" for number in count(2)))
+        key = next(key for key in ids if key not in seats and key not in taken)
+        seats[key] = Evaluator(key, model, model)
+    return tuple(seats.values())
 
 
-def read_evaluators(path: Path) -> Evaluators:
+def read_evaluators(path: Path) -> tuple[Evaluator, ...]:
     """Read evaluators from a file: `agents` (or `evaluators`), `{id, name, model, provider, …}` each.
 
     Known are `enabled` (false leaves one out), `systemPromptPath` and `userPromptPath` (relative to the
@@ -60,8 +52,7 @@ def read_evaluators(path: Path) -> Evaluators:
     ids = [seat.id for seat in seats]
     if len(set(ids)) < len(ids):
         raise ConfigError(f"{str(path)!r}: duplicate evaluator ids in {ids}")
-    models = {seat.model: _settings(row, path) for seat, row in zip(seats, enabled, strict=True)}
-    return Evaluators(seats, models)
+    return seats
 
 
 def _seat(row: Mapping[str, Any], number: int, path: Path) -> Evaluator:
@@ -70,7 +61,7 @@ def _seat(row: Mapping[str, Any], number: int, path: Path) -> Evaluator:
         raise ConfigError(f"{str(path)!r}: agents[{number - 1}].model: give the model's name")
     prompts = {key: _prompt(row[name], name, path) for name, key in PROMPTS.items() if row.get(name)}
     key = str(row.get("id") or f"evaluator-{number}")
-    return Evaluator(key, model, str(row.get("name") or key), **prompts)
+    return Evaluator(key, model, str(row.get("name") or key), settings=_settings(row, path), **prompts)
 
 
 def _prompt(named: Any, key: str, path: Path) -> str:

@@ -55,8 +55,15 @@ class Answering:
     """Answers the batches of one run, in order."""
 
     def __init__(
-        self, env: Environment, config: DebateConfig, place: Place, run: RunnableConfig | None = None
+        self,
+        env: Environment,
+        config: DebateConfig,
+        place: Place,
+        run: RunnableConfig | None = None,
+        *,
+        limit: asyncio.Semaphore | None = None,
     ) -> None:
+        """Make one; `limit` is shared with others, by default it is `limits.concurrency` alone."""
         self.spent = Spent()
         self.failed = Spent()
         """What of it failed: the journal keeps none of that."""
@@ -65,7 +72,7 @@ class Answering:
         self.place = place
         self._env, self._run = env, run
         self._models = env.models_of(config)
-        self._limit = asyncio.Semaphore(config.limits.concurrency)
+        self._limit = limit or asyncio.Semaphore(config.limits.concurrency)
 
     async def answer(self, calls: Sequence[ModelCall]) -> list[Reply]:
         """Return the replies to a batch, in its order."""

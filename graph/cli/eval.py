@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from graph.evaluating import Scorecard
-    from graph.evaluators import Evaluators
-    from nodes.evaluation.evaluate import Subject
+    from nodes.evaluation.evaluate import Evaluator, Subject
 
 app = new_app()
 
@@ -73,8 +72,7 @@ def evaluate_debates(
     who = _evaluators(evaluator or [], config)
     wanted = _problem(problem)
     found = [_subject(given, wanted, db) for given in subjects]
-    settings = DebateConfig(models=who.models)
-    cards = evaluate_subjects(found, who.seats, settings, Environment())
+    cards = evaluate_subjects(found, who, DebateConfig(), Environment())
     _deliver(cards, chosen, output)
     failures = [(card.name, one) for card in cards for one in card.evaluations if one["error"]]
     for name, one in failures:
@@ -85,15 +83,15 @@ def evaluate_debates(
         raise typer.Exit(FAILED)
 
 
-def _evaluators(models: Sequence[str], config: Path | None) -> Evaluators:
-    from graph.evaluators import Evaluators, evaluators_named, read_evaluators
+def _evaluators(models: Sequence[str], config: Path | None) -> Sequence[Evaluator]:
+    from graph.evaluators import evaluators_named, read_evaluators
     from state.config import OFFLINE
     from state.settings import default_model
 
     if config is None:
         return evaluators_named(models or [default_model() or OFFLINE])
     read = read_evaluators(config)
-    return Evaluators((*read.seats, *evaluators_named(models).seats), read.models)
+    return (*read, *evaluators_named(models, [seat.id for seat in read]))
 
 
 def _problem(given: str | None) -> str:

@@ -1,4 +1,4 @@
-"""Evaluating: every evaluator on every debate, all at the same time."""
+"""Evaluating: an evaluator on every debate, all at the same time."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from nodes.memory.view import Block, View, fit
 from nodes.models.calls import ModelCall, Reply
 from nodes.prompts.library import load_prompt
 from state.config import DebateConfig
+from state.config_models import ModelSettings
 
 SYSTEM = load_prompt("evaluator")
 ASK = load_prompt("evaluate")
@@ -36,6 +37,13 @@ class Evaluator:
     user_prompt: str = ""
     """Stands for the layout of the material: `{problem}`, `{clarifications}`, `{final_solution}` and
     `{requirements_info}` are filled in."""
+    settings: ModelSettings | None = None
+    """How its model is reached, whoever else uses it; `None` leaves that to the configuration."""
+
+    def own(self, config: DebateConfig) -> DebateConfig:
+        """Return a configuration with this evaluator's settings of its model."""
+        models = {**config.models, **({self.model: self.settings} if self.settings else {})}
+        return config.model_copy(update={"models": models})
 
 
 @dataclass(frozen=True)
@@ -53,14 +61,11 @@ class Subject:
 
 
 def evaluate(
-    subjects: Sequence[Subject], evaluators: Sequence[Evaluator], config: DebateConfig, count: TokenCounter
-) -> Flow[list[list[Evaluation]]]:
-    """Score every subject; return one list a subject, one evaluation an evaluator, failed ones too."""
-    pairs = [(subject, evaluator) for subject in subjects for evaluator in evaluators]
-    replies = yield [_call(subject, evaluator, config, count) for subject, evaluator in pairs]
-    found = [_evaluation(evaluator, reply) for (_, evaluator), reply in zip(pairs, replies, strict=True)]
-    size = len(evaluators)
-    return [found[start : start + size] for start in range(0, len(found), size)]
+    subjects: Sequence[Subject], evaluator: Evaluator, config: DebateConfig, count: TokenCounter
+) -> Flow[list[Evaluation]]:
+    """Let one evaluator score every subject; return one evaluation a subject, failed ones too."""
+    replies = yield [_call(subject, evaluator, config, count) for subject in subjects]
+    return [_evaluation(evaluator, reply) for reply in replies]
 
 
 def _evaluation(evaluator: Evaluator, reply: Reply) -> Evaluation:

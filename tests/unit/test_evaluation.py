@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import io
 import json
@@ -24,13 +25,15 @@ from graph.evaluating import (
     to_markdown,
 )
 from graph.evaluators import evaluators_named, read_evaluators
-from nodes.environment import Environment
+from nodes.environment import Complete, Environment
 from nodes.evaluation.criteria import CRITERIA
 from nodes.evaluation.evaluate import Evaluator, Subject, evaluation_view
 from nodes.evaluation.scores import EvaluatorOpinion, averages, check_evaluation
 from nodes.memory.tokens import counter, prompt_tokens
 from nodes.models.calls import ModelCall, Reply
+from nodes.models.registry import Models
 from state.config import DebateConfig
+from state.config_files import make_config
 from state.errors import ConfigError, InputError
 from tests.support.fakes import FakeModel
 
@@ -122,7 +125,7 @@ def test_several_evaluators_score_several_debates_at_once_each_on_its_model() ->
         return Reply(data=opinion_data(security=4 if call.model == "strict" else 9), model=call.model)
 
     model = FakeModel(reply)
-    seats = evaluators_named(["strict", "kind", "broken"]).seats
+    seats = evaluators_named(["strict", "kind", "broken"])
     cards = evaluate_subjects([SUBJECT, SUBJECT], seats, DebateConfig(), _with_keys(model))
     assert [card.averages["scores"]["security"] for card in cards] == [6.5, 6.5]
     assert [one["error"] for one in cards[0].evaluations] == ["", "", "no answer"]
@@ -130,7 +133,11 @@ def test_several_evaluators_score_several_debates_at_once_each_on_its_model() ->
 
 
 def _with_keys(model: FakeModel) -> Environment:
-    return Environment(complete=model.complete, factory=lambda name, settings: None)  # type: ignore[arg-type, return-value]  # never called
+    return _answered_by(model.complete)
+
+
+def _answered_by(complete: Complete) -> Environment:
+    return Environment(complete=complete, factory=lambda name, settings: None)  # type: ignore[arg-type, return-value]  # never called
 
 
 @given(
@@ -197,14 +204,57 @@ def test_dialectics_evaluators_are_read_as_they_are(tmp_path: Path) -> None:
     path = tmp_path / "eval.json"
     path.write_text(json.dumps({"agents": rows}))
     read = read_evaluators(path)
-    assert [(seat.id, seat.model, seat.name) for seat in read.seats] == [
+    assert [(seat.id, seat.model, seat.name) for seat in read] == [
         ("eval-1", "vendor/x", "One"),
         ("eval-2", "y", "eval-2"),
     ]
-    assert read.seats[1].system_prompt == "Be strict."
-    assert read.models["vendor/x"].timeout_s == 30.0
-    assert read.models["vendor/x"].api_key_env == "OPENROUTER_API_KEY"
-    assert read.models["y"].base_url is None
+    one, two = read
+    assert two.system_prompt == "Be strict."
+    assert one.settings is not None
+    assert two.settings is not None
+    assert (one.settings.timeout_s, one.settings.api_key_env) == (30.0, "OPENROUTER_API_KEY")
+    assert two.settings.base_url is None
+
+
+def test_evaluators_with_one_model_each_keep_their_own_settings(tmp_path: Path) -> None:
+    rows = [
+        {"id": "quick", "model": "x", "provider": "openrouter", "timeout": 1000},
+        {"id": "patient", "model": "x", "timeout": 90_000},
+    ]
+    path = tmp_path / "eval.json"
+    path.write_text(json.dumps({"agents": rows}))
+    asked: list[tuple[float, str]] = []
+
+    async def complete(call: ModelCall, models: Models, *, config: Any = None) -> Reply:
+        settings = models.settings_of(call.model)
+        asked.append((settings.timeout_s, settings.api_key_env))
+        return Reply(data=opinion_data(), model=call.model)
+
+    read = read_evaluators(path)
+    seats = (*read, *evaluators_named(["x"]))
+    evaluate_subjects([SUBJECT], seats, DebateConfig(), _answered_by(complete))
+    assert sorted(asked) == [(1.0, "OPENROUTER_API_KEY"), (90.0, "OPENAI_API_KEY"), (120.0, "OPENAI_API_KEY")]
+
+
+def test_evaluators_share_one_limit_of_calls_at_the_same_time() -> None:
+    at_once = most = 0
+
+    async def complete(call: ModelCall, models: Models, *, config: Any = None) -> Reply:
+        nonlocal at_once, most
+        at_once += 1
+        most = max(most, at_once)
+        await asyncio.sleep(0)
+        at_once -= 1
+        return Reply(data=opinion_data(), model=call.model)
+
+    config = make_config({"limits": {"concurrency": 2}})
+    cards = evaluate_subjects([SUBJECT] * 3, evaluators_named(["x", "y"]), config, _answered_by(complete))
+    assert [card.averages["evaluators"] for card in cards] == [2, 2, 2]
+    assert most == 2
+
+
+def test_evaluators_named_beside_a_file_get_ids_of_their_own() -> None:
+    assert [seat.id for seat in evaluators_named(["a/x", "a/x"], ["a-x"])] == ["a-x-2", "a-x-3"]
 
 
 @pytest.mark.parametrize(
