@@ -167,6 +167,23 @@ def _again(
         tools=call.tools if offered else (),
         prompt_tokens=view.total_tokens + taken,
         speak_as=speak_as,
+        behind=len(more),
+    )
+
+
+def whole_view(state: ConversationState, config: DebateConfig, call: ModelCall, context: NodeContext) -> View:
+    """Return what a floor's request shows: its view, and as a section of its own what tools brought."""
+    more = call.messages[len(call.messages) - call.behind :]
+    taken = wire_tokens(more, context.env.count_for(config))
+    view = floor_view(state, config, call.floor, context, taken=taken)
+    if not more:
+        return view
+    return replace(
+        view,
+        messages=(*view.messages, *more),
+        layout=(*view.layout, *("tools" for _ in more)),
+        sections={**view.sections, "tools": taken},
+        total_tokens=view.total_tokens + taken,
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from nodes.blackboard.by_rule import facts_of
 from nodes.driver import Body, Emit, NodeContext, Update, Work
-from nodes.floor_calls import Seat, embedding_work, make_seats
+from nodes.floor_calls import Seat, embedding_work, make_seats, whole_view
 from nodes.frozen import frozen_config
 from nodes.memory.extraction.facts import importance
 from nodes.memory.tokens import cut_middle
@@ -47,7 +47,7 @@ def turn(state: ConversationState, context: NodeContext) -> Body:
         entries += _tool_entries(state, context, len(state["full_transcript"]) + len(entries), item)
         seq = len(state["full_transcript"]) + len(entries)
         entries.append((_entry if item.spoken.reply.ok else _notice)(state, context, seq, item))
-        receipts.append(_receipt(state, context, entries[-1], item.seat))
+        receipts.append(_receipt(state, context, entries[-1], item))
     for entry in entries:
         yield Emit({"event": "entry", "entry": entry})
     update: Update = {
@@ -142,8 +142,10 @@ def _notice(state: ConversationState, context: NodeContext, seq: int, item: _Tak
     return _made(state, context, seq, item, "notice", fields)
 
 
-def _receipt(state: ConversationState, context: NodeContext, entry: Entry, seat: Seat) -> Receipt:
-    view, call = seat.view, seat.asked and seat.asked.call
+def _receipt(state: ConversationState, context: NodeContext, entry: Entry, item: _Taken) -> Receipt:
+    seat, call = item.seat, item.spoken.call
+    asked_again = call is not None and call.behind
+    view = whole_view(state, frozen_config(state), call, context) if call and asked_again else seat.view
     return {
         "entry_id": entry["id"],
         "seq": entry["seq"],
