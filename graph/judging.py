@@ -42,6 +42,8 @@ class JudgingOptions:
     """Whether every judge judges in two orders."""
     blind: bool | None = None
     """Whether names are hidden."""
+    configured: Mapping[str, Any] | None = None
+    """A configuration whose `judge` and `models` count instead of the debate's; the other options win."""
 
     def applied_to(self, config: DebateConfig) -> DebateConfig:
         """Return a configuration with these options.
@@ -49,6 +51,7 @@ class JudgingOptions:
         Raises:
             ConfigError: it cannot be used.
         """
+        config = self._reconfigured(config)
         given = {key: getattr(self, key) for key in ("model", "rubric", "rule", "swap", "blind")}
         judge = {**config.judge.model_dump(mode="json"), "enabled": True}
         judge |= {key: value for key, value in given.items() if value is not None}
@@ -57,6 +60,13 @@ class JudgingOptions:
         elif self.model is not None or self.rubric is not None:
             judge["panel"] = [_overridden(seat, given) for seat in judge["panel"]]
         return make_config({**config.to_json(), "judge": judge})
+
+    def _reconfigured(self, config: DebateConfig) -> DebateConfig:
+        if self.configured is None:
+            return config
+        old = config.to_json()
+        new = {key: {**old[key], **(self.configured.get(key) or {})} for key in ("judge", "models")}
+        return make_config({**old, **new})
 
 
 def _overridden(seat: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:

@@ -137,8 +137,8 @@ class Debate:
 
         Args:
             dry_run: whether nothing is stored; then a debate that is not over can be judged too.
-            options: `model`, `rubric`, `panel` (a number or models), `rule`, `swap` and `blind`, as
-                `JudgingOptions` describes them.
+            options: `model`, `rubric`, `panel` (a number or models), `rule`, `swap`, `blind` and
+                `configured`, as `JudgingOptions` describes them.
 
         Raises:
             InputError: the debate is not over.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -62,8 +64,10 @@ def judge(
 ) -> None:
     """Judge a debate again, and show the verdict and how far the judges agree.
 
-    Names are hidden and every judge judges in both orders, unless told otherwise. The verdicts of a stored
-    debate are kept beside the earlier ones. Exits with 3 where the verdict failed.
+    Names are hidden, and every judge judges in both orders where the protocol has a winner to choose (all
+    but council and vote), unless told otherwise. The verdicts of a stored debate are kept beside the earlier
+    ones. Of --config, what is under judge and models counts where the debate has a configuration already.
+    Exits with 3 where the verdict failed.
     """
     from graph.judging import JudgingOptions
     from state.errors import InputError
@@ -79,6 +83,17 @@ def judge(
         blind=blind,
     )
     if benchmark is not None:
+        _refuse_with_benchmark(
+            {
+                "ID|FILE": subject,
+                "several --model": model if model and len(model) > 1 else None,
+                "--panel": panel,
+                "--rubric": rubric,
+                "--rule": rule,
+                "--blind": blind,
+                "--topic": topic,
+            }
+        )
         _measure(benchmark, options, config, limit, as_json=as_json)
         return
     if subject is None:
@@ -87,8 +102,39 @@ def judge(
     if path is not None:
         judgement = _judge_file(path, options, topic, config)
     else:
-        judgement = _judge_stored(subject, options, db, dry_run=dry_run)
+        if topic is not None:
+            raise InputError("--topic is for a FILE that does not say it; a debate has its own")
+        judgement = _judge_stored(subject, _with_config(options, config), db, dry_run=dry_run)
     _deliver(judgement, as_json=as_json, quiet=quiet)
+
+
+def _refuse_with_benchmark(given: Mapping[str, object]) -> None:
+    from state.errors import InputError
+
+    refused = [name for name, value in given.items() if value is not None]
+    if refused:
+        raise InputError(
+            f"--benchmark takes no {' or '.join(refused)}: it measures one judge on the sessions of a file, "
+            "so leave that out, and measure several models one after the other"
+        )
+
+
+def _with_config(options: JudgingOptions, config: Path | None) -> JudgingOptions:
+    """Return the options for a debate that has a configuration, of whose judge a file says something else."""
+    from graph.cli.request import file_data
+    from state.config_files import make_config
+    from state.errors import InputError
+
+    if config is None:
+        return options
+    data = file_data(config)
+    make_config(data)  # what is wrong elsewhere in the file is no less wrong
+    if not data.get("judge") and not data.get("models"):
+        raise InputError(
+            f"--config {str(config)!r} has neither `judge` nor `models`: nothing else of a file counts "
+            "where the debate has a configuration already"
+        )
+    return replace(options, configured=data)
 
 
 def file_of(subject: str) -> Path | None:
@@ -124,6 +170,7 @@ def _judge_file(path: Path, options: JudgingOptions, topic: str | None, config: 
 
     imported, environment = read_transcript(path), Environment()
     if imported.document is not None:
+        options = _with_config(options, config)
         values = document_values(imported.document, environment)
     else:
         base = run_config(config, {})
@@ -166,8 +213,11 @@ def _measure(
     from graph.cli.output import print_json, print_result
     from graph.cli.request import run_config
     from nodes.environment import Environment
+    from state.errors import InputError
 
     settings = options.applied_to(run_config(config, {}))
+    if settings.judge.panel and options.model is None:
+        raise InputError("--benchmark measures one judge, and the configuration has a panel: give --model")
     swap = settings.judge.swap is not False
     measured = measure_judge(path, settings, Environment(), limit=limit, swap=swap)
     if as_json:

@@ -30,10 +30,10 @@ class Bin(TypedDict):
     high: float
     """To, exclusive but for the last bin."""
     n: int
-    confidence: float
-    """Mean stated confidence; 0 where `n` is 0."""
-    accuracy: float
-    """Share that was right; 0 where `n` is 0."""
+    confidence: float | None
+    """Mean stated confidence; `None` where `n` is 0."""
+    accuracy: float | None
+    """Share that was right; `None` where `n` is 0."""
 
 
 class Calibration(TypedDict):
@@ -95,7 +95,11 @@ def calibrate(probabilities: Sequence[float], bins: int = 10) -> Calibration:
         raise ValueError("calibration needs probabilities of 0–1 and at least one bin")
     n = len(probabilities)
     table = _bins(probabilities, bins)
-    gaps = [row["n"] * abs(row["accuracy"] - row["confidence"]) for row in table]
+    gaps = [
+        row["n"] * abs(row["accuracy"] - row["confidence"])
+        for row in table
+        if row["accuracy"] is not None and row["confidence"] is not None
+    ]
     return Calibration(
         accuracy=rate_of(sum(p > 0.5 for p in probabilities), n),
         brier=fsum((1 - p) ** 2 for p in probabilities) / n if n else None,
@@ -189,8 +193,8 @@ def _bin(low: float, high: float, probabilities: Sequence[float]) -> Bin:
         low=low,
         high=high,
         n=n,
-        confidence=fsum(max(p, 1 - p) for p in probabilities) / n if n else 0.0,
-        accuracy=fsum(_rightness(p) for p in probabilities) / n if n else 0.0,
+        confidence=fsum(max(p, 1 - p) for p in probabilities) / n if n else None,
+        accuracy=fsum(_rightness(p) for p in probabilities) / n if n else None,
     )
 
 

@@ -166,6 +166,13 @@ def test_a_debate_that_is_not_over_is_judged_only_as_a_dry_run(moot: Moot) -> No
         (["judge", "talk.csv", "-m", "a", "-m", "b", "--panel", "2"], 2, "--panel"),
         (["judge", "talk.csv", "-m", "gpt-4o"], 2, "OPENAI_API_KEY"),
         (["judge", "--benchmark", "talk.csv"], 2, "not a human-judged debate"),
+        (["judge", "--benchmark", "x", "-m", "a", "-m", "b"], 2, "several --model"),
+        (["judge", "t", "--benchmark", "x", "--rule", "mean"], 2, "ID|FILE or --rule"),
+        (["judge", "--benchmark", "x", "--panel", "2", "--rubric", "design"], 2, "--panel or --rubric"),
+        (["judge", "--benchmark", "x", "-c", "panel.json"], 2, "give --model"),
+        (["judge", "t", "-c", "nowhere.yaml"], 2, "nowhere.yaml"),
+        (["judge", "t", "-c", "other.json"], 2, "neither `judge` nor `models`"),
+        (["judge", "t", "--topic", "Tea?"], 2, "--topic"),
         (["import", "nowhere.csv"], 2, "cannot read"),
         (["import", "talk.csv", "--format", "json"], 2, "not valid JSON"),
         (["import", "talk.csv", "-d", "Carl"], 2, "nobody of that name"),
@@ -178,10 +185,22 @@ def test_a_debate_that_is_not_over_is_judged_only_as_a_dry_run(moot: Moot) -> No
 def test_what_cannot_be_done_is_said_without_a_traceback(
     moot: Moot, words: list[str], code: int, says: str
 ) -> None:
+    (moot.folder / "panel.json").write_text(json.dumps({"judge": {"panel": [{"id": "a"}, {"id": "b"}]}}))
+    (moot.folder / "other.json").write_text(json.dumps({"turns": 4}))
     refused = moot(*words)
     assert refused.code == code
-    assert says in refused.err
+    assert says in " ".join(refused.err.split())
     assert "Traceback" not in refused.err
+
+
+def test_the_judge_of_a_configuration_judges_a_stored_debate_and_flags_win(moot: Moot) -> None:
+    ok(moot("import", "talk.csv", "--id", "t", "-q"))
+    judge = {"rubric": "design", "rule": "ranked", "panel": [{"id": "a"}, {"id": "b"}]}
+    (moot.folder / "judges.json").write_text(json.dumps({"judge": judge}))
+    judged = ok(moot("judge", "t", "-c", "judges.json", "--rule", "approval", "--json")).json
+    assert [verdict["judge"] for verdict in judged["verdicts"]] == ["a", "b"]
+    assert {verdict["rubric"] for verdict in judged["verdicts"]} == {"design"}
+    assert judged["verdict"]["outcome"]["rule"] == "approval"
 
 
 def test_an_import_goes_on(moot: Moot) -> None:

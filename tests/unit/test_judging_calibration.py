@@ -168,7 +168,10 @@ def test_the_calibration_error_is_that_of_a_naive_binning(ps: list[float], bins:
     error = 0.0
     for one, low in zip(found["bins"], edges, strict=False):
         assert one["low"] == pytest.approx(low)
-        assert one["n"] == 0 or one["low"] - 1e-9 <= one["confidence"] <= one["high"] + 1e-9
+        if one["confidence"] is None or one["accuracy"] is None:
+            assert one["n"] == 0
+            continue
+        assert one["low"] - 1e-9 <= one["confidence"] <= one["high"] + 1e-9
         error += one["n"] * abs(one["accuracy"] - one["confidence"]) / len(ps)
     assert found["ece"] == pytest.approx(error)
 
@@ -306,3 +309,9 @@ def test_the_recorded_choices_are_those_of_the_final_probabilities(published: li
         mine = {"online" if j.live else j.judge: j.choice for j in session.judgements if j.choice is not None}
         theirs = recorded.get(session.name, {})
         assert all(theirs[judge] == choice for judge, choice in mine.items() if theirs)
+
+
+def test_what_nobody_said_is_none_and_not_0() -> None:
+    (low, high) = calibrate([0.9], bins=2)["bins"]
+    assert (low["n"], low["confidence"], low["accuracy"]) == (0, None, None)
+    assert (high["n"], high["confidence"], high["accuracy"]) == (1, 0.9, 1.0)
