@@ -11,11 +11,12 @@ from langgraph.types import Command
 
 from graph.documents import make_document
 from graph.preflight import check_config
-from graph.waiting import check_answer, is_over, stopped_by
+from graph.waiting import can_go_on, check_answer, check_extension, is_over, stopped_by
 from nodes.bookkeeping import utc_now
 from nodes.failed_runs import with_failures
 from nodes.interjections import may_speak
 from nodes.limits import limit_reached
+from nodes.memory.earlier import identities, namespace_of
 from nodes.people.questions import Question, questions_in
 from nodes.portal import call_from_sync, iterate_from_sync
 from state.catalogue import DebateRow
@@ -88,7 +89,7 @@ class Debate:
             ModelError: a model failed for good; the debate is saved.
             WaitingForPerson: a question needs an answer; the debate is saved.
             DebatePaused: `pause` was called, here or in another process; the debate is saved.
-            InputError: `answer` answers nothing that was asked.
+            InputError: `answer` answers nothing that was asked, or the debate is over and takes no turns.
         """
         with self._debates.records.writers.writing(self.id):
             self._set_out(turns, answer)
@@ -153,6 +154,10 @@ class Debate:
         """Return whether nothing is left to do."""
         return is_over(self.state())
 
+    def can_go_on(self) -> bool:
+        """Return whether more turns would lengthen the debate once it is over."""
+        return can_go_on(self.state().values)
+
     def caught_up(self) -> Any:
         """Return the latest state, to go on from; for those who write.
 
@@ -214,15 +219,23 @@ class Debate:
         return ask_debate(self, question)
 
     def delete(self) -> None:
-        """Delete the debate with all its checkpoints.
+        """Delete the debate with all its checkpoints, and what its debaters would remember of it elsewhere.
 
         Raises:
             DebateBusy: another process writes it.
         """
         records = self._debates.records
         with records.writers.writing(self.id):
+            call_from_sync(self._forget)
             call_from_sync(self._debates.graph.checkpointer.adelete_thread, self.id)  # type: ignore[union-attr]  # compiled with one
             records.forget(self.id)
+
+    async def _forget(self) -> None:
+        config = (await self._debates.graph.aget_state(self._thread)).values.get("config")
+        store = self._debates.graph.store
+        if config and store is not None:
+            for identity in identities(DebateConfig.model_validate(config)).values():
+                await store.adelete(namespace_of(identity), self.id)
 
     def _open(self, given: Mapping[str, Any], config: DebateConfig) -> None:
         """Run `open` alone, so that topic and configuration are stored before anything is paid."""
@@ -257,6 +270,8 @@ class Debate:
         """Extend a debate, or have a failed verdict judged again, before it runs on."""
         snapshot = self.caught_up()
         check_answer(_questions(snapshot), answer)
+        if turns:
+            check_extension(snapshot)
         self._debates.records.floor.take_pause(self.id)  # whoever goes on wants it to run
         values, following = snapshot.values, snapshot.next
         verdict_failed = (values.get("verdict") or {}).get("status") == "failed"

@@ -6,7 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nodes.driver import is_pause
+from nodes.frozen import frozen_config
+from nodes.limits import limit_reached
 from nodes.people.questions import Question, answers_any
+from nodes.protocols.table import protocol_named
 from state.errors import DebatePaused, InputError, RunError, WaitingForPerson
 
 
@@ -17,6 +20,31 @@ def is_over(snapshot: Any) -> bool:
     and the checkpoint after it. Such a step still has its task.
     """
     return not snapshot.tasks
+
+
+def can_go_on(values: Mapping[str, Any]) -> bool:
+    """Return whether more turns make a debate with this state go on once it is over: protocol and limits."""
+    config = frozen_config(values)
+    return protocol_named(config.protocol).goes_on and not limit_reached(values, config)
+
+
+def check_extension(snapshot: Any) -> None:
+    """Refuse more turns that would not be taken: another verdict would be paid for nothing.
+
+    Raises:
+        InputError: the debate cannot go on.
+    """
+    config = frozen_config(snapshot.values)
+    if reached := limit_reached(snapshot.values, config):
+        raise InputError(
+            f"{reached}, so no turn would be taken: raise the limit in a configuration file, and go on with "
+            "--config FILE --reconfigure"
+        )
+    if is_over(snapshot) and not protocol_named(config.protocol).goes_on:
+        raise InputError(
+            f"this debate is over, and protocol {config.protocol!r} takes no more turns after its end: "
+            "ask about it with `moot ask`, or start another"
+        )
 
 
 def check_answer(questions: Sequence[Question], answer: Any) -> None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from graph.cli.running import Delivery
     from graph.stored_debate import Debate
+    from state.config import DebateConfig
 
 app = new_app()
 
@@ -49,7 +50,7 @@ def resume(
     The configuration was frozen when the debate began. A --config that says otherwise is refused, naming the
     keys that differ, unless --reconfigure.
     """
-    from graph.cli.answering import read_answers
+    from graph.cli.answering import check_answers, read_answers
     from graph.cli.database import opened
     from graph.cli.output import format_of
     from graph.cli.running import Delivery, run_to_end
@@ -59,6 +60,8 @@ def resume(
     delivery = Delivery(db, as_json, quiet, output, form, read_answers(answers))
     with opened(db) as debates:
         debate = debates.get(debate_id)
+        if delivery.answers is not None:
+            check_answers(delivery.answers, _frozen(debate), debate.questions())
         if config is not None:
             _settle(debate, config, reconfigure=reconfigure)
         if answer is not None and not debate.state().interrupts:
@@ -77,12 +80,11 @@ def _settle(debate: Debate, path: Path, *, reconfigure: bool) -> None:
         ConfigError: it differs and is not to be taken over.
     """
     from graph.cli.request import file_data
-    from nodes.frozen import frozen_config
     from state.config_files import make_config
     from state.errors import ConfigError
 
     said = file_data(path)
-    wanted, frozen = make_config(said), frozen_config(debate.state().values)
+    wanted, frozen = make_config(said), _frozen(debate)
     changed = {key: wanted.to_json()[key] for key in said if key != "topic"}
     new = make_config({**frozen.to_json(), **changed})
     keys = debate.differing_keys(new)
@@ -93,6 +95,12 @@ def _settle(debate: Debate, path: Path, *, reconfigure: bool) -> None:
         )
     if keys:
         debate.reconfigure(new)
+
+
+def _frozen(debate: Debate) -> DebateConfig:
+    from nodes.frozen import frozen_config
+
+    return frozen_config(debate.state().values)
 
 
 def _is_finished(debate: Debate) -> bool:
@@ -107,8 +115,9 @@ def _say_finished(debate: Debate, delivery: Delivery) -> int:
     from graph.cli.running import resume_line
 
     document = debate.document()
-    remark(f"This debate is finished ({document['status']}). Extend it with:")
-    remark(f"  {resume_line(debate, delivery, '--turns', '6')}")
+    remark(f"This debate is finished ({document['status']}).")
+    if debate.can_go_on():
+        remark(f"Extend it with:\n  {resume_line(debate, delivery, '--turns', '6')}")
     if delivery.output is not None:
         write_file(delivery.output, render(document, delivery.form))
     if delivery.as_json:

@@ -175,7 +175,8 @@ def _say_what_next(debate: Debate, usage: dict[str, Any], delivery: Delivery) ->
     remark(f"\n{usage['calls']} calls · {tokens:,} tokens{cost}")
     remark(f"Stored as {debate.name} in {check_database(delivery.db)}")
     remark(f"  read it    {command_line('show', handle(debate), '--transcript', db=delivery.db)}")
-    remark(f"  extend it  {resume_line(debate, delivery, '--turns', '6')}")
+    if debate.can_go_on():
+        remark(f"  extend it  {resume_line(debate, delivery, '--turns', '6')}")
     if delivery.output is not None:
         remark(f"  written to {delivery.output}")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ LOOKED_AT, KEPT = 200, 3
 """Earlier debates that are looked at, the latest, and those that come back, the most alike."""
 TOPIC_CHARS, TEXT_CHARS = 160, 240
 POSITIONS, CONCESSIONS = 4, 3
+_CITATION = re.compile(r"\s*[\[(]m\d{6,}(?:,\s*m\d{6,})*[\])]")
 
 Looking = Generator[LookUp, Any, dict[str, Any]]
 
@@ -75,7 +77,8 @@ def _position(state: ConversationState, debater: str, context: NodeContext) -> d
 
 
 def _line(text: str, chars: int) -> str:
-    return clip(inert(text[: 8 * chars]), chars)
+    """Return a text on one line, without its citations: elsewhere those ids are other messages'."""
+    return clip(inert(_CITATION.sub("", text[: 8 * chars])), chars)
 
 
 def _most_alike(earlier: Sequence[Mapping[str, Any]], topic: str) -> list[dict[str, Any]]:

@@ -202,6 +202,39 @@ def test_a_resume_may_give_more_turns_and_another_verdict(tmp_path: Path) -> Non
     assert len(second["verdicts"]) > len(first["verdicts"])
 
 
+@pytest.mark.parametrize("protocol", ["dialogue", "single", "vote"])
+def test_more_turns_are_refused_before_any_call_where_the_protocol_takes_none(
+    protocol: str, tmp_path: Path
+) -> None:
+    model = FakeModel()
+    with open_debates(str(tmp_path / "moot.sqlite"), environment=model.environment()) as debates:
+        debate = debates.start(TOPIC, DebateConfig.model_validate({"protocol": protocol}))
+        document, made = debate.run(), len(model.calls)
+        assert not debate.can_go_on()
+        with pytest.raises(InputError, match="takes no more turns"):
+            debate.run(turns=2)
+        assert debate.document()["verdict"] == document["verdict"]
+        assert debate.row.status == "done"
+    assert len(model.calls) == made
+
+
+def test_more_turns_past_a_limit_are_refused_before_anything_is_paid(tmp_path: Path) -> None:
+    model = FakeModel()
+    config = DebateConfig.model_validate({"turns": 9, "limits": {"total_tokens": 300}})
+    with open_debates(str(tmp_path / "moot.sqlite"), environment=model.environment()) as debates:
+        debate = debates.start(TOPIC, config)
+        document = debate.run()
+        paid = len(model.calls)
+        assert document["status"] == "limit"
+        assert not debate.can_go_on()
+        with pytest.raises(InputError, match=r"limits\.total_tokens of 300 is reached.*--reconfigure"):
+            debate.run(turns=2)
+        assert len(model.calls) == paid
+        assert debate.document()["verdict"] == document["verdict"]
+        debate.reconfigure(DebateConfig.model_validate({"turns": 9, "limits": {"total_tokens": 10**6}}))
+        assert len(debate.run(turns=2)["transcript"]) > len(document["transcript"])
+
+
 def test_running_a_finished_debate_changes_nothing(tmp_path: Path) -> None:
     model = FakeModel()
     with open_debates(str(tmp_path / "moot.sqlite"), environment=model.environment()) as debates:

@@ -117,3 +117,24 @@ def test_what_was_said_before_cannot_become_structure() -> None:
     assert (
         text.splitlines()[1] == "- Last time this came up (2026, “T”) you argued: x; the decision was for you"
     )
+
+
+def test_what_is_remembered_cites_no_message_of_another_debate() -> None:
+    store = InMemoryStore()
+    speech = "I concede that point about noise [m000002], and I maintain that trams are cheap (m000001)."
+    model = FakeModel(lambda call: Reply(text=speech, model="m") if call.speak_as else answer(call))
+    graph: Any = build_graph(InMemorySaver(), store=store, environment=model.environment())
+    graph.invoke({"topic": "Trams?"}, {"configurable": {"thread_id": THREADS[0]}}, context=_config())
+    (kept,) = store.search(namespace_of("Ada L."))
+    assert kept.value["concessions"]
+    assert "m00000" not in str(kept.value)
+
+
+def test_a_deleted_debate_is_remembered_by_nobody(tmp_path: Path) -> None:
+    with open_debates(str(tmp_path / "d.sqlite"), environment=FakeModel(_reply).environment()) as debates:
+        debate = debates.start("Should trams be free?", _config(), name="first")
+        debate.run()
+        debate.delete()
+        again = debates.start("Should trams be free?", _config(), name="second")
+        again.run()
+        assert "recollections" not in again.state().values or not again.state().values["recollections"]
