@@ -224,7 +224,8 @@ def test_a_closing_sees_the_contested_claims_and_who_disagrees_with_whom(tmp_pat
     closings = [_text(call) for call in model.in_phase("closing")]
     assert len(closings) == 2
     assert all(
-        f"# Contested claims\n- {STATEMENTS[0]} (Ada Quay and Bob; active)" in text for text in closings
+        f"# Contested claims\n- {STATEMENTS[0]} (Ada Quay asserts, Bob denies; active)" in text
+        for text in closings
     )
     assert all(f"- disagrees with Bob (strong): {STATEMENTS[0]}" in text for text in closings)
 
