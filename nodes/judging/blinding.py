@@ -19,6 +19,7 @@ from typing import Any
 
 from typing_extensions import TypedDict
 
+from nodes.memory.extraction.plain import word_set
 from state.entries import Entry
 
 SOMEONE = "a debater"
@@ -29,10 +30,14 @@ _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\u
 """Scripts that put no space around a name (Thai to Han) or join particles to it (Hangul)."""
 _WORD = rf"[^\W{_UNSPACED}]"
 _MESSAGE_ID = rf"(?<!{_WORD})m\d{{6,}}(?!{_WORD})"
+_SPACE = r"[^\S\r\n]+"
 _LETTERS = "[A-Z]{1,2}"
-_TITLES = frozenset(
-    {"a", "an", "the", "dr", "mr", "mrs", "ms", "miss", "prof", "professor", "sir", "lord", "lady"}
+_ARTICLES = frozenset({"a", "an", "the"})
+_TITLES = word_set(
+    "dr mr mrs ms miss prof professor sir lord lady president vice prime minister chancellor senator"
+    " congressman congresswoman representative governor mayor secretary ambassador justice"
 )
+"""What may stand before a name and is no part of it: with it, a label would tell who is meant."""
 _ID_FIELDS = frozenset({"winner", "debater", "debaters", "speaker", "targets", "order", "by", "about"})
 
 
@@ -70,7 +75,7 @@ class Blinding:
 
     def blind_text(self, text: str) -> str:
         """Return `text` with every mention of a debater replaced by its label."""
-        return self._mention.sub(self._blinded, text)
+        return self._repeated.sub(r"\1", self._mention.sub(self._blinded, text))
 
     def unblind_text(self, text: str) -> str:
         """Return `text` with labels replaced by display names; also "Debaters A and B"."""
@@ -110,8 +115,17 @@ class Blinding:
     @cached_property
     def _mention(self) -> re.Pattern[str]:
         lookalike = rf"(?<!{_WORD})(?i:{self.kind}s?)\s+{_LETTERS}(?!{_WORD})"
-        forms = "".join(f"|(?P<f{at}>{form.pattern})" for at, form in enumerate(self.forms))
-        return re.compile(f"{_MESSAGE_ID}{forms}|(?P<lookalike>{lookalike})")
+        forms = "|".join(f"(?P<f{at}>{form.pattern})" for at, form in enumerate(self.forms))
+        title = rf"(?<!{_WORD})(?:{'|'.join(sorted(title.capitalize() for title in _TITLES))})\.?{_SPACE}"
+        # As few titles as possible come first: some are part of a debater's own name.
+        mention = f"|(?:{title}){{0,4}}?(?:{forms})" if forms else ""
+        return re.compile(f"{_MESSAGE_ID}{mention}|(?P<lookalike>{lookalike})")
+
+    @cached_property
+    def _repeated(self) -> re.Pattern[str]:
+        """One debater's label several times in a row: a first and a last name were a mention each."""
+        labels = "|".join(map(re.escape, self.labels.values())) or "(?!)"
+        return re.compile(rf"(?<!{_WORD})({labels})(?:{_SPACE}\1(?!{_WORD}))+")
 
     @cached_property
     def _label(self) -> re.Pattern[str]:
@@ -232,7 +246,7 @@ def _owners(pairs: Iterable[tuple[str, str]]) -> dict[str, set[str]]:
 def _parts(name: str) -> list[str]:
     """The first and the last name within a longer one, where capitalised; without titles and articles."""
     words = [word.strip(".,()\"'“”") for word in name.split()]
-    words = [word for word in words if word.casefold() not in _TITLES]
+    words = [word for word in words if word.casefold() not in _TITLES | _ARTICLES]
     ends = {words[0], words[-1]} if len(words) > 1 or (words and len(name.split()) > 1) else set()
     return sorted(word for word in ends if len(word) > 1 and word[0].isupper())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -246,3 +247,29 @@ def test_a_letter_means_the_label_even_where_it_is_somebodys_id() -> None:
 @pytest.mark.parametrize("said", ["tie", "synthesis", "", "somebody"])
 def test_what_names_nobody_means_nobody(said: str) -> None:
     assert blinding().debater_of(said) is None
+
+
+@pytest.mark.parametrize(
+    ("said", "blinded"),
+    [
+        ("Vice President Joe Biden spoke.", "Debater A spoke."),
+        ("Vice President Biden spoke.", "Debater A spoke."),
+        ("Mr. Vice President Joe Biden spoke.", "Debater A spoke."),
+        ("President Biden, Mr. Biden and Joe Biden", "Debater A, Debater A and Debater A"),
+        ("the vice president said that President Lincoln", "the vice president said that President Lincoln"),
+        ("Donald Trump met Trump. Dr. Trump!", "Debater B met Debater B. Debater B!"),
+        ("Vice President\nDonald J. Trump", "Debater B"),
+    ],
+)
+def test_a_title_is_blinded_with_the_name_and_alone_it_is_nobody(said: str, blinded: str) -> None:
+    people: list[Debater] = [
+        Debater(id="vice-president-joe-biden", name="Vice President Joe Biden"),
+        Debater(id="president-donald-j-trump", name="President Donald J. Trump"),
+    ]
+    texts = ["a vice president and a president"]
+    labels = {"vice-president-joe-biden": "Debater A", "president-donald-j-trump": "Debater B"}
+    blinding = replace(make_blinding(people, 1, texts), labels=labels)
+    assert blinding.blind_text(said) == blinded
+    restored = blinding.unblind_text(blinded)
+    assert "Vice President Vice President" not in restored
+    assert "President President" not in restored
