@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 ANCHOR_CHARS = 40_000
 """Characters of all anchors of one debater: they are frozen into the state with the configuration."""
@@ -105,6 +105,13 @@ class DialogueConfig(BaseModel):
     minirounds: int = Field(1, ge=1, le=6)
     """Times that everybody responds and replies on one aspect."""
     crux: CruxConfig = Field(default_factory=CruxConfig)
+
+    @field_validator("aspects")
+    @classmethod
+    def _check_aspects(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if not all(aspect.strip() for aspect in value):
+            raise ValueError("an aspect is empty: say what it is, or leave the key out for a model to choose")
+        return value
 
 
 class ModeratorConfig(BaseModel):

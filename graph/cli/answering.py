@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from state.errors import InputError
 
 if TYPE_CHECKING:
     from nodes.people.questions import Question
+    from state.config import DebateConfig
 
 
 def read_answers(path: Path | None) -> Any:
@@ -44,6 +45,38 @@ def _yaml(text: str) -> Any:
         return yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise ValueError(str(error)) from error
+
+
+def check_answers(answers: Any, config: DebateConfig, questions: Sequence[Question] = ()) -> None:
+    """Refuse prepared answers that could never be given.
+
+    Of questions that are still to come only their ids are foreseeable: a debater's, and a number.
+
+    Args:
+        answers: what `read_answers` returned.
+        config: the debate's.
+        questions: what is asked at this moment.
+
+    Raises:
+        InputError: a key is no debater and no question.
+    """
+    if not isinstance(answers, Mapping):
+        return
+    names = config.names()
+    known = {*names, *names.values(), *(each["question"] for each in questions)}
+    unknown = [key for key in map(str, answers) if key not in known and not _may_be_asked(key, names)]
+    if unknown:
+        asked = [each["id"] for each in questions] or [f"{next(iter(names))}.1"]
+        raise InputError(
+            f"--answers: no debater and no question is called {', '.join(map(repr, unknown))}: use a debater "
+            f"({', '.join(names)}) or a question's id ({', '.join(asked)})"
+        )
+
+
+def _may_be_asked(key: str, names: Mapping[str, str]) -> bool:
+    """Return whether this could be a question's id."""
+    debater, _, number = key.rpartition(".")
+    return debater in names and number.isdecimal()
 
 
 class Answerer:

@@ -63,6 +63,7 @@ def plan(
         "protocol": protocol,
     }
     settings = make_config(request.merged(request.file_data(config), flags))
+    request.warn_of_idle(flags, settings)
     rules = protocol_named(settings.protocol)
     rules.check(settings)
     forecast = rules.forecast(settings)

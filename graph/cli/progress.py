@@ -30,11 +30,13 @@ class Tally:
     cost_usd: float = 0.0
     config: DebateConfig | None = None
     planned: int | None = None
-    """Utterances that are planned, `None` where that cannot be said."""
+    """Utterances that there can be at most, `None` where that cannot be said."""
 
     def follow(self, config: DebateConfig) -> None:
         """Take over a configuration, whose limits the bar runs towards."""
-        self.config, self.planned = config, planned_turns(config)
+        from nodes.protocols.table import protocol_named
+
+        self.config, self.planned = config, protocol_named(config.protocol).most_turns(config)
 
     def refresh(self, debate: Debate) -> None:
         """Read what has been spent from the catalogue."""
@@ -49,8 +51,9 @@ class Tally:
         if self.config is None:
             return []
         limits = self.config.limits
+        passed = self.planned is not None and self.turns > self.planned  # somebody spoke up after the end
         goals = [
-            Goal("turn", self.turns, self.planned),
+            Goal("turn", self.turns, None if passed else self.planned),
             Goal("tokens", self.tokens, limits.total_tokens),
             Goal("US$", self.cost_usd, limits.cost_usd),
         ]
@@ -60,16 +63,6 @@ class Tally:
         """Return tokens and cost so far, in words."""
         cost = f" · US$ {self.cost_usd:.4f}" if self.cost_usd else ""
         return f"{self.tokens:,} tokens{cost}"
-
-
-def planned_turns(config: DebateConfig) -> int | None:
-    """Return how many utterances are planned, `None` where the protocol cannot say."""
-    from nodes.protocols.table import protocol_named
-
-    forecast = protocol_named(config.protocol).forecast(config)
-    if forecast is None:
-        return config.total_turns() if config.protocol == "round-robin" else None
-    return forecast.calls_by_purpose().get("turn")
 
 
 @dataclass(frozen=True)

@@ -23,23 +23,34 @@ def read_topic(given: str | None) -> str | None:
     Raises:
         InputError: the file cannot be read or there is nothing in it.
     """
-    if given is None:
-        return None
-    said = clean_text(_read(given))
+    return None if given is None else _words(given, "topic", "say what is to be argued")
+
+
+def read_remark(given: str) -> str:
+    """Return what is said from the floor: `TEXT`, `@FILE` or `-`.
+
+    Raises:
+        InputError: the file cannot be read or there is nothing in it.
+    """
+    return _words(given, "remark", "give the words")
+
+
+def _words(given: str, what: str, wanted: str) -> str:
+    said = clean_text(_read(given, what))
     if not said.strip():
-        raise InputError("the topic is empty: say what is to be argued")
+        raise InputError(f"the {what} is empty: {wanted}")
     return said
 
 
-def _read(given: str) -> str:
+def _read(given: str, what: str) -> str:
     try:
         if given == "-":
             return sys.stdin.buffer.read().decode("utf-8")
         return Path(given[1:]).read_text(encoding="utf-8") if given.startswith("@") else given
     except UnicodeDecodeError as error:
-        raise InputError(f"cannot read the topic from {given!r}: it is not UTF-8 text") from error
+        raise InputError(f"cannot read the {what} from {given!r}: it is not UTF-8 text") from error
     except (OSError, ValueError) as error:
-        raise InputError(f"cannot read the topic from {given!r}: {error}") from error
+        raise InputError(f"cannot read the {what} from {given!r}: {error}") from error
 
 
 def require_topic(said: str | None, config: DebateConfig) -> None:
@@ -138,6 +149,9 @@ def _with_rubric(section: Any, folder: Path) -> Any:
     named = section.get("rubric") if isinstance(section, dict) else None
     return {**section, "rubric": read_rubric(named, folder)} if isinstance(named, str) else section
 
+
+LENGTHS = ("turns", "rounds")
+"""Flags that say how long a debate is."""
 
 PROMPTS = ("system_prompt", "summary_prompt", "clarification_prompt")
 """Settings of a debater that may be `@FILE`, and for which there is a built-in text."""
@@ -260,6 +274,21 @@ def run_config(path: Path | None, flags: Mapping[str, Any]) -> DebateConfig:
     config = make_config(merged(data, flags))
     _check_names(config)
     return config
+
+
+def warn_of_idle(flags: Mapping[str, Any], config: DebateConfig) -> None:
+    """Say on stderr which flags of length were given although other settings decide the protocol's."""
+    from nodes.protocols.table import protocol_named
+
+    bounds = protocol_named(config.protocol).bounded_by
+    if bounds is None:
+        return
+    instead = [f"--{name}" for name in LENGTHS if name in bounds] or bounds
+    advice = f"use {' or '.join(instead)}" if instead else "its length is fixed"
+    for name in LENGTHS:
+        if flags.get(name) is not None and name not in bounds:
+            said = f"{name} does not bound protocol {config.protocol!r}: {advice}"
+            print(f"moot: warning: {said}", file=sys.stderr)
 
 
 def _check_names(config: DebateConfig) -> None:

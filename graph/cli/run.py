@@ -106,7 +106,7 @@ def run(
     crash or a failing model, `moot resume` goes on where it was.
     """
     from graph.cli import request
-    from graph.cli.answering import read_answers
+    from graph.cli.answering import check_answers, read_answers
     from graph.cli.context import context_folder, give_tools
     from graph.cli.database import check_database, opened
     from graph.cli.running import Delivery, run_to_end
@@ -135,6 +135,8 @@ def run(
     documents = request.read_documents([path for path in context or [] if not path.is_dir()])
     settings = give_tools(request.run_config(config, flags), tools)
     request.require_topic(said, settings)
+    request.warn_of_idle(flags, settings)
+    check_answers(prepared, settings)
     with opened(db, make=True) as debates:
         debate = debates.start(said, settings, name=name, documents=documents)
         code = run_to_end(debate, Delivery(db, as_json, quiet, output, form, prepared))

@@ -32,9 +32,9 @@ def say(
     """
     from graph.cli.database import command_line, opened
     from graph.cli.output import print_json, remark
-    from graph.cli.request import read_topic
+    from graph.cli.request import read_remark
 
-    said = read_topic(text) or ""
+    said = read_remark(text)
     with opened(db) as debates:
         debate = debates.get(debate_id)
         chosen = _speaker(debate, speaker)

@@ -61,6 +61,10 @@ class Protocol(TypingProtocol):
     always_answers: bool = False
     """Whether `answer` follows what the verdict gave, instead of standing in for it."""
 
+    bounded_by: tuple[str, ...] | None = None
+    """The settings that decide how long a debate is, as the user writes them, `()` where nothing does; `None`
+    where the protocol does not say."""
+
     def check(self, config: DebateConfig) -> None:
         """Refuse a configuration that this protocol cannot run.
 
@@ -109,6 +113,10 @@ class Protocol(TypingProtocol):
     def answer(self, state: ConversationState) -> str:
         """Return the debate's answer where no verdict gave one, Markdown."""
         return ""
+
+    def most_turns(self, config: DebateConfig) -> int | None:
+        """Return how many utterances a run has at most, people's included; `None` where nobody can say."""
+        return None
 
     def forecast(self, config: DebateConfig) -> Forecast | None:
         """Return what a run will take, in closed form; `None` where that cannot be said."""

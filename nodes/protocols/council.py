@@ -16,7 +16,7 @@ from nodes.memory.scene import Scene
 from nodes.memory.view import Block
 from nodes.prompts.library import load_prompt
 from nodes.protocols.base import End, JudgeBrief, Protocol, make_floor, make_step
-from nodes.protocols.council_forecast import ROUNDS, council_forecast
+from nodes.protocols.council_forecast import ROUNDS, council_forecast, utterances_of
 from nodes.protocols.council_views import council_instruction, council_view
 from nodes.protocols.forecast import Forecast
 from state.config import DebateConfig
@@ -37,6 +37,7 @@ class Council(Protocol):
     name = "council"
     brief = JudgeBrief(wanted=load_prompt("council/wanted").render(), rubric="design", swap=False)
     perspectives = True
+    bounded_by = ("rounds",)
 
     def check(self, config: DebateConfig) -> None:
         """Refuse fewer than two debaters: nobody would criticise."""
@@ -98,6 +99,10 @@ class Council(Protocol):
         critiques = _critiques_of_last_round(transcript)
         proposals = [e for e in latest_proposals(transcript).values() if e["kind"] == "refinement"]
         return sorted([*critiques, *proposals], key=lambda entry: entry["seq"])
+
+    def most_turns(self, config: DebateConfig) -> int:
+        """Every round; a council that converges takes less."""
+        return utterances_of(config)
 
     def forecast(self, config: DebateConfig) -> Forecast:
         """Every round; a council that converges takes less."""

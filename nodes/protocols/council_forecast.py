@@ -41,7 +41,7 @@ def council_forecast(config: DebateConfig) -> Forecast:
     criticising = prompt_of(proposal.expected + past, config)
     rolling = rolling_batch(
         config,
-        entries=n + rounds * n * n,
+        entries=utterances_of(config),
         tokens=n * proposal.expected + rounds * n * received,
     )
     return make_forecast(
@@ -63,6 +63,12 @@ def rounds_of(config: DebateConfig) -> int:
     """Return the rounds that a council runs: as configured, and more until `turns` utterances are reached."""
     n, rounds = len(config.debaters), config.rounds or ROUNDS
     return max(rounds, -(-((config.turns or 0) - n) // (n * n)))
+
+
+def utterances_of(config: DebateConfig) -> int:
+    """Return what is said in all rounds: the proposals, then critiques and refinements of each."""
+    n = len(config.debaters)
+    return n + rounds_of(config) * n * n
 
 
 def _past_tokens(config: DebateConfig, rounds: int) -> float:

@@ -30,7 +30,7 @@ from nodes.prompts.library import load_prompt
 from nodes.protocols.agreement import with_agreement
 from nodes.protocols.base import Consult, End, JudgeBrief, Protocol, make_floor, make_step
 from nodes.protocols.crux_rooms import new_rooms, open_rooms, opened, room_step
-from nodes.protocols.dialogue_forecast import dialogue_forecast
+from nodes.protocols.dialogue_forecast import dialogue_forecast, rooms_at_most, steps_at_most
 from nodes.protocols.dialogue_views import dialogue_view
 from nodes.protocols.forecast import Forecast
 from state.config import DebateConfig
@@ -72,6 +72,7 @@ class Dialogue(Protocol):
         wanted="Weigh who engaged with the others' strongest points and who moved for a reason."
     )
     always_answers = True
+    bounded_by = ("dialogue.aspects", "dialogue.max_aspects", "dialogue.minirounds")
 
     def check(self, config: DebateConfig) -> None:
         """Refuse a dialogue with oneself.
@@ -107,6 +108,10 @@ class Dialogue(Protocol):
     ) -> str | None:
         """Go on without one speaker, and say so."""
         return f"{config.names()[floor['speaker']]} could not be heard: {error}"
+
+    def most_turns(self, config: DebateConfig) -> int | None:
+        """What the main floor takes; `None` where crux rooms may open: nobody knows how many will."""
+        return None if rooms_at_most(config) else len(config.debaters) * steps_at_most(config)
 
     def forecast(self, config: DebateConfig) -> Forecast:
         """The main floor's calls as planned, and at most those of all rooms that may open."""

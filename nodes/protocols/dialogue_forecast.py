@@ -34,7 +34,7 @@ def dialogue_forecast(config: DebateConfig, words: Mapping[str, int]) -> Forecas
         config: the debate's.
         words: what each stage's speeches are asked to stay within.
     """
-    aspects = len(config.dialogue.aspects) or config.dialogue.max_aspects
+    aspects = aspects_at_most(config)
     fewest = len(config.dialogue.aspects) or 1
     people, models = len(config.debaters), len(speaking(config))
     times, least = _stages(config, aspects), _stages(config, fewest)
@@ -46,7 +46,7 @@ def dialogue_forecast(config: DebateConfig, words: Mapping[str, int]) -> Forecas
         Batch("turn", stage, models, shown[stage], said[stage], n, least[stage]) for stage, n in times.items()
     ]
     steps, tokens = sum(times.values()), sum(times[stage] * people * said[stage].expected for stage in times)
-    rooms = rooms_at_most(config, aspects)
+    rooms = rooms_at_most(config)
     in_rooms = rooms * _room_steps(config)
     orders = 1 if config.judge.swap is False or people < 2 else 2
     reserve = config.memory.budget.reply
@@ -75,15 +75,20 @@ def dialogue_forecast(config: DebateConfig, words: Mapping[str, int]) -> Forecas
     )
 
 
-def rooms_at_most(config: DebateConfig, aspects: int) -> int:
-    """Return how many crux rooms can open: a pair's next one waits until it has cooled down.
+def aspects_at_most(config: DebateConfig) -> int:
+    """Return how many aspects there are, or may be named by a model."""
+    return len(config.dialogue.aspects) or config.dialogue.max_aspects
 
-    Args:
-        config: the debate's.
-        aspects: aspects of the topic, of which each is one round.
-    """
+
+def steps_at_most(config: DebateConfig) -> int:
+    """Return how many steps the main floor takes."""
+    return sum(_stages(config, aspects_at_most(config)).values())
+
+
+def rooms_at_most(config: DebateConfig) -> int:
+    """Return how many crux rooms can open: a pair's next one waits until it has cooled down."""
     crux, people = config.dialogue.crux, len(config.debaters)
-    each = -(-aspects // (crux.cooldown + 1))
+    each = -(-aspects_at_most(config) // (crux.cooldown + 1))
     return min(crux.max_rooms, people * (people - 1) // 2 * each) if crux.enabled else 0
 
 

@@ -40,6 +40,7 @@ class RoundRobin(Protocol):
     """Debaters speak in the order of the configuration."""
 
     name = "round-robin"
+    bounded_by = ("turns", "rounds")
 
     def next_step(self, state: ConversationState, config: DebateConfig) -> Step | End | Consult:
         """Give the floor to the next debater until all turns are taken."""
@@ -56,6 +57,10 @@ class RoundRobin(Protocol):
     def view(self, scene: Scene) -> Sequence[Block]:
         """Rules, rolling summary, window, tail."""
         return debate_blocks(scene)
+
+    def most_turns(self, config: DebateConfig) -> int:
+        """As configured."""
+        return config.total_turns()
 
     def forecast(self, config: DebateConfig) -> Forecast:
         """One call a turn; the prompt grows until the window is full."""

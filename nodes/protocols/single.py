@@ -25,6 +25,7 @@ class Single(Protocol):
 
     name = "single"
     brief = JudgeBrief(judged=False)
+    bounded_by = ()
 
     def next_step(self, state: ConversationState, config: DebateConfig) -> Step | End:
         """Give the floor once, and again when a person has spoken up since."""
@@ -44,6 +45,10 @@ class Single(Protocol):
         """The last answer, as it was given."""
         given = answers(state["full_transcript"])
         return given[-1]["content"] if given else ""
+
+    def most_turns(self, config: DebateConfig) -> int:
+        """One."""
+        return 1
 
     def forecast(self, config: DebateConfig) -> Forecast:
         """One call."""

@@ -50,6 +50,7 @@ class Vote(Protocol):
 
     name = "vote"
     brief = JudgeBrief(wanted=WANTED, swap=False)
+    bounded_by = ("vote.answers",)
 
     def next_step(self, state: ConversationState, config: DebateConfig) -> Step | End:
         """Give all floors at once, and again when a person has spoken up since."""
@@ -81,6 +82,10 @@ class Vote(Protocol):
         """The first of the answers that agree with most others; `""` for a tie."""
         count = _count(_given(state))
         return count.first["content"] if count.first else ""
+
+    def most_turns(self, config: DebateConfig) -> int:
+        """As many as vote."""
+        return config.vote.answers
 
     def forecast(self, config: DebateConfig) -> Forecast:
         """All answers at once; the judge's call where it counts."""

@@ -239,10 +239,23 @@ def test_without_a_terminal_or_answers_the_debate_waits_with_exit_6(moot: Moot) 
 
 
 def test_answers_given_with_the_run_are_used_when_they_are_asked_for(moot: Moot) -> None:
-    (moot.folder / "a.json").write_text(json.dumps({"advocate": ["in 2031"], "bo": "No."}))
+    (moot.folder / "a.json").write_text(json.dumps({"advocate": ["in 2031"], "skeptic.2": "No."}))
     done = moot("run", TOPIC, "--config", _clarifying(moot.folder), "--answers", "a.json", "--json")
     assert done.code == 0
     assert done.json["status"] == "done"
+
+
+def test_answers_for_nobody_are_refused_before_anything_is_paid(moot: Moot) -> None:
+    (moot.folder / "a.yaml").write_text("advocat: [in 2031]")
+    refused = moot("run", TOPIC, "--config", _clarifying(moot.folder), "--answers", "a.yaml")
+    assert refused.code == 2
+    assert "'advocat'" in refused.err
+    assert "advocate, skeptic" in refused.err
+    assert not moot.db.exists()
+    assert moot("run", TOPIC, "--config", _clarifying(moot.folder), "--id", "q").code == 6
+    again = moot("resume", "q", "--answers", "a.yaml")
+    assert again.code == 2
+    assert "advocate.1" in again.err
 
 
 def test_unreadable_answers_are_refused_before_anything_runs(moot: Moot) -> None:

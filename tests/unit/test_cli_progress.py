@@ -11,7 +11,7 @@ from graph.cli.answering import question_lines
 from graph.cli.entry_words import entry_words
 from graph.cli.progress import Goal, Tally, event_line, header_lines
 from graph.cli.verdict_screen import verdict_parts
-from state.config import DebateConfig, LimitsConfig
+from state.config import DebateConfig, DebaterConfig, LimitsConfig
 from state.entries import make_entry
 
 NAMES = {"ada": "Ada"}
@@ -35,6 +35,21 @@ def test_the_bar_follows_the_configuration() -> None:
     tally = Tally(turns=1)
     tally.follow(DebateConfig(turns=8))
     assert tally.goal() == Goal("turn", 1, 8)
+
+
+def test_the_turns_of_people_count_as_well() -> None:
+    tally = Tally(turns=1)
+    people = [DebaterConfig(name="Arch"), DebaterConfig(name="Robin", model="human")]
+    tally.follow(DebateConfig(protocol="council", rounds=1, debaters=tuple(people)))
+    assert str(tally.goal()) == "turn 1/6"
+
+
+def test_no_total_is_shown_where_it_is_not_known() -> None:
+    tally = Tally(turns=25)
+    tally.follow(DebateConfig(protocol="dialogue"))
+    assert str(tally.goal()) == "turn 25"
+    tally.follow(DebateConfig(protocol="single"))  # answered again, for somebody spoke up
+    assert str(tally.goal()) == "turn 25"
 
 
 def test_a_goal_is_never_more_than_reached() -> None:

@@ -1,0 +1,81 @@
+"""Settings that would change nothing are refused or warned of, before anything is paid."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from graph.cli.answering import check_answers
+from graph.cli.request import read_remark, warn_of_idle
+from nodes.people.questions import Question
+from state.config import DebateConfig
+from state.config_files import make_config
+from state.errors import ConfigError, InputError
+
+SIDES = make_config({"debaters": [{"name": "Ada King"}, {"name": "Bo"}]})
+ASKED: Question = {"id": "bo.2", "debater": "bo", "name": "Bo", "question": "How many?"}
+
+
+@pytest.mark.parametrize(
+    ("protocol", "flags", "warning"),
+    [
+        ("council", {"turns": 3}, "turns does not bound protocol 'council': use --rounds"),
+        ("dialogue", {"turns": 3}, "use dialogue.aspects or dialogue.max_aspects or dialogue.minirounds"),
+        ("dialogue", {"rounds": 3}, "rounds does not bound protocol 'dialogue'"),
+        ("vote", {"turns": 3}, "use vote.answers"),
+        ("single", {"turns": 3}, "its length is fixed"),
+    ],
+    ids=["council", "dialogue", "rounds of a dialogue", "vote", "single"],
+)
+def test_a_length_that_bounds_nothing_is_warned_of(
+    protocol: str, flags: dict[str, Any], warning: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    warn_of_idle(flags, DebateConfig(protocol=protocol))
+    assert warning in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("protocol", "flags"),
+    [
+        ("round-robin", {"turns": 3, "rounds": 2}),
+        ("moderated", {"turns": 3}),
+        ("random", {"turns": 3}),
+        ("council", {"rounds": 3, "turns": None}),
+        ("dialogue", {}),
+    ],
+    ids=["round-robin", "moderated", "random", "council", "nothing given"],
+)
+def test_a_length_that_counts_is_not(
+    protocol: str, flags: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    warn_of_idle(flags, DebateConfig(protocol=protocol))
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("aspects", [["", " "], ["Cost", "\t"]], ids=["none", "one of two"])
+def test_an_empty_aspect_is_refused(aspects: list[str]) -> None:
+    with pytest.raises(ConfigError, match=r"dialogue\.aspects.*an aspect is empty"):
+        make_config({"protocol": "dialogue", "dialogue": {"aspects": aspects}})
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [None, ["yes"], {"ada-king": "yes", "Bo": ["no"]}, {"ada-king.12": "yes"}, {"How many?": "two"}],
+    ids=["none", "a list", "debaters", "a question to come", "a question's words"],
+)
+def test_answers_that_may_be_given_pass(answers: Any) -> None:
+    check_answers(answers, SIDES, [ASKED])
+
+
+@pytest.mark.parametrize("key", ["carl", "ada-king.x", "carl.1", "Why?", 7], ids=str)
+def test_answers_that_could_never_be_given_are_refused_with_the_keys_that_exist(key: Any) -> None:
+    with pytest.raises(InputError, match=rf"'{key}'.*ada-king, bo.*bo\.2".replace("?", r"\?")):
+        check_answers({"bo": "yes", key: "no"}, SIDES, [ASKED])
+    with pytest.raises(InputError, match=r"ada-king\.1"):
+        check_answers({key: "no"}, SIDES)
+
+
+def test_an_empty_remark_is_called_one() -> None:
+    with pytest.raises(InputError, match="the remark is empty"):
+        read_remark(" ")
