@@ -124,4 +124,5 @@ def _say_what_next(debate: Debate, db: str | None) -> None:
     remark(f"{len(document['transcript'])} entries · {tokens:,} tokens · debaters: {names}")
     remark(f"  judge it   {command_line('judge', debate.name, db=db)}")
     remark(f"  report it  {command_line('report', debate.name, db=db)}")
-    remark(f"  extend it  {command_line('resume', debate.name, '--turns', '6', db=db)}")
+    if debate.can_go_on():
+        remark(f"  extend it  {command_line('resume', debate.name, '--turns', '6', db=db)}")

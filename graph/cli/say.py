@@ -39,9 +39,11 @@ def say(
         debate = debates.get(debate_id)
         chosen = _speaker(debate, speaker)
         number = debate.say(said, chosen)
-        over = debate.is_over()
+        over, goes_on = debate.is_over(), debate.can_go_on()
     if as_json:
         print_json({"id": debate.id, "interjection": number, "speaker": chosen, "over": over})
+    elif over and not goes_on:
+        remark("This debate is over, and its protocol takes no more turns: nobody will hear it.")
     elif over:
         line = command_line("resume", debate_id, "--turns", "2", db=db)
         remark(f"This debate is over: it is heard once it goes on. Extend it with: {line}")

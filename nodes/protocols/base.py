@@ -61,6 +61,8 @@ class Protocol(TypingProtocol):
     always_answers: bool = False
     """Whether `answer` follows what the verdict gave, instead of standing in for it."""
 
+    goes_on: bool = True
+    """Whether more turns make a debate go on that has come to its end."""
     bounded_by: tuple[str, ...] | None = None
     """The settings that decide how long a debate is, as the user writes them, `()` where nothing does; `None`
     where the protocol does not say."""

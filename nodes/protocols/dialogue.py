@@ -72,6 +72,7 @@ class Dialogue(Protocol):
         wanted="Weigh who engaged with the others' strongest points and who moved for a reason."
     )
     always_answers = True
+    goes_on = False
     bounded_by = ("dialogue.aspects", "dialogue.max_aspects", "dialogue.minirounds")
 
     def check(self, config: DebateConfig) -> None:

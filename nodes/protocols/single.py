@@ -25,6 +25,7 @@ class Single(Protocol):
 
     name = "single"
     brief = JudgeBrief(judged=False)
+    goes_on = False
     bounded_by = ()
 
     def next_step(self, state: ConversationState, config: DebateConfig) -> Step | End:

@@ -50,6 +50,7 @@ class Vote(Protocol):
 
     name = "vote"
     brief = JudgeBrief(wanted=WANTED, swap=False)
+    goes_on = False
     bounded_by = ("vote.answers",)
 
     def next_step(self, state: ConversationState, config: DebateConfig) -> Step | End:
