@@ -319,7 +319,7 @@ def test_the_moderator_gives_the_floor_and_says_what_to_do_with_it() -> None:
     config = _long("moderated")
     (floor,) = _moderated(_after(config, "ada"), config, _names("Cyd"))["floors"]
     assert floor["speaker"] == "cyd"
-    assert "The moderator gives you the floor: Answer # Now Bob." in floor["instruction"]
+    assert "The moderator gives you the floor: Answer Now Bob." in floor["instruction"]
 
 
 @pytest.mark.parametrize(
