@@ -36,6 +36,9 @@ class StoppingDebate:
         if self._stop:
             raise self._stop
 
+    def can_go_on(self) -> bool:
+        return True
+
     def document(self) -> dict[str, Any]:
         usage = {"calls": 1, "prompt_tokens": 1, "completion_tokens": 1, "cost_usd": 0.0}
         return {"config": DebateConfig().to_json(), "usage": usage, "verdict": self._verdict, "solution": ""}

@@ -2,9 +2,6 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import signal
-import threading
-import time
 from collections.abc import AsyncIterator
 
 import pytest
@@ -66,20 +63,3 @@ def test_an_error_in_an_iteration_reaches_the_caller_after_its_items() -> None:
     assert [next(iterator), next(iterator)] == [1, 2]
     with pytest.raises(ValueError, match="third"):
         next(iterator)
-
-
-def test_an_iteration_that_is_interrupted_before_it_began_ends_too() -> None:
-    async def numbers() -> AsyncIterator[int]:
-        await asyncio.sleep(60)
-        yield 1
-
-    async def keep_the_loop_busy() -> None:
-        asyncio.get_running_loop().call_later(0.01, time.sleep, 0.3)
-
-    call_from_sync(keep_the_loop_busy)
-    time.sleep(0.05)
-    threading.Timer(0.05, signal.pthread_kill, (threading.get_ident(), signal.SIGINT)).start()
-    started = time.monotonic()
-    with pytest.raises(KeyboardInterrupt):
-        next(iterate_from_sync(numbers))
-    assert time.monotonic() - started < 30
