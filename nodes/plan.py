@@ -27,12 +27,16 @@ def plan(state: ConversationState, context: NodeContext) -> Body:
     heard: Heard = yield Hear(state.get("heard", 0))
     if heard.pause:
         yield Ask(PAUSE)
-    step = yield from _next_step(with_failures(state, heard.failed), config)
+    step, failures = yield from _next_step(with_failures(state, heard.failed), config)
     memo = step.pop("memo", {})
     step["no"] = int(state.get("step", {}).get("no", 0)) + 1
     speakers = [floor["speaker"] for floor in step["floors"]]
     update: dict[str, Any] = {"step": step, "round": step["round"], "current_speaker": ", ".join(speakers)}
     update |= failures_update(state, heard.failed)
+    if failures:
+        at = {"step": step["no"], "node": "plan"}
+        told = [{**at, "error": f"decided by rule: {failure}"} for failure in failures]
+        update["errors"] = [*update.get("errors", ()), *told]
     if memo:
         update["protocol_state"] = memo
     entries = interjected(state, context, heard.said)
@@ -57,19 +61,22 @@ def plan(state: ConversationState, context: NodeContext) -> Body:
 
 def _next_step(
     given: Mapping[str, Any], config: DebateConfig
-) -> Generator[Sequence[ModelCall], list[Reply], Step]:
+) -> Generator[Sequence[ModelCall], list[Reply], tuple[Step, list[str]]]:
+    """Return the next step, and why models that were asked about it gave no answer."""
     state = cast(ConversationState, given)
     limit = limit_reached(state, config)
     protocol = protocol_named(config.protocol)
     clarifying = None if limit else clarification_step(state, config)
     if clarifying is not None:
-        return clarifying
+        return clarifying, []
+    failures: list[str] = []
     planned = End(limit) if limit else protocol.next_step(state, config)
     while isinstance(planned, Consult):
         replies = yield planned.calls
+        failures += [reply.error for reply in replies if not reply.ok]
         planned = planned.decide(replies)
     if not isinstance(planned, End):
-        return planned
+        return planned, failures
     wants_verdict = config.judge.enabled and protocol.brief.judged and not state.get("verdict")
     step = make_step("closing", state.get("round", 0), [], kind="judge" if wants_verdict else "close")
-    return {**step, "reason": (limit and f"limit: {limit}") or planned.reason}
+    return {**step, "reason": (limit and f"limit: {limit}") or planned.reason}, failures

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nodes.blackboard.update import SILENT_KINDS
+from nodes.blackboard.update import SILENT_KINDS, progress_of
 from nodes.protocols.agreement import with_agreement
 from nodes.protocols.round_robin import ASKS, SPEECH, WORDS
 from state.config import DebateConfig
 from state.conversation import ConversationState
+from state.entries import Entry
 
 _LOOK_BACK = 8
 """Entries for each debater among which the least recent speaker is looked for."""
@@ -45,8 +46,28 @@ def least_recent(state: ConversationState, config: DebateConfig, *, but: Sequenc
     return min(candidates, key=lambda who: newest.get(who, -1))
 
 
+def is_stuck(state: ConversationState, config: DebateConfig, speaker: str) -> bool:
+    """Return whether giving `speaker` the floor would let one debater, or one pair, go on without progress.
+
+    Progress is a new dispute, a concession, a shift or new evidence, as the blackboard has it.
+    """
+    patience = config.moderator.patience
+    alone = last_speakers(state, config, patience)
+    pair = last_speakers(state, config, 2 * patience)
+    held_alone = len(alone) == patience and set(alone) == {speaker}
+    held_by_pair = len(config.debaters) > 2 and len(pair) == 2 * patience and len({*pair, speaker}) <= 2
+    span = patience if held_alone else 2 * patience
+    since = state["full_transcript"][progress_of(state)["progress"] + 1 :]
+    quiet = len(_turns(since, config)) >= span
+    return quiet and (held_alone or held_by_pair)
+
+
 def _recent(state: ConversationState, config: DebateConfig) -> list[str]:
     """Return who took the most recent turns, the newest last."""
+    return _turns(state["full_transcript"][-_LOOK_BACK * len(config.debaters) :], config)
+
+
+def _turns(entries: Sequence[Entry], config: DebateConfig) -> list[str]:
+    """Return who took the turns among entries; calls of tools, notices and remarks are none."""
     names = config.names()
-    recent = state["full_transcript"][-_LOOK_BACK * len(names) :]
-    return [e["speaker"] for e in recent if e["speaker"] in names and e["kind"] not in SILENT_KINDS]
+    return [e["speaker"] for e in entries if e["speaker"] in names and e["kind"] not in SILENT_KINDS]

@@ -10,7 +10,6 @@ from pydantic import BaseModel
 from nodes.blackboard.bounds import noted
 from nodes.blackboard.by_model import debater_lines, found_in, known_debater
 from nodes.blackboard.rendering import render_blackboard
-from nodes.blackboard.update import progress_of
 from nodes.memory.rendering import render_entry
 from nodes.memory.tokens import counter, cut_middle, encoding_for
 from nodes.memory.view import fit_messages
@@ -18,7 +17,13 @@ from nodes.models.calls import ModelCall, Reply, WireMessage
 from nodes.prompts.library import load_prompt
 from nodes.protocols.base import Consult, End, make_floor, make_step
 from nodes.protocols.forecast import Batch, Forecast, Tokens, make_forecast, prompt_of
-from nodes.protocols.long_form import last_speakers, least_recent, long_form_phase, speech_instruction
+from nodes.protocols.long_form import (
+    is_stuck,
+    last_speakers,
+    least_recent,
+    long_form_phase,
+    speech_instruction,
+)
 from nodes.protocols.round_robin import RoundRobin
 from state.config import DebateConfig
 from state.conversation import ConversationState, Step
@@ -114,18 +119,3 @@ def _decide(state: ConversationState, config: DebateConfig, replies: Sequence[Re
     return make_step(
         long_form_phase(state, config, speaker), turn // size + 1, [make_floor(speaker, instruction)]
     )
-
-
-def is_stuck(state: ConversationState, config: DebateConfig, speaker: str) -> bool:
-    """Return whether giving `speaker` the floor would let one debater, or one pair, go on without progress.
-
-    Progress is a new dispute, a concession, a shift or new evidence, as the blackboard has it.
-    """
-    patience = config.moderator.patience
-    alone = last_speakers(state, config, patience)
-    pair = last_speakers(state, config, 2 * patience)
-    held_alone = len(alone) == patience and set(alone) == {speaker}
-    held_by_pair = len(config.debaters) > 2 and len(pair) == 2 * patience and len({*pair, speaker}) <= 2
-    span = patience if held_alone else 2 * patience
-    quiet = progress_of(state)["progress"] < len(state["full_transcript"]) - span
-    return quiet and (held_alone or held_by_pair)

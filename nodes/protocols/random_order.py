@@ -5,14 +5,17 @@ from __future__ import annotations
 import hashlib
 
 from nodes.protocols.base import End, make_floor, make_step
-from nodes.protocols.long_form import last_speakers, long_form_phase, speech_instruction
+from nodes.protocols.long_form import is_stuck, last_speakers, long_form_phase, speech_instruction
 from nodes.protocols.round_robin import RoundRobin
 from state.config import DebateConfig
 from state.conversation import ConversationState, Step
 
 
 class RandomOrder(RoundRobin):
-    """Speakers are drawn: the same for the same seed; with more than two, nobody twice in a row."""
+    """Speakers are drawn: the same for the same seed; with more than two, nobody twice in a row.
+
+    Nobody, and no pair, who makes no progress is drawn for ever.
+    """
 
     name = "random"
 
@@ -22,7 +25,9 @@ class RandomOrder(RoundRobin):
         if turn >= turns:
             return End(f"all {turns} turns are taken")
         last = last_speakers(state, config, 1) if size > 2 else []
-        speaker = drawn([d.id for d in config.debaters if d.id not in last], config.seed or 0, turn)
+        free = [d.id for d in config.debaters if d.id not in last]
+        moving = [who for who in free if not is_stuck(state, config, who)]
+        speaker = drawn(moving or free, config.seed or 0, turn)
         floor = make_floor(speaker, speech_instruction(state, config, speaker))
         return make_step(long_form_phase(state, config, speaker), turn // size + 1, [floor])
 

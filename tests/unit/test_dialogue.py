@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Any, cast
 
 import pytest
@@ -21,13 +21,14 @@ from nodes.protocols.agreement import agreement_text
 from nodes.protocols.base import Consult, End
 from nodes.protocols.crux_rooms import new_rooms
 from nodes.protocols.dialogue import LENSES, Dialogue, aspects_by_rule
-from nodes.protocols.moderated import Moderated, is_stuck
+from nodes.protocols.long_form import is_stuck
+from nodes.protocols.moderated import Moderated
 from nodes.protocols.random_order import RandomOrder
 from nodes.protocols.table import PROTOCOLS
 from state.config import DebateConfig
 from state.config_dialogue import Anchor
 from state.conversation import ConversationState, Step
-from state.entries import make_entry
+from state.entries import Entry, make_entry
 from state.errors import ConfigError
 from tests.support.personas import STATEMENTS, Personas, personas
 from tests.support.snapshots import check_snapshot, prompt_markdown
@@ -351,6 +352,26 @@ def test_with_progress_the_moderator_may_let_the_same_one_go_on() -> None:
     config = _long("moderated")
     state = _after(config, "bob", "ada", "ada", protocol_state={"board": {"progress": 3}})
     assert not is_stuck(state, config, "ada")
+
+
+def test_calls_of_tools_are_no_turns_without_progress() -> None:
+    config = _long("moderated")
+    state = _after(config, "bob", "ada", "ada", protocol_state={"board": {"progress": 2}})
+    *before, last = state["full_transcript"]
+    tools = [make_entry(3, "ada", "tool_call", "…"), make_entry(4, "tools", "tool_result", "…")]
+    state["full_transcript"] = [*before, *tools, Entry(**{**last, "seq": 5, "id": "m000005"})]
+    assert not is_stuck(state, config, "ada")
+
+
+@pytest.mark.parametrize("seed", [1, 3, 14, 18, 29])
+def test_one_of_two_is_not_drawn_for_ever_without_progress(seed: int) -> None:
+    config = _long("random", 2, seed=seed)
+    spoke: list[str] = []
+    for _ in range(40):
+        step = cast(Step, RandomOrder().next_step(_after(config, *spoke), config))
+        spoke.append(step["floors"][0]["speaker"])
+    longest = max(len(list(run)) for _, run in groupby(spoke))
+    assert longest <= config.moderator.patience
 
 
 @given(st.integers(0, 2**32), st.integers(3, 5), st.integers(1, 30))

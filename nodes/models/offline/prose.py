@@ -130,6 +130,12 @@ def reply(draft: Speech) -> str:
     return " ".join((draft.answer(), draft.draw(phrases.SUPPORT), draft.end()))
 
 
+def alone(draft: Speech) -> str:
+    """Answer a question, with a last line to be counted where one is asked for."""
+    text = opening(draft)
+    return f"{text}\n\n{draft.draw(['Answer: {answer}'])}" if "Answer:" in draft.reading.instruction else text
+
+
 def closing(draft: Speech) -> str:
     """The strongest point, a concession, what would settle the rest."""
     parts = [draft.argument()]
@@ -225,6 +231,7 @@ _FORMS: dict[str, Callable[[Speech], str]] = {
     "refine": refinement,
     "refinement": refinement,
     "clarify": clarification,
+    "answer": alone,
     "opening": opening,
     "closing": closing,
     "take": opening,
