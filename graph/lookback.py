@@ -97,8 +97,8 @@ def _parent(debate: Debate) -> Debate | None:
 
 def _calls(state: ConversationState, context: NodeContext, holder: Debate) -> list[ModelCall]:
     """Return what `turn` asked of models, as far as the journal tells how it went on."""
-    answers = holder._debates.records.journal.replies(holder.id)
     step, body = state["step"]["no"], turn(state, context)
+    answers = holder._debates.records.journal.replies(holder.id, step)
     calls: list[ModelCall] = []
     outcome: Any = None
     try:

@@ -282,9 +282,8 @@ class Debate:
             configured = DebateConfig.model_validate(values["config"]).total_turns()
             start = values["turn_count"] if is_over(snapshot) else max(configured, values["turn_count"])
             update["config"] = {**values["config"], "turns": start + turns}
-            following = (
-                () if set(following) & {"judge", "close"} else following
-            )  # it does not end there any more
+            if set(following) & {"judge", "close"}:
+                following = ()  # it does not end there any more
         if set(following) == {"turn"} and self._failures_reach_a_limit(values):
             update, following = {**update, "status": "running"}, ()  # to `plan`, which ends it
         if update:

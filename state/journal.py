@@ -75,12 +75,15 @@ class Journal:
             (key.debate, key.step, key.node, key.batch, key.floor, key.digest, anchor, _dump(reply)),
         )
 
-    def replies(self, debate: str) -> dict[tuple[int, str, int, int, str], dict[str, Any]]:
-        """Return every reply of a debate by (step, node, batch, floor, digest), for a replay."""
+    def replies(
+        self, debate: str, step: int | None = None
+    ) -> dict[tuple[int, str, int, int, str], dict[str, Any]]:
+        """Return every reply of a debate, or of one step, by (step, node, batch, floor, digest)."""
+        one_step, parameters = ("", [debate]) if step is None else (" AND step = ?", [debate, step])
         rows = self._sql.execute(
-            "SELECT step, node, batch, floor, digest, reply FROM moot_journal "
-            "WHERE debate = ? ORDER BY anchor",
-            (debate,),
+            "SELECT step, node, batch, floor, digest, reply FROM moot_journal "  # noqa: S608  # constants of ours
+            "WHERE debate = ?" + one_step + " ORDER BY anchor",
+            parameters,
         )
         return {(row[0], row[1], row[2], row[3], row[4]): json.loads(row[5]) for row in rows}
 
