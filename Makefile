@@ -33,8 +33,8 @@ bench: $(VENV)/.dev ## Measure: growth, memory fidelity, prefix, budgets under a
 	$(BIN)/python -m benchmarks
 
 docs: $(VENV)/.dev ## Write the generated parts of docs/ anew
-	$(BIN)/python -m graph.cli.reference > docs/cli.md
-	$(BIN)/python -m graph.document_schema > docs/debate.schema.json
+	$(BIN)/python -m moot.graph.cli.reference > docs/cli.md
+	$(BIN)/python -m moot.graph.document_schema > docs/debate.schema.json
 
 browser: ## Install Debian's Chromium for the report's tests, where that is possible
 	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \

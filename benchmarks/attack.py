@@ -19,13 +19,13 @@ from typing import Any
 from langgraph.checkpoint.memory import InMemorySaver
 
 from benchmarks.peers import PEERS, Outcome
-from graph.debate import build_graph
-from nodes.environment import Environment
-from nodes.memory.summarizers.table import SUMMARIZERS, summarizer_named
-from nodes.memory.tokens import counter
-from nodes.models.calls import ModelCall, Reply
-from nodes.tools.exchange import wire_tokens
-from state.config import DebateConfig
+from moot.graph.debate import build_graph
+from moot.nodes.calls import ModelCall, Reply
+from moot.nodes.driving.environment import Environment
+from moot.nodes.memory.summarizers.summarizer_table import SUMMARIZERS, summarizer_named
+from moot.nodes.text.tokens import counter
+from moot.nodes.tools.exchange import wire_tokens
+from moot.state.config import DebateConfig
 
 BUDGET = 8_000
 QUESTION = "Should we?"

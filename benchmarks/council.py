@@ -17,10 +17,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import nodes.models.offline  # noqa: F401  # the server's, which fills schemas with it: not to be timed
-from graph.api import open_debates
-from nodes.protocols.table import protocol_named
-from state.config import DebateConfig
+import moot.nodes.models.offline  # noqa: F401  # the server's, which fills schemas with it: not to be timed
+from moot.graph.api import open_debates
+from moot.nodes.protocols.protocol_table import protocol_named
+from moot.state.config import DebateConfig
 from tests.support.openai_answers import Act
 from tests.support.openai_process import serving
 

@@ -18,10 +18,10 @@ from typing import Any
 
 from langgraph.checkpoint.memory import InMemorySaver
 
-from graph.debate import build_graph
-from nodes.environment import Environment
-from nodes.models.calls import ModelCall, Reply
-from state.config import DebateConfig
+from moot.graph.debate import build_graph
+from moot.nodes.calls import ModelCall, Reply
+from moot.nodes.driving.environment import Environment
+from moot.state.config import DebateConfig
 
 OLDEST, TARGET = 50, 40
 METHODS = ("llm", "hierarchical")

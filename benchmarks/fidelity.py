@@ -22,18 +22,18 @@ from typing import Any, cast
 
 import numpy as np
 
-from graph.importing import parse_transcript
-from graph.importing.adopting import transcript_config, transcript_values
-from nodes.driver import NodeContext, drive_with
-from nodes.environment import Environment
-from nodes.memory.ask import ask_index, ask_view, entry_lines, recent_seqs
-from nodes.memory.retrieval import EvidenceIndex
-from nodes.memory.retrieval.terms import terms
-from nodes.perspectives import summarize_all
-from nodes.record import record
-from state.config import DebateConfig
-from state.conversation import ConversationState
-from state.reducers import fold_window
+from moot.graph.importing import parse_transcript
+from moot.graph.importing.adopting import transcript_config, transcript_values
+from moot.nodes.driving.environment import Environment, NodeContext
+from moot.nodes.effects import drive_with
+from moot.nodes.memory.retrieval import EvidenceIndex
+from moot.nodes.memory.retrieval.terms import terms
+from moot.nodes.perspectives import summarize_all
+from moot.nodes.record import record
+from moot.nodes.views.question_view import ask_index, ask_view, entry_lines, recent_seqs
+from moot.state.config import DebateConfig
+from moot.state.conversation import ConversationState
+from moot.state.reducers import fold_window
 
 BUDGETS = (2_000, 4_000, 8_000)
 TARGETS = {False: (0.45, 0.70, 0.87), True: (0.48, 0.74, 0.89)}

@@ -24,11 +24,11 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import END, START, StateGraph
 from typing_extensions import TypedDict
 
-from graph.debate import build_graph
-from state.checkpoints import open_saver
-from state.config import DebateConfig
-from state.conversation import SNAPSHOT_EVERY
-from state.reducers import append
+from moot.graph.debate import build_graph
+from moot.state.checkpoints import open_saver
+from moot.state.config import DebateConfig
+from moot.state.conversation import SNAPSHOT_EVERY
+from moot.state.reducers import append
 
 TEXT = "A message of eight hundred characters, as a debater would write it, more or less. " * 10
 

@@ -14,8 +14,8 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
-from nodes.memory.tokens import REPLY_PRIMING, counter
-from nodes.models.scripted import ScriptedModel
+from moot.nodes.models.scripted import ScriptedModel
+from moot.nodes.text.tokens import REPLY_PRIMING, counter
 
 
 @dataclass(frozen=True)

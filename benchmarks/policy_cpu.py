@@ -16,16 +16,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from graph.debate import NODES
-from graph.routes import after_window
-from nodes.driver import Ask, Emit, Hear, Heard, NodeContext, drive_with
-from nodes.environment import Environment
-from nodes.models.calls import Reply
-from nodes.open import open_debate
-from state.config import DebateConfig
-from state.conversation import ConversationState
-from state.entries import Entry
-from state.reducers import add_up, append, fold_rounds, fold_window, merge, merge_fields
+from moot.graph.debate import NODES
+from moot.graph.routes import after_window
+from moot.nodes.calls import Reply
+from moot.nodes.driving.environment import Environment, NodeContext
+from moot.nodes.effects import Ask, Emit, Hear, Heard, drive_with
+from moot.nodes.open import open_debate
+from moot.state.config import DebateConfig
+from moot.state.conversation import ConversationState
+from moot.state.entries import Entry
+from moot.state.reducers import add_up, append, fold_rounds, fold_window, merge, merge_fields
 
 TARGET = 1.3
 SPEAKERS = ("ada", "bo", "cy", "di")

@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from graph.api import open_debates
-from nodes.memory.tokens import counter
-from nodes.models.calls import WireMessage
-from nodes.models.offline import OfflineModel
-from nodes.models.wire import to_langchain
-from state.config import DebateConfig
+from moot.graph.api import open_debates
+from moot.nodes.calls import WireMessage
+from moot.nodes.models.offline import OfflineModel
+from moot.nodes.models.wire import to_langchain
+from moot.nodes.text.tokens import counter
+from moot.state.config import DebateConfig
 from tests.support.openai_server import Act, OpenAIServer
 
 SHARE_TARGET, PRICE_TARGET = 0.80, 0.33

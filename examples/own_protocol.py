@@ -5,10 +5,10 @@ Run it with `python examples/own_protocol.py`. It resumes, forks, is judged and 
 
 from itertools import combinations
 
-from graph import DebateConfig, open_debates
-from nodes.memory.scene import debate_blocks
-from nodes.protocols.base import End, Protocol, make_floor, make_step
-from nodes.protocols.table import register
+from moot import DebateConfig, open_debates
+from moot.nodes.protocols.protocol import End, Protocol, make_floor, make_step
+from moot.nodes.protocols.protocol_table import register
+from moot.nodes.views.scene import debate_blocks
 
 
 class Duels(Protocol):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from graph.api import open_debates
-from nodes.models.calls import ModelCall, Reply
-from state.config import DebateConfig
+from moot.graph.api import open_debates
+from moot.nodes.calls import ModelCall, Reply
+from moot.state.config import DebateConfig
 from tests.support.fakes import FakeModel, answer
 from tests.support.moot_command import Moot
 

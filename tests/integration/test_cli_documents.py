@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from graph.api import open_debates
-from graph.document_schema import document_schema
-from graph.lookback import look_back
-from state.config import DebateConfig
-from state.config_files import make_config
-from state.errors import InputError
+from moot.graph.api import open_debates
+from moot.graph.document_schema import document_schema
+from moot.graph.lookback import look_back
+from moot.state.config import DebateConfig
+from moot.state.config.config_files import make_config
+from moot.state.errors import InputError
 
 SCHEMA_FILE = Path(__file__).resolve().parents[2] / "docs" / "debate.schema.json"
 

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from graph.api import open_debates
-from nodes.bookkeeping import note_progress
-from nodes.environment import Environment
-from state.config import DebateConfig
-from state.records import Records
+from moot.graph.api import open_debates
+from moot.nodes.driving.bookkeeping import note_progress
+from moot.nodes.driving.environment import Environment
+from moot.state.config import DebateConfig
+from moot.state.records import Records
 
 
 def test_a_run_that_is_stopped_while_it_notes_its_progress_is_listed_as_paused(tmp_path: Path) -> None:

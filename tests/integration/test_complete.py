@@ -9,9 +9,9 @@ from email.utils import format_datetime
 
 import pytest
 
-from nodes.models.complete import complete
-from nodes.models.registry import Models
-from state.errors import ConfigError
+from moot.nodes.models.complete import complete
+from moot.nodes.models.registry import Models
+from moot.state.errors import ConfigError
 from tests.support.model_bench import CALL, FLOOR, Bench
 from tests.support.openai_server import Act, OpenAIServer
 

@@ -12,9 +12,9 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.graph import START, MessagesState, StateGraph
 from pydantic import BaseModel, Field
 
-from nodes.models.calls import Reply, WireMessage
-from nodes.models.complete import complete
-from state.entries import EntryUsage
+from moot.nodes.calls import Reply, WireMessage
+from moot.nodes.models.complete import complete
+from moot.state.entries import EntryUsage
 from tests.support.model_bench import CALL, FLOOR, PROMPT, Bench
 from tests.support.openai_server import Act, OpenAIServer
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from graph.api import open_debates
-from nodes.models.calls import ModelCall, Reply
-from state.config_files import make_config
+from moot.graph.api import open_debates
+from moot.nodes.calls import ModelCall, Reply
+from moot.state.config.config_files import make_config
 from tests.support.fakes import FakeModel, answer
 
 

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from langchain_core.runnables import RunnableConfig
 
-from graph.api import open_debates
-from nodes.environment import Environment
-from nodes.models.calls import ModelCall, Reply
-from nodes.models.registry import Models
-from state.config import DebateConfig
-from state.config_files import make_config
+from moot.graph.api import open_debates
+from moot.nodes.calls import ModelCall, Reply
+from moot.nodes.driving.environment import Environment
+from moot.nodes.models.registry import Models
+from moot.state.config import DebateConfig
+from moot.state.config.config_files import make_config
 from tests.support.fakes import NOW
 from tests.unit.test_forecast import obliging
 

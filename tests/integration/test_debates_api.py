@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 
-import graph.debate
-from graph import DebateConfig, open_debates
-from nodes.models.calls import Reply
-from state.checkpoints import MootSqliteSaver, open_saver
-from state.errors import ConfigError, DebateBusy, DebateExists, DebateNotFound, InputError
-from state.writers import FileWriterLock
+import moot.graph.debate
+from moot import DebateConfig, open_debates
+from moot.nodes.calls import Reply
+from moot.state.checkpoints import MootSqliteSaver, open_saver
+from moot.state.errors import ConfigError, DebateBusy, DebateExists, DebateNotFound, InputError
+from moot.state.writers import FileWriterLock
 from tests.support.fakes import FakeModel, answer
 from tests.support.transcripts import said
 
@@ -108,7 +108,7 @@ def test_a_stop_while_the_next_node_is_chosen_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for route in ("after_window", "after_trim", "after_summary", "after_plan"):
-        monkeypatch.setattr(f"graph.debate.{route}", taking_time(getattr(graph.debate, route)))
+        monkeypatch.setattr(f"moot.graph.debate.{route}", taking_time(getattr(moot.graph.debate, route)))
     database = str(tmp_path / "moot.sqlite")
     for stop in range(9):
         with open_debates(database) as debates:
@@ -168,7 +168,9 @@ def test_a_debate_whose_maker_was_killed_was_never_there(
     database = str(tmp_path / "moot.sqlite")
     with open_debates(database) as debates, monkeypatch.context() as patch:
         dying(patch, at)
-        patch.setattr("graph.stored_debate.Debate.delete", lambda self: None)  # killed, it tidies nothing
+        patch.setattr(
+            "moot.graph.stored_debate.Debate.delete", lambda self: None
+        )  # killed, it tidies nothing
         with pytest.raises(Died):
             debates.start(TOPIC, THREE_TURNS, name="unborn")
         assert [row.status for row in debates.records.catalogue.rows()] == ["new"]
@@ -353,8 +355,8 @@ def test_the_api_works_inside_a_running_event_loop(tmp_path: Path) -> None:
 
 SECOND = """
 import sys
-from graph import open_debates
-from state.errors import DebateBusy
+from moot import open_debates
+from moot.state.errors import DebateBusy
 with open_debates(sys.argv[1]) as debates:
     try:
         debates.get("busy").run()

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from graph.api import open_debates
-from nodes.environment import Environment
-from state.config import DebateConfig
+from moot.graph.api import open_debates
+from moot.nodes.driving.environment import Environment
+from moot.state.config import DebateConfig
 from tests.support.personas import STATEMENTS, Personas, personas, rooms_said
 
 ROOT = Path(__file__).parents[2]
@@ -188,7 +188,7 @@ def test_the_state_of_a_dialogue_holds_json_types_alone(
 _KILLED = """
 import os, signal, sys
 from pathlib import Path
-from graph.api import open_debates
+from moot.graph.api import open_debates
 from tests.integration.test_dialogue import AB, CD, STATEMENTS, TOPIC
 from tests.support.personas import Personas, personas
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from graph.api import open_debates
-from nodes.memory.tokens import counter, prompt_tokens
-from nodes.models.calls import ModelCall, Reply
-from state.config_files import make_config
+from moot.graph.api import open_debates
+from moot.nodes.calls import ModelCall, Reply
+from moot.nodes.text.tokens import counter, prompt_tokens
+from moot.state.config.config_files import make_config
 from tests.support.fakes import FakeModel, answer
 
 OLD, NEW = counter("cl100k_base"), counter("o200k_base")

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 import yaml
 
-from graph.api import open_debates
-from graph.debate import build_graph
-from nodes.environment import Environment
-from nodes.models.calls import Reply
-from nodes.protocols.table import PROTOCOLS
-from state.config import DebateConfig
-from state.errors import ConfigError
+from moot.graph.api import open_debates
+from moot.graph.debate import build_graph
+from moot.nodes.calls import Reply
+from moot.nodes.driving.environment import Environment
+from moot.nodes.protocols.protocol_table import PROTOCOLS
+from moot.state.config import DebateConfig
+from moot.state.errors import ConfigError
 from tests.support.fakes import FakeModel, answer
 from tests.support.moot_command import Moot
 
@@ -72,7 +72,7 @@ def test_people_in_the_loop_are_answered_from_the_file(moot: Moot) -> None:
 
 @pytest.fixture
 def duels(monkeypatch: pytest.MonkeyPatch) -> DebateConfig:
-    monkeypatch.setattr("nodes.protocols.table.PROTOCOLS", dict(PROTOCOLS))
+    monkeypatch.setattr("moot.nodes.protocols.protocol_table.PROTOCOLS", dict(PROTOCOLS))
     runpy.run_path(str(EXAMPLES / "own_protocol.py"))
     return DebateConfig.model_validate(
         {"protocol": "duels", "debaters": [{"name": "Ada"}, {"name": "Bo"}, {"name": "Cy"}]}
@@ -83,7 +83,7 @@ def test_a_protocol_of_ones_own_is_40_lines_and_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("nodes.protocols.table.PROTOCOLS", dict(PROTOCOLS))
+    monkeypatch.setattr("moot.nodes.protocols.protocol_table.PROTOCOLS", dict(PROTOCOLS))
     lines = (EXAMPLES / "own_protocol.py").read_text().partition('"""\n\nfrom')[2].splitlines()
     assert len(lines) <= 43
     runpy.run_path(str(EXAMPLES / "own_protocol.py"), run_name="__main__")
@@ -115,8 +115,8 @@ def test_a_protocol_of_ones_own_resumes_and_is_drawn(duels: DebateConfig, tmp_pa
 
 
 def test_another_protocols_name_cannot_be_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    from nodes.protocols.base import Protocol
-    from nodes.protocols.table import register
+    from moot.nodes.protocols.protocol import Protocol
+    from moot.nodes.protocols.protocol_table import register
 
     class Impostor(Protocol):
         name = "council"

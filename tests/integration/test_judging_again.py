@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from graph.api import Debate, Debates, open_debates
-from graph.cli.verdict_screen import verdict_parts
-from graph.reports import render_html, render_markdown
-from graph.reports.contents import read
-from nodes.models.calls import ModelCall, Reply
-from state.config_files import make_config
+from moot.graph.api import Debate, Debates, open_debates
+from moot.graph.cli.screen.verdict_screen import verdict_parts
+from moot.graph.reports import render_html, render_markdown
+from moot.graph.reports.contents import read
+from moot.nodes.calls import ModelCall, Reply
+from moot.state.config.config_files import make_config
 from tests.support.fakes import FakeModel, answer
 
 TOPIC = "Should freight leave the harbour?"

@@ -21,7 +21,7 @@ from tests.support.openai_server import OpenAIServer
 TURNS = 30
 KILLS = 20
 VOLATILE = {"at", "usage"}
-MOOT = [sys.executable, "-c", "from graph.cli import main; main()"]
+MOOT = [sys.executable, "-c", "from moot.graph.cli import main; main()"]
 
 
 def _environment(server: OpenAIServer) -> dict[str, str]:

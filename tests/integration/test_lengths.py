@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from graph.api import open_debates
-from nodes.protocols.table import protocol_named
-from state.config_files import make_config
+from moot.graph.api import open_debates
+from moot.nodes.protocols.protocol_table import protocol_named
+from moot.state.config.config_files import make_config
 
 PLAIN = {"seed": 1, "judge": {"enabled": False}}
 CLOSED: dict[str, Any] = {"aspects": ["cost", "speed"], "minirounds": 2, "crux": {"enabled": False}}

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from graph.api import Debate, open_debates
-from nodes.models.calls import ModelCall, Reply
-from state.config import DebateConfig
-from state.errors import ConfigError, DebatePaused, InputError, ModelError, WaitingForPerson
-from state.records import open_records
+from moot.graph.api import Debate, open_debates
+from moot.nodes.calls import ModelCall, Reply
+from moot.state.config import DebateConfig
+from moot.state.errors import ConfigError, DebatePaused, InputError, ModelError, WaitingForPerson
+from moot.state.records import open_records
 from tests.support.fakes import FakeModel, answer
 from tests.support.moot_command import Moot
 from tests.support.openai_server import OpenAIServer
@@ -63,7 +63,7 @@ def test_what_is_said_from_the_floor_is_taken_up_once_at_the_next_step(tmp_path:
 def test_an_interjection_survives_a_crash_between_reading_and_checkpoint_and_is_not_doubled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from nodes import plan as planning
+    from moot.nodes import plan as planning
 
     crashed: list[bool] = []
     real = planning.interjected  # type: ignore[attr-defined]  # imported there
@@ -196,7 +196,7 @@ def test_the_other_floors_of_a_persons_step_are_paid_once(tmp_path: Path) -> Non
     ids=["everybody", "judge", "fallback", "tools", "one name twice"],
 )
 def test_a_person_where_only_a_model_can_be_is_refused(data: Any) -> None:
-    from state.config_files import make_config
+    from moot.state.config.config_files import make_config
 
     with pytest.raises(ConfigError):
         make_config(data)

@@ -18,9 +18,9 @@ import psycopg
 import pytest
 from langchain_core.messages import HumanMessage
 
-from graph import DebateConfig, build_graph, open_debates
-from state.checkpoints import open_saver
-from state.errors import DebateBusy, DebateNotFound, InputError
+from moot import DebateConfig, build_graph, open_debates
+from moot.state.checkpoints import open_saver
+from moot.state.errors import DebateBusy, DebateNotFound, InputError
 from tests.support.fakes import FakeModel
 from tests.support.transcripts import said
 
@@ -81,8 +81,8 @@ def test_a_debate_is_the_same_as_in_sqlite(url: str, tmp_path: Path) -> None:
 
 KILLED = """
 import os, signal, sys
-from graph import DebateConfig, open_debates
-from nodes.environment import Environment
+from moot import DebateConfig, open_debates
+from moot.nodes.driving.environment import Environment
 from tests.support.fakes import answer
 from tests.support.transcripts import said
 
@@ -122,7 +122,7 @@ def test_a_killed_debate_is_resumed_and_no_finished_call_is_repeated(
 
 HOLDING = """
 import sys
-from graph import open_debates
+from moot import open_debates
 with open_debates(sys.argv[1]) as debates, debates.records.writers.writing(debates.get("held").id):
     print("held", flush=True)
     sys.stdin.read()
@@ -210,7 +210,7 @@ def test_a_server_that_cannot_be_reached_is_the_users_to_mend(tmp_path: Path) ->
 def test_the_servers_checkpointer_takes_its_url_from_the_environment(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from state.checkpoints import make
+    from moot.state.checkpoints import make
 
     async def name() -> str:
         async with make() as saver:

@@ -20,11 +20,12 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command
 from typing_extensions import TypedDict
 
-from graph import DebateConfig, build_graph
-from nodes.driver import Ask, Body, NodeContext, as_node
-from nodes.environment import Environment
-from nodes.models.calls import ModelCall, Reply
-from state.checkpoints import open_saver
+from moot import DebateConfig, build_graph
+from moot.nodes.calls import ModelCall, Reply
+from moot.nodes.driving.driver import as_node
+from moot.nodes.driving.environment import Environment, NodeContext
+from moot.nodes.effects import Ask, Body
+from moot.state.checkpoints import open_saver
 from tests.support.fakes import FakeModel, answer
 from tests.support.transcripts import said
 
@@ -262,7 +263,7 @@ def test_a_question_to_a_person_outlives_its_process_in_a_sync_graph(tmp_path: P
 
 STRICT = """
 import sys
-from graph import DebateConfig, open_debates
+from moot import DebateConfig, open_debates
 memory = {"keep_recent": 2, "summarize_every": 1}
 with open_debates(sys.argv[1]) as debates:
     debate = debates.start("Should we?", DebateConfig(turns=5, memory=memory))

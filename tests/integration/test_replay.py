@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from graph import DebateConfig, open_debates
-from nodes.models.calls import ModelCall, Reply
-from state.errors import ModelError
+from moot import DebateConfig, open_debates
+from moot.nodes.calls import ModelCall, Reply
+from moot.state.errors import ModelError
 from tests.support.fakes import FakeModel, answer
 from tests.support.moot_command import Moot
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from graph.api import Debates, open_debates
-from graph.reports import render_html, render_markdown
-from graph.reports.contents import read
-from nodes.judging.rubrics import shipped_rubrics
-from state.config import DebateConfig
-from state.config_files import make_config
+from moot.graph.api import Debates, open_debates
+from moot.graph.reports import render_html, render_markdown
+from moot.graph.reports.contents import read
+from moot.nodes.judging.rubrics import shipped_rubrics
+from moot.state.config import DebateConfig
+from moot.state.config.config_files import make_config
 from tests.support.personas import STATEMENTS, Personas, personas
 
 TOPIC = "Should freight leave the harbour? Night trains, barges, levy and dredging are in dispute."

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from langgraph_sdk import get_sync_client
 
-from graph import DebateConfig, open_debates
+from moot import DebateConfig, open_debates
 from tests.support.langgraph_server import LangGraphServer, langgraph_server
 
 pytestmark = pytest.mark.slow

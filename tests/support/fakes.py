@@ -8,9 +8,9 @@ from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 
-from nodes.environment import Environment
-from nodes.models.calls import ModelCall, Reply
-from nodes.models.registry import Models
+from moot.nodes.calls import ModelCall, Reply
+from moot.nodes.driving.environment import Environment
+from moot.nodes.models.registry import Models
 
 NOW = "2026-01-01T00:00:00.000+00:00"
 

@@ -11,11 +11,11 @@ from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END, START, MessagesState, StateGraph
 
-from nodes.models.backoff import Backoff
-from nodes.models.calls import ModelCall, Reply, SpeakAs, WireMessage
-from nodes.models.complete import complete
-from nodes.models.registry import Models
-from state.config_models import ModelSettings
+from moot.nodes.calls import ModelCall, Reply, SpeakAs, WireMessage
+from moot.nodes.models.backoff import Backoff
+from moot.nodes.models.complete import complete
+from moot.nodes.models.registry import Models
+from moot.state.config.model_settings import ModelSettings
 from tests.support.openai_server import OpenAIServer
 
 PROMPT: tuple[WireMessage, ...] = (

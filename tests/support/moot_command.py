@@ -77,4 +77,4 @@ class Moot:
 
 def command(*words: object) -> list[str]:
     """Return the words of a `moot` command in this interpreter."""
-    return [sys.executable, "-c", "from graph.cli import main; main()", *map(str, words)]
+    return [sys.executable, "-c", "from moot.graph.cli import main; main()", *map(str, words)]

@@ -174,7 +174,7 @@ def _schema(asked: Json) -> Json | None:
 def _filled(schema: Json, asked: Json) -> Any:
     from langchain_core.messages import convert_to_messages
 
-    from nodes.models.offline import OfflineModel
+    from moot.nodes.models.offline import OfflineModel
 
     plain = [{"role": item["role"], "content": item.get("content") or ""} for item in asked["messages"]]
     messages = convert_to_messages([item for item in plain if item["role"] != "tool"])

@@ -10,10 +10,10 @@ from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 
-from nodes.environment import Environment
-from nodes.models.calls import ModelCall, Reply
-from nodes.models.registry import Models
-from state.config import DebateConfig
+from moot.nodes.calls import ModelCall, Reply
+from moot.nodes.driving.environment import Environment
+from moot.nodes.models.registry import Models
+from moot.state.config import DebateConfig
 from tests.support.fakes import NOW, OPINION
 
 STATEMENTS = (

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from nodes.judging.verdicts import Verdict, failed_verdict
-from state.blackboard import Claim, CruxCard, LedgerRow, Reflection, RoundRecord
-from state.conversation import Receipt
-from state.entries import entry_id, make_entry
+from moot.nodes.judging.opinions import Verdict, failed_verdict
+from moot.state.blackboard import Claim, CruxCard, LedgerRow, Reflection, RoundRecord
+from moot.state.conversation import Receipt
+from moot.state.entries import entry_id, make_entry
 
 Document = dict[str, Any]
 

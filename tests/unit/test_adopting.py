@@ -11,15 +11,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from graph.api import Debates, open_debates
-from graph.importing import parse_transcript
-from graph.importing.adopting import transcript_config
-from nodes.memory.coverage import uncovered
-from nodes.memory.tokens import counter
-from state.config import DebateConfig
-from state.config_files import make_config
-from state.entries import EntryKind, make_entry
-from state.errors import ConfigError, DebateExists, InputError
+from moot.graph.api import Debates, open_debates
+from moot.graph.importing import parse_transcript
+from moot.graph.importing.adopting import transcript_config
+from moot.nodes.memory.coverage import uncovered
+from moot.nodes.text.tokens import counter
+from moot.state.config import DebateConfig
+from moot.state.config.config_files import make_config
+from moot.state.entries import EntryKind, make_entry
+from moot.state.errors import ConfigError, DebateExists, InputError
 from tests.support.fakes import FakeModel
 
 COUNT = counter()

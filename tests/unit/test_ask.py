@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graph.api import open_debates
-from nodes.memory.ask import ask, ask_index, ask_view, check_citations
-from nodes.memory.indexing import Indexes
-from nodes.memory.tokens import counter, prompt_tokens
-from nodes.models.calls import ModelCall, Reply
-from state.config import DebateConfig
-from state.conversation import ConversationState
-from state.entries import Entry, make_entry
-from state.errors import InputError, ModelError
+from moot.graph.api import open_debates
+from moot.nodes.calls import ModelCall, Reply
+from moot.nodes.memory.indexes import Indexes
+from moot.nodes.text.tokens import counter, prompt_tokens
+from moot.nodes.views.question_view import ask, ask_index, ask_view, check_citations
+from moot.state.config import DebateConfig
+from moot.state.conversation import ConversationState
+from moot.state.entries import Entry, make_entry
+from moot.state.errors import InputError, ModelError
 from tests.support.fakes import FakeModel, answer
 
 count = counter()

@@ -15,17 +15,17 @@ from hypothesis import strategies as st
 from langchain_core.messages import BaseMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
-from nodes.answering import Answering, Place, run_flow
-from nodes.environment import Environment
-from nodes.judging.assess import Assessment, assess
-from nodes.judging.panel import panel_report
-from nodes.judging.verdicts import Verdict, failed_verdict
-from nodes.models.calls import ModelCall, Reply
-from nodes.models.scripted import ScriptedModel
-from state.config import DebateConfig
-from state.config_files import make_config
-from state.entries import make_entry
-from state.records import records_of
+from moot.nodes.calls import ModelCall, Reply
+from moot.nodes.driving.answering import Answering, Place, run_flow
+from moot.nodes.driving.environment import Environment
+from moot.nodes.judging.assess import Assessment, assess
+from moot.nodes.judging.opinions import Verdict, failed_verdict
+from moot.nodes.judging.panel import panel_report
+from moot.nodes.models.scripted import ScriptedModel
+from moot.state.config import DebateConfig
+from moot.state.config.config_files import make_config
+from moot.state.entries import make_entry
+from moot.state.records import records_of
 
 SAID = [("ann", "A tax works, as Ben Ray admits."), ("ben", "It hits the poor, whatever Ann Lee says.")]
 DEBATERS = [{"id": "ann", "name": "Ann Lee"}, {"id": "ben", "name": "Ben Ray"}]

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from graph import DebateConfig, build_graph, open_debates
-from graph.cli.showing import cost_text
-from graph.preflight import check_config, warnings_about
-from nodes.environment import Environment
-from state.config_files import make_config
-from state.errors import ConfigError, InputError
+from moot import DebateConfig, build_graph, open_debates
+from moot.graph.cli.screen.showing import cost_text
+from moot.graph.preflight import check_config, warnings_about
+from moot.nodes.driving.environment import Environment
+from moot.state.config.config_files import make_config
+from moot.state.errors import ConfigError, InputError
 from tests.support.fakes import FakeModel
 
 PRICES = {"input_usd_per_million": 1, "output_usd_per_million": 0}

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from graph.api import open_debates
-from nodes.models.calls import ModelCall, Reply
-from nodes.protocols.vote import final_answer
-from state.config_files import make_config
+from moot.graph.api import open_debates
+from moot.nodes.calls import ModelCall, Reply
+from moot.nodes.protocols.vote import final_answer
+from moot.state.config.config_files import make_config
 from tests.support.fakes import FakeModel, answer
 from tests.support.snapshots import check_snapshot, prompt_markdown
 

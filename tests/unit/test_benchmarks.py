@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks.__main__ import main
 from benchmarks.prefix import PRICE_TARGET, SHARE_TARGET, cached_shares, share_and_price
-from nodes.memory.tokens import counter
+from moot.nodes.text.tokens import counter
 
 ROOT = Path(__file__).parents[2]
 

@@ -10,17 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nodes.blackboard import bounds
-from nodes.blackboard.by_rule import notes_by_rule
-from nodes.blackboard.ledger import open_challenges, without_challenges
-from nodes.blackboard.notes import Accord, Notes, Opposition
-from nodes.blackboard.overview import outcome_text
-from nodes.blackboard.rendering import render_blackboard
-from nodes.blackboard.update import LAST_WORDS, progress_of, update_board
-from nodes.memory.tokens import counter
-from state.config import DebateConfig
-from state.entries import Entry, make_entry
-from state.reducers import fold_rounds, merge, merge_fields
+from moot.nodes.blackboard import bounds
+from moot.nodes.blackboard.by_rule import notes_by_rule
+from moot.nodes.blackboard.digest import render_blackboard
+from moot.nodes.blackboard.ledger import open_challenges, without_challenges
+from moot.nodes.blackboard.notes import Accord, Notes, Opposition
+from moot.nodes.blackboard.overview import outcome_text
+from moot.nodes.blackboard.update import LAST_WORDS, progress_of, update_board
+from moot.nodes.text.tokens import counter
+from moot.state.config import DebateConfig
+from moot.state.entries import Entry, make_entry
+from moot.state.reducers import fold_rounds, merge, merge_fields
 
 NAMES = {"ada": "Ada", "bob": "Bob", "cyd": "Cyd"}
 CONFIG = DebateConfig.model_validate({"debaters": [{"name": name} for name in NAMES.values()]})

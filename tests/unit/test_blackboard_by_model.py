@@ -7,20 +7,20 @@ from typing import Any, cast
 
 import pytest
 
-from nodes.blackboard.bounds import TEXT
-from nodes.blackboard.by_model import known_debater, notes_by_model
-from nodes.blackboard.cards import card_by_model, card_by_rule, room_closes, settled
-from nodes.blackboard.notes import Accord
-from nodes.blackboard.reflections import reflection_due, reflections_by_model, reflections_by_rule
-from nodes.blackboard.rooms import make_room, to_assess, with_entries
-from nodes.driver import NodeContext, drive_with
-from nodes.environment import Environment
-from nodes.models.calls import ModelCall, Reply
-from nodes.record import reads_by_model, record
-from nodes.reflect import reflect, reflect_due
-from state.config import DebateConfig
-from state.conversation import ConversationState
-from state.entries import Entry, make_entry
+from moot.nodes.blackboard.bounds import TEXT
+from moot.nodes.blackboard.by_model import known_debater, notes_by_model
+from moot.nodes.blackboard.cards import card_by_model, card_by_rule, room_closes, settled
+from moot.nodes.blackboard.notes import Accord
+from moot.nodes.blackboard.reflections import reflection_due, reflections_by_model, reflections_by_rule
+from moot.nodes.blackboard.rooms import make_room, to_assess, with_entries
+from moot.nodes.calls import ModelCall, Reply
+from moot.nodes.driving.environment import Environment, NodeContext
+from moot.nodes.effects import drive_with
+from moot.nodes.record import reads_by_model, record
+from moot.nodes.reflect import reflect, reflect_due
+from moot.state.config import DebateConfig
+from moot.state.conversation import ConversationState
+from moot.state.entries import Entry, make_entry
 
 NAMES = {"ada": "Ada", "bob": "Bob"}
 CONFIG = DebateConfig.model_validate(

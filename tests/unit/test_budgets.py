@@ -12,13 +12,13 @@ from langgraph.checkpoint.memory import InMemorySaver
 from benchmarks.attack import attack, cases
 from benchmarks.drift import OLDEST, TARGET, known_at_the_end
 from benchmarks.policy_cpu import measure
-from graph.debate import build_graph
-from nodes.memory.coverage import uncovered
-from nodes.memory.summarizers.table import SUMMARIZERS
-from nodes.memory.tokens import counter, prompt_tokens
-from nodes.models.calls import ModelCall, Reply
-from nodes.protocols.table import PROTOCOLS
-from state.config import DebateConfig
+from moot.graph.debate import build_graph
+from moot.nodes.calls import ModelCall, Reply
+from moot.nodes.memory.coverage import uncovered
+from moot.nodes.memory.summarizers.summarizer_table import SUMMARIZERS
+from moot.nodes.protocols.protocol_table import PROTOCOLS
+from moot.nodes.text.tokens import counter, prompt_tokens
+from moot.state.config import DebateConfig
 from tests.support.fakes import FakeModel
 
 THREAD: Any = {"configurable": {"thread_id": "0d5a4b10-93cb-4d0c-9e26-41ad52b0c15c"}}
@@ -54,8 +54,8 @@ def structured(call: ModelCall) -> Reply:
     """Fill the call's schema as the offline model would."""
     from langchain_core.messages import HumanMessage
 
-    from nodes.models.offline.reading import read
-    from nodes.models.offline.structured import fill
+    from moot.nodes.models.offline.reading import read
+    from moot.nodes.models.offline.structured import fill
 
     assert call.schema is not None
     reading = read([HumanMessage(message["content"][:3000]) for message in call.messages], call.hints, 0)

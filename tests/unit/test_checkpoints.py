@@ -12,10 +12,10 @@ from langchain_core.messages import AIMessage
 from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from graph.debate import build_graph
-from state.checkpoints import CompressingSerializer, MootSqliteSaver, make, open_saver
-from state.config import DebateConfig
-from state.errors import InputError
+from moot.graph.debate import build_graph
+from moot.state.checkpoints import CompressingSerializer, MootSqliteSaver, make, open_saver
+from moot.state.config import DebateConfig
+from moot.state.errors import InputError
 from tests.support.fakes import FakeModel
 
 json_values = st.recursive(

@@ -8,11 +8,11 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
-from graph.debate import build_graph
-from nodes.clarify import NO_ANSWER, Asked
-from nodes.models.calls import ModelCall, Reply
-from nodes.people.questions import Question, answers_any, left_after, match_answers
-from state.config import DebateConfig
+from moot.graph.debate import build_graph
+from moot.nodes.calls import ModelCall, Reply
+from moot.nodes.clarify import NO_ANSWER, Asked
+from moot.nodes.people.questions import Question, answers_any, left_after, match_answers
+from moot.state.config import DebateConfig
 from tests.support.fakes import FakeModel, answer
 from tests.support.snapshots import check_snapshot, prompt_markdown
 

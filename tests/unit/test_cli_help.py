@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from graph.cli.group import load_command
-from graph.cli.reference import reference
-from graph.cli.table import COMMANDS
+from moot.graph.cli.command_table import COMMANDS
+from moot.graph.cli.group import load_command
+from moot.graph.cli.reference import reference
 
 ROOT = Path(__file__).resolve().parents[2]
 HEAVY = ("langgraph", "langchain_core", "openai", "numpy", "rich.console", "yaml")
@@ -33,7 +33,7 @@ def test_help_imports_nothing_heavy(words: list[str]) -> None:
     code = f"""
 import sys
 sys.argv = ["moot", *{words!r}]
-from graph.cli import main
+from moot.graph.cli import main
 try:
     main()
 except SystemExit:
@@ -46,7 +46,7 @@ print("HEAVY", sorted({set(HEAVY)!r} & sys.modules.keys()))
 def test_help_answers_quickly_once_warm() -> None:
     def seconds() -> float:
         began = time.perf_counter()
-        done = _python("import sys; sys.argv = ['moot', '--help']; from graph.cli import main; main()")
+        done = _python("import sys; sys.argv = ['moot', '--help']; from moot.graph.cli import main; main()")
         assert done.returncode == 0
         return time.perf_counter() - began
 
@@ -55,14 +55,16 @@ def test_help_answers_quickly_once_warm() -> None:
 
 
 def test_help_names_every_command() -> None:
-    said = _python("import sys; sys.argv = ['moot', '--help']; from graph.cli import main; main()").stdout
+    said = _python(
+        "import sys; sys.argv = ['moot', '--help']; from moot.graph.cli import main; main()"
+    ).stdout
     for name, row in COMMANDS.items():
         assert f"  {name} " in said
         assert row.help in said
 
 
 def test_a_mistyped_command_is_answered_with_the_nearest_one() -> None:
-    done = _python("import sys; sys.argv = ['moot', 'resum']; from graph.cli import main; main()")
+    done = _python("import sys; sys.argv = ['moot', 'resum']; from moot.graph.cli import main; main()")
     assert done.returncode == 2
     assert "'resume'" in done.stderr
 

@@ -4,9 +4,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from graph.cli.plan import app
-from graph.cli.request import with_prompts
-from state.errors import ConfigError
+from moot.graph.cli.commands.plan import app
+from moot.graph.cli.request import with_prompts
+from moot.state.errors import ConfigError
 
 
 def test_the_plan_is_a_table_with_calls_tokens_and_the_critical_path() -> None:

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from graph.cli import live
-from graph.cli.answering import question_lines
-from graph.cli.entry_words import entry_words
-from graph.cli.progress import Goal, Tally, event_line, header_lines
-from graph.cli.verdict_screen import verdict_parts
-from state.config import DebateConfig, DebaterConfig, LimitsConfig
-from state.entries import make_entry
+from moot.graph.cli.screen import live
+from moot.graph.cli.screen.answerer import question_lines
+from moot.graph.cli.screen.entry_words import entry_words
+from moot.graph.cli.screen.progress import Goal, Tally, event_line, header_lines
+from moot.graph.cli.screen.verdict_screen import verdict_parts
+from moot.state.config import DebateConfig, DebaterConfig, LimitsConfig
+from moot.state.entries import make_entry
 
 NAMES = {"ada": "Ada"}
 QUESTIONS = [

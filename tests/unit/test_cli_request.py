@@ -6,11 +6,11 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from graph.cli.config_template import config_schema, template
-from graph.cli.request import file_data, merged, parse_debater, read_documents, read_topic, run_config
-from state.config import DebateConfig
-from state.config_files import make_config
-from state.errors import ConfigError, InputError
+from moot.graph.cli.config_template import config_schema, template
+from moot.graph.cli.request import file_data, merged, parse_debater, read_documents, read_topic, run_config
+from moot.state.config import DebateConfig
+from moot.state.config.config_files import make_config
+from moot.state.errors import ConfigError, InputError
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,11 @@ from typing import Any, cast
 
 import pytest
 
-from graph.api import Debate
-from graph.cli.running import Delivery, run_to_end
-from state.catalogue import DebateRow
-from state.config import DebateConfig
-from state.errors import DebateBusy, DebatePaused, JudgeFailed, ModelError, WaitingForPerson
+from moot.graph.api import Debate
+from moot.graph.cli.running import Delivery, run_to_end
+from moot.state.catalogue import DebateRow
+from moot.state.config import DebateConfig
+from moot.state.errors import DebateBusy, DebatePaused, JudgeFailed, ModelError, WaitingForPerson
 
 ROW = DebateRow("d0000000-0000", "mine", "Why?", "round-robin", "running", 1, 2, 0.0, "", "then", "now")
 

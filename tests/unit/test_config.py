@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from state.config import DebateConfig, differing_keys, slug
-from state.config_files import load_config, make_config
-from state.config_memory import Budget
-from state.errors import ConfigError
+from moot.state.config import DebateConfig, differing_keys, slug
+from moot.state.config.budgets import Budget
+from moot.state.config.config_files import load_config, make_config
+from moot.state.errors import ConfigError
 
 
 @pytest.mark.parametrize(

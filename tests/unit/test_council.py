@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from graph.api import open_debates
-from nodes.judging.convergence import Convergence
-from nodes.models.calls import ModelCall, Reply
-from nodes.models.schemas import read_answer
-from nodes.roles.library import SECTIONS, role_of, shipped_roles
-from state.config import DebateConfig, DebaterConfig
-from state.config_files import make_config
-from state.errors import ConfigError, ModelError
+from moot.graph.api import open_debates
+from moot.nodes.calls import ModelCall, Reply
+from moot.nodes.judging.convergence import Convergence
+from moot.nodes.models.schemas import read_answer
+from moot.nodes.roles.role import SECTIONS, role_of, shipped_roles
+from moot.state.config import DebateConfig, DebaterConfig
+from moot.state.config.config_files import make_config
+from moot.state.errors import ConfigError, ModelError
 from tests.support.fakes import FakeModel, answer
 from tests.support.snapshots import check_snapshot, prompt_markdown
 

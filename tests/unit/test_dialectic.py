@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from graph.cli.request import file_data, run_config
-from nodes.memory.perspective import perspective_settings
-from nodes.roles.library import shipped_role
-from state.config import DebateConfig
-from state.config_files import make_config
-from state.dialectic import Converted, from_dialectic, is_dialectic
-from state.errors import ConfigError
+from moot.graph.cli.request import file_data, run_config
+from moot.nodes.memory.perspective import perspective_settings
+from moot.nodes.roles.role import shipped_role
+from moot.state.config import DebateConfig
+from moot.state.config.config_files import make_config
+from moot.state.dialectic import Converted, from_dialectic, is_dialectic
+from moot.state.errors import ConfigError
 
 AGENT: Any = {
     "id": "agent-architect",

@@ -12,24 +12,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langgraph.checkpoint.memory import InMemorySaver
 
-from graph.debate import build_graph
-from nodes.blackboard.rooms import make_room
-from nodes.memory.anchors import anchor_text, fitting
-from nodes.memory.tokens import counter
-from nodes.models.calls import Reply
-from nodes.protocols.agreement import agreement_text
-from nodes.protocols.base import Consult, End
-from nodes.protocols.crux_rooms import new_rooms
-from nodes.protocols.dialogue import LENSES, Dialogue, aspects_by_rule
-from nodes.protocols.long_form import is_stuck
-from nodes.protocols.moderated import Moderated
-from nodes.protocols.random_order import RandomOrder
-from nodes.protocols.table import PROTOCOLS
-from state.config import DebateConfig
-from state.config_dialogue import Anchor
-from state.conversation import ConversationState, Step
-from state.entries import Entry, make_entry
-from state.errors import ConfigError
+from moot.graph.debate import build_graph
+from moot.nodes.blackboard.rooms import make_room
+from moot.nodes.calls import Reply
+from moot.nodes.protocols.agreeableness import agreement_text
+from moot.nodes.protocols.crux_rooms import new_rooms
+from moot.nodes.protocols.dialogue import LENSES, Dialogue, aspects_by_rule
+from moot.nodes.protocols.long_form import is_stuck
+from moot.nodes.protocols.moderated import Moderated
+from moot.nodes.protocols.protocol import Consult, End
+from moot.nodes.protocols.protocol_table import PROTOCOLS
+from moot.nodes.protocols.random_order import RandomOrder
+from moot.nodes.text.tokens import counter
+from moot.nodes.views.anchors import anchor_text, fitting
+from moot.state.config import DebateConfig
+from moot.state.config.personas import Anchor
+from moot.state.conversation import ConversationState, Step
+from moot.state.entries import Entry, make_entry
+from moot.state.errors import ConfigError
 from tests.support.personas import STATEMENTS, Personas, personas
 from tests.support.snapshots import check_snapshot, prompt_markdown
 

@@ -11,9 +11,10 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command
 from typing_extensions import TypedDict
 
-from nodes.driver import Ask, Body, Emit, NodeContext, as_node
-from nodes.environment import Environment
-from nodes.models.calls import ModelCall, Reply
+from moot.nodes.calls import ModelCall, Reply
+from moot.nodes.driving.driver import as_node
+from moot.nodes.driving.environment import Environment, NodeContext
+from moot.nodes.effects import Ask, Body, Emit
 from tests.support.fakes import FakeModel
 
 CONFIG: Any = {"configurable": {"thread_id": "5c5a9dd3-7d52-4bd0-9bd9-7b1ccd6cd3d5"}}

@@ -9,11 +9,11 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
-from graph.api import open_debates
-from graph.debate import build_graph
-from nodes.memory.earlier import namespace_of, recollection_text
-from nodes.models.calls import ModelCall, Reply
-from state.config import DebateConfig
+from moot.graph.api import open_debates
+from moot.graph.debate import build_graph
+from moot.nodes.calls import ModelCall, Reply
+from moot.nodes.memory.earlier import namespace_of, recollection_text
+from moot.state.config import DebateConfig
 from tests.support.fakes import FakeModel, answer
 
 THREADS = ("0d5a4b10-93cb-4d0c-9e26-41ad52b0c15c", "1d5a4b10-93cb-4d0c-9e26-41ad52b0c15c")

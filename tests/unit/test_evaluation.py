@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graph.evaluating import (
+from moot.graph.evaluating import (
     HEADER,
     Scorecard,
     evaluate_subjects,
@@ -24,17 +24,17 @@ from graph.evaluating import (
     to_json,
     to_markdown,
 )
-from graph.evaluators import evaluators_named, read_evaluators
-from nodes.environment import Complete, Environment
-from nodes.evaluation.criteria import CRITERIA
-from nodes.evaluation.evaluate import Evaluator, Subject, evaluation_view
-from nodes.evaluation.scores import EvaluatorOpinion, averages, check_evaluation
-from nodes.memory.tokens import counter, prompt_tokens
-from nodes.models.calls import ModelCall, Reply
-from nodes.models.registry import Models
-from state.config import DebateConfig
-from state.config_files import make_config
-from state.errors import ConfigError, InputError
+from moot.graph.evaluators import evaluators_named, read_evaluators
+from moot.nodes.calls import ModelCall, Reply
+from moot.nodes.driving.environment import Complete, Environment
+from moot.nodes.judging.evaluation import Evaluator, Subject, evaluation_view
+from moot.nodes.judging.evaluation_criteria import CRITERIA
+from moot.nodes.judging.evaluation_scores import EvaluatorOpinion, averages, check_evaluation
+from moot.nodes.models.registry import Models
+from moot.nodes.text.tokens import counter, prompt_tokens
+from moot.state.config import DebateConfig
+from moot.state.config.config_files import make_config
+from moot.state.errors import ConfigError, InputError
 from tests.support.fakes import FakeModel
 
 COUNT = counter()

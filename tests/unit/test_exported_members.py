@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-import graph
+import moot
 
 
 def test_the_public_names_are_sorted_and_all_there() -> None:
-    assert graph.__all__ == sorted(graph.__all__)
-    for name in graph.__all__:
-        assert getattr(graph, name) is not None
+    assert moot.__all__ == sorted(moot.__all__)
+    for name in moot.__all__:
+        assert getattr(moot, name) is not None

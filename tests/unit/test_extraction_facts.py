@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodes.memory.extraction.evidence import find_evidence
-from nodes.memory.extraction.facts import Facts, extract, importance
-from nodes.memory.extraction.names import mentions
-from nodes.memory.extraction.plain import inert
-from nodes.memory.extraction.questions import mark_answered
-from nodes.memory.extraction.terms import likeness, terms
-from state.entries import make_entry
+from moot.nodes.reading.exhibits import find_evidence
+from moot.nodes.reading.facts import Facts, extract, importance
+from moot.nodes.reading.names import mentions
+from moot.nodes.reading.question_answers import mark_answered
+from moot.nodes.text.plain import inert
+from moot.nodes.text.terms import likeness, terms
+from moot.state.entries import make_entry
 
 NAMES = {"ada": "Ada Lovelace", "ben": "Ben", "chen": "陈明", "will": "Will Power"}
 LISTS = "claims", "evidence", "concessions", "questions", "challenges", "agreements", "positions", "shifts"

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodes.memory.extraction.plain import clip, excerpt, inert, one_line
-from nodes.memory.extraction.sentences import split_sentences
+from moot.nodes.text.plain import clip, excerpt, inert, one_line
+from moot.nodes.text.sentences import split_sentences
 
 
 def texts(text: str) -> list[str]:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodes.memory.extraction.tool_results import describe, read_result
+from moot.nodes.reading.tool_results import describe, read_result
 
 TRACEBACK = """Traceback (most recent call last):
   File "/srv/app/main.py", line 42, in <module>

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from graph import DebateConfig, open_debates
-from graph.stored_debate import Debate
-from nodes.models.calls import ModelCall, Reply
-from state.errors import ModelError
+from moot import DebateConfig, open_debates
+from moot.graph.stored_debate import Debate
+from moot.nodes.calls import ModelCall, Reply
+from moot.state.errors import ModelError
 from tests.support.fakes import FakeModel, answer
 
 TOPIC = "Is a failure free?"

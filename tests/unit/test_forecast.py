@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graph.api import open_debates
-from graph.reports.spending import read_plan
-from nodes.blackboard.reflections import Reflections
-from nodes.models.calls import ModelCall, Reply
-from nodes.protocols.forecast import Forecast
-from nodes.protocols.table import protocol_named
-from state.config import DebateConfig
-from state.config_files import make_config
+from moot.graph.api import open_debates
+from moot.graph.reports.spending import read_plan
+from moot.nodes.blackboard.reflections import Reflections
+from moot.nodes.calls import ModelCall, Reply
+from moot.nodes.protocols.forecast import Forecast
+from moot.nodes.protocols.protocol_table import protocol_named
+from moot.state.config import DebateConfig
+from moot.state.config.config_files import make_config
 from tests.support.fakes import OPINION, FakeModel
 from tests.support.personas import STATEMENTS, Personas, personas
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from graph.cli.answering import check_answers
-from graph.cli.request import read_remark, warn_of_idle
-from nodes.people.questions import Question
-from state.config import DebateConfig
-from state.config_files import make_config
-from state.errors import ConfigError, InputError
+from moot.graph.cli.request import read_remark, warn_of_idle
+from moot.graph.cli.screen.answerer import check_answers
+from moot.nodes.people.questions import Question
+from moot.state.config import DebateConfig
+from moot.state.config.config_files import make_config
+from moot.state.errors import ConfigError, InputError
 
 SIDES = make_config({"debaters": [{"name": "Ada King"}, {"name": "Bo"}]})
 ASKED: Question = {"id": "bo.2", "debater": "bo", "name": "Bo", "question": "How many?"}

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graph.importing import FORMATS, ImportedTranscript, parse_transcript, slugs
-from state.errors import InputError
+from moot.graph.importing import FORMATS, ImportedTranscript, parse_transcript, slugs
+from moot.state.errors import InputError
 from tests.support.report_documents import debate
 
 

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nodes.judging.assess import assess
-from nodes.judging.evidence import LEAST_CUT, Docket, within_share
-from nodes.memory.tokens import counter, cut_middle, message_tokens, prompt_tokens
-from nodes.models.calls import ModelCall
-from state.config import DebateConfig
-from state.config_files import make_config
-from state.entries import Entry, make_entry
+from moot.nodes.calls import ModelCall
+from moot.nodes.judging.assess import assess
+from moot.nodes.judging.docket import LEAST_CUT, Docket, within_share
+from moot.nodes.text.tokens import counter, cut_middle, message_tokens, prompt_tokens
+from moot.state.config import DebateConfig
+from moot.state.config.config_files import make_config
+from moot.state.entries import Entry, make_entry
 
 COUNT = counter()
 DEBATERS = [{"name": "Alice Johnson", "id": "alice"}, {"name": "Bob Smith", "id": "bob"}]

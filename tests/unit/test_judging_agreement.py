@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nodes.judging.agreement import (
+from moot.nodes.judging.agreement import (
     Level,
     cohen_kappa,
     fleiss_kappa,

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nodes.judging.blinding import SOMEONE, Blinding, Debater, make_blinding
-from state.entries import make_entry
+from moot.nodes.judging.blinding import SOMEONE, Blinding, Debater, make_blinding
+from moot.state.entries import make_entry
 
 PEOPLE = [
     Debater(id="ada", name="Ada Lovelace"),

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nodes.judging.calibration import (
+from moot.nodes.judging.calibration import (
     PUBLISHED,
     Calibration,
     InterJudge,
@@ -23,8 +23,8 @@ from nodes.judging.calibration import (
     inter_judge,
     panel_choice,
 )
-from nodes.judging.human_data import Session, read_sessions, select
-from state.errors import InputError
+from moot.nodes.judging.human_data import Session, read_sessions, select
+from moot.state.errors import InputError
 
 DATA = Path(
     os.environ.get("MOOT_HUMAN_DEBATES")

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nodes.judging.decision import Ballot, Rule, borda_points, decide
-from state.errors import ConfigError, JudgeFailed
+from moot.nodes.judging.decision import Ballot, Rule, borda_points, decide
+from moot.state.errors import ConfigError, JudgeFailed
 
 NAMES = ("zoe", "ada", "bo")
 

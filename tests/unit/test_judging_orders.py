@@ -7,9 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from nodes.judging.orders import flip_rates, overall_flip_rate, presentation_orders, reconcile
-from nodes.judging.rubrics import Criterion, Rubric
-from nodes.judging.verdicts import (
+from moot.nodes.judging.opinions import (
     CriterionScore,
     JudgeOpinion,
     UnmetRequirement,
@@ -17,6 +15,8 @@ from nodes.judging.verdicts import (
     check_opinion,
     failed_verdict,
 )
+from moot.nodes.judging.orders import flip_rates, overall_flip_rate, presentation_orders, reconcile
+from moot.nodes.judging.rubrics import Criterion, Rubric
 
 RUBRIC = Rubric(name="small", criteria=(Criterion(id="merit", name="Merit", scale_min=0),))
 DEBATERS = ["ada", "bo"]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nodes.judging.ratings import Match, bradley_terry, strengths, win_matrix
+from moot.nodes.judging.ratings import Match, bradley_terry, strengths, win_matrix
 
 matches: st.SearchStrategy[list[Match]] = st.lists(
     st.permutations("abcd").flatmap(

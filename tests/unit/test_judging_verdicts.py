@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nodes.judging.rubrics import Criterion, Rubric, load_rubric, parse_rubric, shipped_rubrics
-from nodes.judging.verdicts import (
+from moot.nodes.judging.opinions import (
     CriterionScore,
     JudgeOpinion,
     UnmetRequirement,
@@ -20,7 +19,8 @@ from nodes.judging.verdicts import (
     check_opinion,
     failed_verdict,
 )
-from state.errors import ConfigError
+from moot.nodes.judging.rubrics import Criterion, Rubric, load_rubric, parse_rubric, shipped_rubrics
+from moot.state.errors import ConfigError
 
 RUBRIC = Rubric(
     name="small",

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodes.models.backoff import Backoff
-from nodes.models.failures import Failure, advice, failure_of, retry_after
-from state.config_models import ModelSettings
-from state.errors import ModelError
+from moot.nodes.models.backoff import Backoff
+from moot.nodes.models.failures import Failure, advice, failure_of, retry_after
+from moot.state.config.model_settings import ModelSettings
+from moot.state.errors import ModelError
 
 NOW = datetime(2025, 1, 1, tzinfo=UTC)
 

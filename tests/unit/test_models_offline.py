@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 
-from nodes.models.offline import OfflineModel
-from nodes.models.offline.prose import compose
-from nodes.models.offline.reading import Reading, read
-from nodes.models.offline.words import focus
+from moot.nodes.models.offline import OfflineModel
+from moot.nodes.models.offline.prose import compose
+from moot.nodes.models.offline.reading import Reading, read
+from moot.nodes.models.offline.words import focus
 
 TOPIC = "Should a mid-size city make public transport free?"
 RULES = HumanMessage(f"You take part in a debate.\n\n# Topic\n{TOPIC}\n\n# Debaters\n- Ada\n- Ben\n")

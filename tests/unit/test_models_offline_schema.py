@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from langchain_core.messages import BaseMessage, HumanMessage
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, create_model
 
-from nodes.judging.verdicts import JudgeOpinion
-from nodes.models.offline import OfflineModel
-from nodes.models.offline.strings import matching
+from moot.nodes.judging.opinions import JudgeOpinion
+from moot.nodes.models.offline import OfflineModel
+from moot.nodes.models.offline.strings import matching
 
 TALK: list[BaseMessage] = [
     HumanMessage("# Topic\nShould towns plant trees?\n"),

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from langchain_core.language_models.chat_models import BaseChatModel
 
-from nodes.models.offline import OfflineModel
-from nodes.models.registry import Models, make_model
-from nodes.models.scripted import ScriptedModel
-from state.config_models import ModelSettings
-from state.errors import ConfigError
+from moot.nodes.models.offline import OfflineModel
+from moot.nodes.models.registry import Models, make_model
+from moot.nodes.models.scripted import ScriptedModel
+from moot.state.config.model_settings import ModelSettings
+from moot.state.errors import ConfigError
 
 
 @pytest.fixture(autouse=True)

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
-from nodes.models.calls import WireMessage
-from nodes.models.schemas import corrected, read_answer, request_fields, strict_schema, with_schema
+from moot.nodes.calls import WireMessage
+from moot.nodes.models.schemas import corrected, read_answer, request_fields, strict_schema, with_schema
 
 PROMPT: tuple[WireMessage, ...] = ({"role": "user", "content": "Judge."},)
 

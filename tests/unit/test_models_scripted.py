@@ -8,13 +8,13 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from pydantic import BaseModel
 
-from nodes.models.backoff import Backoff
-from nodes.models.calls import ModelCall, Reply
-from nodes.models.complete import complete
-from nodes.models.registry import Models
-from nodes.models.scripted import Script, ScriptedModel
-from state.config_models import ModelSettings
-from state.errors import ModelError
+from moot.nodes.calls import ModelCall, Reply
+from moot.nodes.models.backoff import Backoff
+from moot.nodes.models.complete import complete
+from moot.nodes.models.registry import Models
+from moot.nodes.models.scripted import Script, ScriptedModel
+from moot.state.config.model_settings import ModelSettings
+from moot.state.errors import ModelError
 
 CALL = ModelCall(
     "turn", "scripted", ({"role": "user", "content": "Hello"},), 99, seed=3, hints={"phase": "take"}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodes.models.thinking import ThinkFilter, content_parts, part, reasoning_field
+from moot.nodes.models.thinking import ThinkFilter, content_parts, part, reasoning_field
 
 PIECES = st.lists(
     st.sampled_from(

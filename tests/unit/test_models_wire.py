@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
-from nodes.models.calls import WireMessage
-from nodes.models.wire import slug, to_langchain
+from moot.nodes.calls import WireMessage
+from moot.nodes.models.wire import slug, to_langchain
 
 TALK: list[WireMessage] = [
     {"role": "system", "content": "Rules."},

@@ -10,17 +10,17 @@ from hypothesis import strategies as st
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
-from graph.debate import build_graph
-from nodes.driver import NodeContext
-from nodes.limits import limit_reached
-from nodes.memory.coverage import uncovered
-from nodes.memory.summarizers.table import SUMMARIZERS, summarizer_named
-from nodes.memory.tokens import counter
-from nodes.models.calls import ModelCall, Reply
-from nodes.open import open_debate
-from state.config import DebateConfig
-from state.conversation import ConversationState
-from state.errors import ConfigError, InputError, ModelError
+from moot.graph.debate import build_graph
+from moot.nodes.calls import ModelCall, Reply
+from moot.nodes.driving.environment import NodeContext
+from moot.nodes.memory.coverage import uncovered
+from moot.nodes.memory.summarizers.summarizer_table import SUMMARIZERS, summarizer_named
+from moot.nodes.open import open_debate
+from moot.nodes.protocols.limits import limit_reached
+from moot.nodes.text.tokens import counter
+from moot.state.config import DebateConfig
+from moot.state.conversation import ConversationState
+from moot.state.errors import ConfigError, InputError, ModelError
 from tests.support.fakes import FakeModel, answer
 
 THREAD: Any = {"configurable": {"thread_id": "0d5a4b10-93cb-4d0c-9e26-41ad52b0c15c"}}

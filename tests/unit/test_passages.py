@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodes.memory.passages import Place, Splitting, key_of, place_of
-from nodes.memory.quoting import CUT, EntryLines
-from nodes.memory.tokens import counter
-from state.entries import Entry, make_entry
+from moot.nodes.text.tokens import counter
+from moot.nodes.views.passages import Place, Splitting, key_of, place_of
+from moot.nodes.views.question_quotes import CUT, EntryLines
+from moot.state.entries import Entry, make_entry
 
 count = counter()
 contents = st.lists(st.sampled_from(["word ", "界", "🙂", "End. ", "\n", "x" * 90]), max_size=400).map(

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graph.api import open_debates
-from nodes.batching import Flow, side_by_side
-from nodes.memory.material import Piece, common_length, with_pieces
-from nodes.memory.tokens import counter
-from nodes.memory.view import Block, fit
-from nodes.models.calls import ModelCall, Reply
-from state.config import DebateConfig
-from state.config_files import make_config
+from moot.graph.api import open_debates
+from moot.nodes.calls import Flow, ModelCall, Reply
+from moot.nodes.driving.batching import side_by_side
+from moot.nodes.prompts.fitting import Block, fit
+from moot.nodes.prompts.material import Piece, common_length, with_pieces
+from moot.nodes.text.tokens import counter
+from moot.state.config import DebateConfig
+from moot.state.config.config_files import make_config
 from tests.support.fakes import FakeModel, answer
 from tests.support.snapshots import check_snapshot, prompt_markdown
 

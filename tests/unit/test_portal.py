@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from nodes.portal import call_from_sync, iterate_from_sync
+from moot.nodes.driving.portal import call_from_sync, iterate_from_sync
 
 mark: contextvars.ContextVar[str] = contextvars.ContextVar("mark", default="unset")
 

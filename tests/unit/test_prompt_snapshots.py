@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
-from graph.debate import build_graph
-from nodes.memory.ask import ask_index, ask_view
-from nodes.memory.indexing import Indexes
-from nodes.memory.tokens import counter
-from nodes.models.calls import ModelCall, Reply
-from state.config import DebateConfig
+from moot.graph.debate import build_graph
+from moot.nodes.calls import ModelCall, Reply
+from moot.nodes.memory.indexes import Indexes
+from moot.nodes.text.tokens import counter
+from moot.nodes.views.question_view import ask_index, ask_view
+from moot.state.config import DebateConfig
 from tests.support.fakes import FakeModel, answer
 from tests.support.snapshots import check_snapshot, prompt_markdown
 

@@ -4,7 +4,7 @@ from importlib.resources import files
 
 import pytest
 
-from nodes.prompts.library import load_prompt, make_prompt
+from moot.nodes.prompts.library import load_prompt, make_prompt
 
 
 def test_values_are_put_in_as_they_are_and_never_read_as_templates() -> None:
@@ -26,5 +26,5 @@ def test_a_template_that_does_not_fit_its_node_is_an_error_at_import(
 
 def test_a_prompt_file_is_loaded_by_its_name_and_hashed() -> None:
     prompt = load_prompt("speech", "turn", "turns", "opening", "words")
-    assert prompt.template == (files("nodes.prompts") / "speech.md").read_text(encoding="utf-8")
+    assert prompt.template == (files("moot.nodes.prompts") / "speech.md").read_text(encoding="utf-8")
     assert len(prompt.sha256) == 64

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from graph.benchmark import measure_judge
-from nodes.judging.human_data import read_sessions
-from nodes.judging.quiz import sit_quiz
-from nodes.memory.tokens import counter, prompt_tokens
-from nodes.models.calls import ModelCall, Reply
-from state.config import DebateConfig
-from state.config_files import make_config
-from state.errors import InputError, JudgeFailed
+from moot.graph.judge_benchmark import measure_judge
+from moot.nodes.calls import ModelCall, Reply
+from moot.nodes.judging.human_data import read_sessions
+from moot.nodes.judging.quiz import sit_quiz
+from moot.nodes.text.tokens import counter, prompt_tokens
+from moot.state.config import DebateConfig
+from moot.state.config.config_files import make_config
+from moot.state.errors import InputError, JudgeFailed
 from tests.support.fakes import FakeModel
 
 COUNT = counter()
@@ -131,7 +131,7 @@ SHARED = Path(__file__).parents[3] / "shared" / "data" / "human-judged-debates.j
 
 @pytest.mark.skipif(not SHARED.exists(), reason="the shared data is not here")
 def test_the_offline_model_sits_real_sessions() -> None:
-    from nodes.environment import Environment
+    from moot.nodes.driving.environment import Environment
 
     measured = measure_judge(SHARED, DebateConfig(), Environment(), limit=6)
     assert sum(found["sessions"] for found in measured.settings.values()) == 6

@@ -10,19 +10,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graph.api import open_debates
-from graph.lookback import look_back
-from nodes.memory.embeddings import load_embeddings
-from nodes.memory.indexing import Indexes
-from nodes.memory.recall import Cue, Memories, cue_for, memory_items, recalled
-from nodes.memory.tokens import counter
-from nodes.memory.window import window_message
-from nodes.models.calls import ModelCall, Reply
-from state.config import DebateConfig
-from state.config_memory import RetrievalConfig
-from state.conversation import ConversationState
-from state.entries import Entry, make_entry
-from state.errors import ConfigError
+from moot.graph.api import open_debates
+from moot.graph.lookback import look_back
+from moot.nodes.calls import ModelCall, Reply
+from moot.nodes.memory.embeddings import load_embeddings
+from moot.nodes.memory.indexes import Indexes
+from moot.nodes.memory.recall import Cue, Memories, cue_for, memory_items, recalled
+from moot.nodes.memory.window import window_message
+from moot.nodes.text.tokens import counter
+from moot.state.config import DebateConfig
+from moot.state.config.budgets import RetrievalConfig
+from moot.state.conversation import ConversationState
+from moot.state.entries import Entry, make_entry
+from moot.state.errors import ConfigError
 from tests.support.fakes import FakeModel, answer
 
 count = counter()

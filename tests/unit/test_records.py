@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from state.catalogue import DebateRow, thread_id_of
-from state.errors import DebateBusy, DebateExists, DebateNotFound, InputError
-from state.journal import Journal, JournalKey
-from state.records import Records, open_records
-from state.sql import SqliteSql
+from moot.state.catalogue import DebateRow, thread_id_of
+from moot.state.errors import DebateBusy, DebateExists, DebateNotFound, InputError
+from moot.state.journal import Journal, JournalKey
+from moot.state.records import Records, open_records
+from moot.state.sql import SqliteSql
 
 KEY = JournalKey("debate", 3, "turn", 0, 1, "digest")
 ROW = DebateRow(
@@ -135,7 +135,7 @@ def test_a_name_always_stands_for_the_same_uuid() -> None:
 
 HOLD = """
 import sys
-from state.records import open_records
+from moot.state.records import open_records
 records = open_records(sys.argv[1])
 records.writers.acquire("d1")
 print("held", flush=True)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage
 
-from state.reducers import add_up, append, fold_window, latest, merge
+from moot.state.reducers import add_up, append, fold_window, latest, merge
 
 Reducer = Callable[[Any, list[Any]], Any]
 

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graph.reports import render_html, render_markdown
-from graph.reports.blocks import BLOCK, anchors_of, read_transcript
-from graph.reports.charts import leading
-from graph.reports.html import TEMPLATES
-from graph.reports.people import People
-from state.entries import make_entry
+from moot.graph.reports import render_html, render_markdown
+from moot.graph.reports.cast import People
+from moot.graph.reports.charts import leading
+from moot.graph.reports.html import TEMPLATES
+from moot.graph.reports.transcript_blocks import BLOCK, anchors_of, read_transcript
+from moot.state.entries import make_entry
 from tests.support.report_documents import BLACKBOARD, VERDICT, debate, hostile
 
 

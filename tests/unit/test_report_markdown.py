@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from graph.reports import render_markdown
-from graph.reports.prose import PLAIN_ABOVE, Prose
-from graph.reports.quoting import defused, plain, quoted
+from moot.graph.reports import render_markdown
+from moot.graph.reports.markdown_quotes import defused, plain, quoted
+from moot.graph.reports.prose import PLAIN_ABOVE, Prose
 from tests.support.report_documents import ATTACKS, debate, hostile
 
 

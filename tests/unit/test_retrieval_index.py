@@ -1,9 +1,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodes.memory.retrieval import EvidenceIndex, read_question
-from nodes.memory.retrieval.index import Postings
-from state.entries import Entry, make_entry
+from moot.nodes.memory.retrieval import EvidenceIndex, read_question
+from moot.nodes.memory.retrieval.index import Postings
+from moot.state.entries import Entry, make_entry
 
 WORDS = ["tax", "carbon", "price", "nuclear", "wind", "the", "cost", "风能"]
 

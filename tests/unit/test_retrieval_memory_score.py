@@ -1,9 +1,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodes.memory.retrieval import EvidenceIndex, MemoryItem, MemoryItems, recall
-from nodes.memory.retrieval.memory_score import MAX_CANDIDATES, MAX_PER_TERM
-from state.entries import Entry, make_entry
+from moot.nodes.memory.retrieval import EvidenceIndex, MemoryItem, MemoryItems, recall
+from moot.nodes.memory.retrieval.memory_score import MAX_CANDIDATES, MAX_PER_TERM
+from moot.state.entries import Entry, make_entry
 
 WORDS = ["tax", "carbon", "price", "nuclear", "wind", "cost"]
 

@@ -3,9 +3,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodes.memory.retrieval import EvidenceIndex, MessageVectors, read_question, select_evidence
-from nodes.memory.retrieval.posterior import densities
-from state.entries import Entry, make_entry
+from moot.nodes.memory.retrieval import EvidenceIndex, MessageVectors, read_question, select_evidence
+from moot.nodes.memory.retrieval.posterior import densities
+from moot.state.entries import Entry, make_entry
 
 WORDS = ["tax", "carbon", "price", "nuclear", "wind", "cost"]
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodes.memory.retrieval.terms import MAX_WORD, question_terms, terms
+from moot.nodes.memory.retrieval.terms import MAX_WORD, question_terms, terms
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from nodes.protocols.round_robin import RoundRobin
-from state.config_files import make_config
+from moot.nodes.protocols.round_robin import RoundRobin
+from moot.state.config.config_files import make_config
 
 PEOPLE = [{"name": "A"}, {"name": "B"}, {"name": "C"}]
 

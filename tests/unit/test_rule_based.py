@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nodes.memory.extraction.plain import inert
-from nodes.memory.extraction.points import MAX_IDS, Point
-from nodes.memory.summarizers.rule_based import SummaryPoints, empty, fold, lay_out, render
-from nodes.memory.tokens import counter
-from state.entries import Entry, EntryKind, make_entry
+from moot.nodes.memory.summarizers.points import MAX_IDS, Point
+from moot.nodes.memory.summarizers.rule_based import SummaryPoints, empty, fold, lay_out, render
+from moot.nodes.text.plain import inert
+from moot.nodes.text.tokens import counter
+from moot.state.entries import Entry, EntryKind, make_entry
 
 NAMES = {"ada": "Ada", "ben": "Ben", "chen": "陈明"}
 Counter = Callable[[str], int]

@@ -12,17 +12,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nodes.memory.indexing import Indexes
-from nodes.memory.recall import Memories
-from nodes.memory.summarizers.base import SummaryRequest
-from nodes.memory.summarizers.by_model import input_room, kept_notes
-from nodes.memory.summarizers.drafting import draft_summary
-from nodes.memory.summarizers.table import SUMMARIZERS, summarizer_named
-from nodes.memory.tokens import counter, prompt_tokens
-from nodes.models.calls import ModelCall, Reply
-from nodes.summarize import make_summary, version_of
-from state.config import DebateConfig
-from state.entries import Entry, make_entry
+from moot.nodes.calls import ModelCall, Reply
+from moot.nodes.memory.indexes import Indexes
+from moot.nodes.memory.recall import Memories
+from moot.nodes.memory.summarizers.by_model import input_room, kept_notes
+from moot.nodes.memory.summarizers.drafting import draft_summary
+from moot.nodes.memory.summarizers.summarizer import SummaryRequest
+from moot.nodes.memory.summarizers.summarizer_table import SUMMARIZERS, summarizer_named
+from moot.nodes.summarize import make_summary, version_of
+from moot.nodes.text.tokens import counter, prompt_tokens
+from moot.state.config import DebateConfig
+from moot.state.entries import Entry, make_entry
 
 count = counter()
 METHODS = sorted(SUMMARIZERS)
@@ -281,7 +281,7 @@ def test_what_bears_on_the_newest_messages_stands_for_the_summary_of_the_method_
 
 
 PLUGIN = """
-from nodes.memory.summarizers.base import Draft
+from moot.nodes.memory.summarizers.summarizer import Draft
 
 class Shout:
     name = "shout"

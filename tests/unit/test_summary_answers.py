@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from nodes.memory.summarizers.answers import checked
-from nodes.memory.summarizers.base import SummaryFailed
-from nodes.memory.tokens import counter
-from nodes.models.calls import ModelCall, Reply
+from moot.nodes.calls import ModelCall, Reply
+from moot.nodes.memory.summarizers.summarizer import SummaryFailed
+from moot.nodes.memory.summarizers.summary_checks import checked
+from moot.nodes.text.tokens import counter
 
 INSTRUCTIONS = (
     "You keep the summary of a debate, for debaters who will no longer see the messages behind it. What came "

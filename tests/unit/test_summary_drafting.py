@@ -8,19 +8,19 @@ from typing import Any
 
 import pytest
 
-from graph.cli.showing import summary as heading_of
-from nodes.memory.indexing import Indexes
-from nodes.memory.recall import Memories
-from nodes.memory.summarizers.base import Draft, SummaryRequest
-from nodes.memory.summarizers.by_model import kept_notes
-from nodes.memory.summarizers.drafting import draft_summary
-from nodes.memory.summarizers.table import ENTRY_POINT_GROUP, SUMMARIZERS, summarizer_named
-from nodes.memory.tokens import counter
-from nodes.models.calls import ModelCall, Reply
-from nodes.summarize import make_summary, version_of
-from state.config import DebateConfig
-from state.entries import Entry, make_entry
-from state.errors import ConfigError
+from moot.graph.cli.screen.showing import summary as heading_of
+from moot.nodes.calls import ModelCall, Reply
+from moot.nodes.memory.indexes import Indexes
+from moot.nodes.memory.recall import Memories
+from moot.nodes.memory.summarizers.by_model import kept_notes
+from moot.nodes.memory.summarizers.drafting import draft_summary
+from moot.nodes.memory.summarizers.summarizer import Draft, SummaryRequest
+from moot.nodes.memory.summarizers.summarizer_table import ENTRY_POINT_GROUP, SUMMARIZERS, summarizer_named
+from moot.nodes.summarize import make_summary, version_of
+from moot.nodes.text.tokens import counter
+from moot.state.config import DebateConfig
+from moot.state.entries import Entry, make_entry
+from moot.state.errors import ConfigError
 
 count = counter()
 CALL = ModelCall("summary", "m", ({"role": "user", "content": "Sum up."},), 10)
@@ -214,7 +214,7 @@ def test_a_plugged_in_summariser_that_cannot_be_made_is_refused_by_name(
 ) -> None:
     from importlib.metadata import EntryPoint
 
-    from nodes.memory.summarizers import table
+    from moot.nodes.memory.summarizers import summarizer_table as table
 
     points = [EntryPoint("broken", value, ENTRY_POINT_GROUP)]
     monkeypatch.setattr(table, "entry_points", lambda group: points)

@@ -10,7 +10,7 @@ import tiktoken_ext.openai_public
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodes.memory.tokens import (
+from moot.nodes.text.tokens import (
     counter,
     cut_end,
     cut_middle,
@@ -19,7 +19,7 @@ from nodes.memory.tokens import (
     message_tokens,
     prompt_tokens,
 )
-from state.errors import ConfigError
+from moot.state.errors import ConfigError
 
 count = counter()
 nasty = st.text() | st.sampled_from(
@@ -38,7 +38,7 @@ def test_our_tables_and_patterns_are_tiktokens(name: str, monkeypatch: pytest.Mo
     monkeypatch.setattr(tiktoken_ext.openai_public, "load_tiktoken_bpe", no_download)
     theirs = tiktoken_ext.openai_public.ENCODING_CONSTRUCTORS[name]()
     assert encoding(name)._pat_str == theirs["pat_str"]
-    table = gzip.decompress((files("nodes.memory") / "ranks" / f"{name}.tiktoken.gz").read_bytes())
+    table = gzip.decompress((files("moot.nodes.text") / "ranks" / f"{name}.tiktoken.gz").read_bytes())
     assert hashlib.sha256(table).hexdigest() == seen["hash"]
 
 

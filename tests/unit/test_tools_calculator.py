@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodes.tools.base import Surroundings, ToolFailed, run_tool
-from nodes.tools.calculator import MAX_CHARS, Calculator, evaluate, shown
+from moot.nodes.tools.calculator import MAX_CHARS, Calculator, evaluate, shown
+from moot.nodes.tools.tool import Surroundings, ToolFailed, run_tool
 
 
 @pytest.mark.parametrize(

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodes.tools import files, sandbox
-from nodes.tools.base import Surroundings, function_of, run_tool
-from nodes.tools.debate_search import SearchDebate
-from nodes.tools.files import ListFiles, ReadFile, Search
-from nodes.tools.sandbox import Refused, Sandbox
-from nodes.tools.table import TOOLS, tool_named
-from state.entries import make_entry
-from state.errors import ConfigError
+from moot.nodes.tools import files, sandbox
+from moot.nodes.tools.debate_search import SearchDebate
+from moot.nodes.tools.files import ListFiles, ReadFile, Search
+from moot.nodes.tools.sandbox import Refused, Sandbox
+from moot.nodes.tools.tool import Surroundings, function_of, run_tool
+from moot.nodes.tools.tool_table import TOOLS, tool_named
+from moot.state.entries import make_entry
+from moot.state.errors import ConfigError
 
 OUTSIDE = "the secret word"
 

@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
-from graph.api import open_debates
-from graph.debate import build_graph
-from graph.lookback import look_back
-from nodes.memory.tokens import counter, prompt_tokens
-from nodes.models.calls import ModelCall, Reply
-from nodes.tools.exchange import LEFT_OUT, Exchange, ToolCall, exchange_messages, wire_tokens
-from nodes.tools.table import TOOLS
-from state.config import DebateConfig
-from state.errors import ConfigError
+from moot.graph.api import open_debates
+from moot.graph.debate import build_graph
+from moot.graph.lookback import look_back
+from moot.nodes.calls import ModelCall, Reply
+from moot.nodes.text.tokens import counter, prompt_tokens
+from moot.nodes.tools.exchange import LEFT_OUT, Exchange, ToolCall, exchange_messages, wire_tokens
+from moot.nodes.tools.tool_table import TOOLS
+from moot.state.config import DebateConfig
+from moot.state.errors import ConfigError
 from tests.support.fakes import FakeModel, answer
 
 THREAD: Any = {"configurable": {"thread_id": "0d5a4b10-93cb-4d0c-9e26-41ad52b0c15c"}}

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graph.api import open_debates
-from graph.tournament import play_tournament
-from graph.tournament_config import make_tournament, pairings
-from nodes.models.calls import ModelCall, Reply
-from nodes.protocols.round_robin import RoundRobin
-from state.errors import ConfigError
+from moot.graph.api import open_debates
+from moot.graph.tournament import play_tournament
+from moot.graph.tournament_config import make_tournament, pairings
+from moot.nodes.calls import ModelCall, Reply
+from moot.nodes.protocols.round_robin import RoundRobin
+from moot.state.errors import ConfigError
 from tests.support.fakes import FakeModel, answer
 
 BASE: dict[str, Any] = {

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from nodes.memory.retrieval import EvidenceIndex, read_question
-from nodes.memory.unsaid import unsaid
-from state.entries import make_entry
+from moot.nodes.memory.retrieval import EvidenceIndex, read_question
+from moot.nodes.views.unknown_words import unsaid
+from moot.state.entries import make_entry
 
 SAID = [
     "停车场太贵，每年三百万。",

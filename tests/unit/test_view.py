@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodes.memory.scene import Scene, summary_blocks
-from nodes.memory.tokens import counter, message_tokens, prompt_tokens
-from nodes.memory.view import KEEP, Block, fit, fit_messages
-from state.config import DebateConfig
+from moot.nodes.prompts.fitting import KEEP, Block, fit, fit_messages
+from moot.nodes.text.tokens import counter, message_tokens, prompt_tokens
+from moot.nodes.views.scene import Scene, summary_blocks
+from moot.state.config import DebateConfig
 
 count = counter()
 content = st.text(max_size=200) | st.sampled_from(

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from graph.api import Debate, open_debates
-from nodes.judging.evidence import FRAME, Docket
-from nodes.memory.tokens import counter, prompt_tokens
-from nodes.models.calls import ModelCall, Reply
-from nodes.people.questions import Question
-from state.config import DebateConfig
-from state.entries import Entry, make_entry
-from state.errors import WaitingForPerson
+from moot.graph.api import Debate, open_debates
+from moot.nodes.calls import ModelCall, Reply
+from moot.nodes.judging.docket import FRAME, Docket
+from moot.nodes.people.questions import Question
+from moot.nodes.text.tokens import counter, prompt_tokens
+from moot.state.config import DebateConfig
+from moot.state.entries import Entry, make_entry
+from moot.state.errors import WaitingForPerson
 from tests.support.fakes import FakeModel, answer
 from tests.support.personas import STATEMENTS, Personas, personas
 

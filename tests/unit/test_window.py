@@ -3,11 +3,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodes.memory.rendering import render_entry
-from nodes.memory.tokens import counter, message_tokens
-from nodes.memory.window import WindowLimits, compact, first_seq, window_message
-from state.config_memory import MemoryConfig
-from state.entries import Entry, make_entry
+from moot.nodes.memory.window import WindowLimits, compact, first_seq, window_message
+from moot.nodes.prompts.rendering import render_entry
+from moot.nodes.text.tokens import counter, message_tokens
+from moot.state.config.budgets import MemoryConfig
+from moot.state.entries import Entry, make_entry
 
 count = counter()
 NAMES = {"ada": "Ada"}

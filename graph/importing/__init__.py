@@ -1,6 +1,0 @@
-"""Transcripts of debates held elsewhere: JSON, JSON lines, CSV, plain text and Markdown."""
-
-from graph.importing.slugs import slugs
-from graph.importing.transcript import FORMATS, ImportedTranscript, Speaker, Utterance, parse_transcript
-
-__all__ = ["FORMATS", "ImportedTranscript", "Speaker", "Utterance", "parse_transcript", "slugs"]

@@ -1,6 +1,0 @@
-"""Reports on a debate: one HTML page or one Markdown file, as pure functions of its document."""
-
-from graph.reports.html import render_html
-from graph.reports.markdown import render_markdown
-
-__all__ = ["render_html", "render_markdown"]

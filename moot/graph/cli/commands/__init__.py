@@ -1,0 +1,1 @@
+"""The commands of `moot`, one a file."""

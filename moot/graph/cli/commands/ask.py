@@ -1,0 +1,78 @@
+"""`moot ask`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from moot.graph.cli.group import new_app
+from moot.graph.cli.options import DbOption, DebateArgument, JsonOption, QuietOption
+
+if TYPE_CHECKING:
+    from moot.graph.stored_debate import Debate
+    from moot.nodes.views.question_view import Answer
+
+app = new_app()
+
+QUOTE_CHARS = 160
+
+
+@app.command()
+def ask(
+    debate_id: DebateArgument,
+    question: Annotated[
+        str, typer.Argument(metavar="QUESTION", help="What you want to know; `-` reads stdin.")
+    ],
+    db: DbOption = None,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Answer a question about a debate, citing the messages behind the answer; the debate stays as it is."""
+    import sys
+
+    from moot.graph.cli.database import opened
+    from moot.graph.cli.screen.output import print_json, print_text, remark
+    from moot.graph.cli.screen.terminal_text import one_line
+
+    asked = sys.stdin.read() if question == "-" else question
+    with opened(db) as debates:
+        debate = debates.get(debate_id)
+        answer = debate.ask(asked)
+        if as_json:
+            print_json({"debate": debate.id, "question": asked.strip(), **answer.to_json()})
+            return
+        print_text("\n".join(_lines(debate, answer)))
+        if not quiet:
+            remark(_account(answer))
+        if failure := answer.receipt["embeddings_error"]:
+            remark(f"the embedding model failed, so words alone were compared: {one_line(failure, 300)}")
+
+
+def _lines(debate: Debate, answer: Answer) -> list[str]:
+    from moot.graph.cli.screen.terminal_text import one_line
+
+    values = debate.state().values
+    names = {row["id"]: row["name"] for row in values["config"]["debaters"]}
+    lines = [answer.text or "The record does not say."]
+    if answer.citations:
+        lines += ["", "From:"]
+    for message_id in answer.citations:
+        entry = values["full_transcript"][int(message_id[1:])]
+        who = names.get(entry["speaker"], entry["speaker"])
+        lines.append(f"- [{message_id}] {one_line(who, 60)}: {one_line(entry['content'], QUOTE_CHARS)}")
+    if answer.not_found:
+        lines += ["", "Not found:", *(f"- {one_line(item, 300)}" for item in answer.not_found)]
+    unknown = answer.receipt["unknown_terms"]
+    if unknown:
+        lines += ["", f"Nobody said: {one_line(', '.join(unknown), 300)}"]
+    return lines
+
+
+def _account(answer: Answer) -> str:
+    receipt = answer.receipt
+    dropped = f", {answer.dropped} citations of messages that do not exist dropped" if answer.dropped else ""
+    return (
+        f"from {len(receipt['message_ids'])} messages, {receipt['total_tokens']:,} of {receipt['budget']:,} "
+        f"tokens; {receipt['messages_left_out']} messages had no room{dropped}"
+    )

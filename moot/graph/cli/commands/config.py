@@ -1,0 +1,66 @@
+"""`moot config init | check | schema`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from moot.graph.cli.group import new_app
+from moot.graph.cli.options import JsonOption
+
+app = new_app(no_args_is_help=True)
+
+
+@app.callback()
+def config() -> None:
+    """Write, check or describe a configuration file."""
+
+
+@app.command()
+def init(
+    path: Annotated[
+        Path, typer.Argument(metavar="[FILE]", help="File to write, - for stdout.", show_default=True)
+    ] = Path("moot.yaml"),
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,
+) -> None:
+    """Write a YAML file with every setting, its meaning and its default."""
+    from moot.graph.cli.config_template import template
+    from moot.graph.cli.screen.output import check_folder, print_text, remark, write_file
+    from moot.state.errors import InputError
+
+    if str(path) == "-":
+        print_text(template())
+        return
+    check_folder(path)
+    if path.exists() and not force:
+        raise InputError(f"{str(path)!r} exists already: add --force to replace it")
+    write_file(path, template())
+    remark(f"wrote {path}: run it with `moot run TOPIC --config {path}`")
+
+
+@app.command()
+def check(
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="YAML, TOML or JSON.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Check a file as a run would, and say what it comes to."""
+    from moot.graph.cli.request import run_config
+    from moot.graph.cli.screen.output import print_json, print_result
+    from moot.graph.cli.screen.progress import header_lines
+
+    checked = run_config(path, {})
+    if as_json:
+        print_json({"topic": checked.topic, **checked.to_json()})
+    else:
+        print_result("ok", *header_lines(checked.topic or "(the topic is given with the run)", checked))
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON Schema of configuration files."""
+    from moot.graph.cli.config_template import config_schema
+    from moot.graph.cli.screen.output import print_json
+
+    print_json(config_schema())

@@ -1,0 +1,128 @@
+"""`moot import`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from moot.graph.cli.group import new_app
+from moot.graph.cli.options import ConfigOption, DbOption, JsonOption, NameOption, QuietOption
+
+if TYPE_CHECKING:
+    from moot.graph.api import Debate, Debates
+    from moot.graph.importing import ImportedTranscript
+
+app = new_app()
+
+Format = Literal["json", "jsonl", "csv", "txt", "md"]
+
+
+@app.command("import")
+def import_debate(
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="The transcript, - for stdin.")],
+    topic: Annotated[
+        str | None,
+        typer.Option("--topic", "-t", metavar="TEXT|@FILE", help="What was argued."),
+    ] = None,
+    name: NameOption = None,
+    form: Annotated[
+        Format | None, typer.Option("--format", "-f", help="Its format; else ending and content tell.")
+    ] = None,
+    debater: Annotated[
+        list[str] | None,
+        typer.Option("--debater", "-d", metavar="NAME", help="Who of the speakers argues; repeat for each."),
+    ] = None,
+    config: ConfigOption = None,
+    db: DbOption = None,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Make a debate of a transcript: to judge, summarise, report, or go on with.
+
+    Reads JSON, JSON lines, CSV (speaker,minute,text), text (NAME: text) and Markdown. An exported debate
+    (moot.debate/1) becomes the debate that it was, with summaries, blackboard and verdicts.
+    """
+    from moot.graph.cli.database import opened
+    from moot.graph.cli.request import check_new_name
+    from moot.graph.cli.screen.output import print_json, print_text
+
+    check_new_name(name)
+    imported = read_transcript(path, form)
+    with opened(db, make=True) as debates:
+        if imported.document is not None:
+            _refuse_settings(topic=topic, debater=debater, config=config)
+            debate = debates.import_document(imported.document, name=name)
+        else:
+            debate = _from_transcript(debates, imported, topic, name, config, debater or [])
+        if as_json:
+            print_json(debate.document())
+        else:
+            print_text(debate.name)
+            if not quiet:
+                _say_what_next(debate, db)
+
+
+def read_transcript(path: Path, form: str | None = None) -> ImportedTranscript:
+    """Read a transcript or an exported debate from a file, `-` for stdin.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    import sys
+
+    from moot.graph.importing import parse_transcript
+    from moot.state.errors import InputError
+
+    is_stdin = str(path) == "-"
+    try:
+        data = sys.stdin.buffer.read() if is_stdin else path.read_bytes()
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"cannot read {str(path)!r}: it is not UTF-8 text") from error
+    except OSError as error:
+        raise InputError(f"cannot read {str(path)!r}: {error}") from error
+    try:
+        return parse_transcript(text, format=form, filename="" if is_stdin else path.name)
+    except InputError as error:
+        raise InputError(f"{str(path)!r}: {error}") from error
+
+
+def _refuse_settings(**given: object) -> None:
+    from moot.state.errors import InputError
+
+    named = [f"--{key}" for key, value in given.items() if value]
+    if named:
+        raise InputError(
+            f"{' and '.join(named)}: an exported debate keeps its own topic, debaters and configuration"
+        )
+
+
+def _from_transcript(
+    debates: Debates,
+    imported: ImportedTranscript,
+    topic: str | None,
+    name: str | None,
+    config: Path | None,
+    debaters: list[str],
+) -> Debate:
+    from moot.graph.cli.request import read_topic, run_config
+
+    settings = run_config(config, {})
+    said = read_topic(topic) if topic is not None else settings.topic
+    return debates.import_transcript(imported, topic=said, name=name, config=settings, debaters=debaters)
+
+
+def _say_what_next(debate: Debate, db: str | None) -> None:
+    from moot.graph.cli.database import command_line
+    from moot.graph.cli.screen.output import remark
+
+    document = debate.document()
+    names = ", ".join(debater["name"] for debater in document["config"]["debaters"][:8])
+    tokens = sum(entry["tokens"] for entry in document["transcript"])
+    remark(f"{len(document['transcript'])} entries · {tokens:,} tokens · debaters: {names}")
+    remark(f"  judge it   {command_line('judge', debate.name, db=db)}")
+    remark(f"  report it  {command_line('report', debate.name, db=db)}")
+    if debate.can_go_on():
+        remark(f"  extend it  {command_line('resume', debate.name, '--turns', '6', db=db)}")

@@ -1,0 +1,226 @@
+"""`moot judge`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from moot.graph.cli.group import new_app
+from moot.graph.cli.options import ConfigOption, DbOption, JsonOption, QuietOption
+
+if TYPE_CHECKING:
+    from moot.graph.rejudging import Judgement, JudgingOptions
+
+app = new_app()
+
+FAILED = 3
+Rule = Literal["mean", "majority", "ranked", "approval", "unanimous"]
+
+
+@app.command()
+def judge(
+    subject: Annotated[
+        str | None,
+        typer.Argument(metavar="ID|FILE", help="A debate that is over, or a transcript or export to judge."),
+    ] = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option("--model", "-m", metavar="NAME", help="Model; several make a panel of one judge each."),
+    ] = None,
+    rubric: Annotated[
+        str | None, typer.Option("--rubric", metavar="NAME|FILE", help="What is scored.")
+    ] = None,
+    panel: Annotated[
+        int | None, typer.Option("--panel", min=1, metavar="N", help="So many judges of the model.")
+    ] = None,
+    rule: Annotated[Rule | None, typer.Option("--rule", help="How the panel decides.")] = None,
+    swap: Annotated[
+        bool | None, typer.Option("--swap/--no-swap", help="Judge in both orders of presentation.")
+    ] = None,
+    blind: Annotated[
+        bool | None, typer.Option("--blind/--no-blind", help="Hide names from the judge.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Store nothing.")] = False,
+    topic: Annotated[
+        str | None, typer.Option("--topic", "-t", metavar="TEXT", help="Of a FILE that does not say it.")
+    ] = None,
+    benchmark: Annotated[
+        Path | None,
+        typer.Option(
+            "--benchmark", metavar="FILE", help="Measure the judge on human-judged debates instead."
+        ),
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", min=1, metavar="N", help="Sessions of the benchmark, the first.")
+    ] = None,
+    config: ConfigOption = None,
+    db: DbOption = None,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Judge a debate again, and show the verdict and how far the judges agree.
+
+    Names are hidden, and every judge judges in both orders where the protocol has a winner to choose (all
+    but council and vote), unless told otherwise. The verdicts of a stored debate are kept beside the earlier
+    ones. Of --config, what is under judge and models counts where the debate has a configuration already.
+    Exits with 3 where the verdict failed.
+    """
+    from moot.graph.rejudging import JudgingOptions
+    from moot.state.errors import InputError
+
+    if model and len(model) > 1 and panel is not None:
+        raise InputError("--panel: several --model already make a panel; give one of the two")
+    options = JudgingOptions(
+        model=model[0] if model and len(model) == 1 else None,
+        rubric=_rubric(rubric),
+        panel=model if model and len(model) > 1 else panel,
+        rule=rule,
+        swap=swap,
+        blind=blind,
+    )
+    if benchmark is not None:
+        _refuse_with_benchmark(
+            {
+                "ID|FILE": subject,
+                "several --model": model if model and len(model) > 1 else None,
+                "--panel": panel,
+                "--rubric": rubric,
+                "--rule": rule,
+                "--blind": blind,
+                "--topic": topic,
+            }
+        )
+        _measure(benchmark, options, config, limit, as_json=as_json)
+        return
+    if subject is None:
+        raise InputError("say what is to be judged: a debate's ID, a FILE, or --benchmark FILE")
+    path = file_of(subject)
+    if path is not None:
+        judgement = _judge_file(path, options, topic, config)
+    else:
+        if topic is not None:
+            raise InputError("--topic is for a FILE that does not say it; a debate has its own")
+        judgement = _judge_stored(subject, _with_config(options, config), db, dry_run=dry_run)
+    _deliver(judgement, as_json=as_json, quiet=quiet)
+
+
+def _refuse_with_benchmark(given: Mapping[str, object]) -> None:
+    from moot.state.errors import InputError
+
+    refused = [name for name, value in given.items() if value is not None]
+    if refused:
+        raise InputError(
+            f"--benchmark takes no {' or '.join(refused)}: it measures one judge on the sessions of a file, "
+            "so leave that out, and measure several models one after the other"
+        )
+
+
+def _with_config(options: JudgingOptions, config: Path | None) -> JudgingOptions:
+    """Return the options for a debate that has a configuration, of whose judge a file says something else."""
+    from moot.graph.cli.request import file_data
+    from moot.state.config.config_files import make_config
+    from moot.state.errors import InputError
+
+    if config is None:
+        return options
+    data = file_data(config)
+    make_config(data)  # what is wrong elsewhere in the file is no less wrong
+    if not data.get("judge") and not data.get("models"):
+        raise InputError(
+            f"--config {str(config)!r} has neither `judge` nor `models`: nothing else of a file counts "
+            "where the debate has a configuration already"
+        )
+    return replace(options, configured=data)
+
+
+def file_of(subject: str) -> Path | None:
+    """Return the file that an argument means, `None` where it is a debate's id."""
+    from moot.graph.importing import FORMATS
+
+    path = Path(subject)
+    endings = {f".{name}" for name in (*FORMATS, "ndjson", "tsv", "markdown")}
+    named = subject == "-" or "/" in subject or path.suffix.lower() in endings
+    return path if named else None
+
+
+def _rubric(named: str | None) -> str | dict[str, Any] | None:
+    from moot.graph.cli.request import read_rubric
+
+    return read_rubric(named, Path()) if named else None
+
+
+def _judge_stored(subject: str, options: JudgingOptions, db: str | None, *, dry_run: bool) -> Judgement:
+    from moot.graph.cli.database import opened
+    from moot.graph.rejudging import judge_debate
+
+    with opened(db) as debates:
+        return judge_debate(debates.get(subject), options, dry_run=dry_run)
+
+
+def _judge_file(path: Path, options: JudgingOptions, topic: str | None, config: Path | None) -> Judgement:
+    from moot.graph.cli.commands.import_ import read_transcript
+    from moot.graph.cli.request import run_config
+    from moot.graph.importing.adopting import document_values, transcript_config, transcript_values
+    from moot.graph.rejudging import judge_values
+    from moot.nodes.driving.environment import Environment
+
+    imported, environment = read_transcript(path), Environment()
+    if imported.document is not None:
+        options = _with_config(options, config)
+        values = document_values(imported.document, environment)
+    else:
+        base = run_config(config, {})
+        settings = transcript_config(imported, base)
+        said = topic or base.topic or imported.topic
+        values = transcript_values(imported, said, settings, environment, rated=False)
+    return judge_values(values, options, environment)
+
+
+def _deliver(judgement: Judgement, *, as_json: bool, quiet: bool) -> None:
+    from moot.graph.cli.entry import complain
+    from moot.graph.cli.screen.agreement_screen import agreement_parts
+    from moot.graph.cli.screen.output import print_json, print_result, remark
+    from moot.graph.cli.screen.terminal_text import one_line
+    from moot.graph.cli.screen.verdict_screen import verdict_parts
+
+    if as_json:
+        print_json(judgement.to_json())
+    else:
+        document = {
+            "config": judgement.config,
+            "verdict": judgement.verdict,
+            "solution": judgement.verdict["solution_markdown"],
+        }
+        print_result(*verdict_parts(document), *agreement_parts(judgement))
+    if not quiet and not as_json:
+        tokens = sum(judgement.usage.get(key, 0) for key in ("prompt_tokens", "completion_tokens"))
+        kept = "stored with the debate" if judgement.stored else "not stored"
+        remark(f"\n{judgement.usage.get('calls', 0):.0f} calls · {tokens:,.0f} tokens · {kept}")
+    if judgement.failed:
+        complain(f"the verdict failed: {one_line(judgement.verdict['error'], 500)}")
+        raise typer.Exit(FAILED)
+
+
+def _measure(
+    path: Path, options: JudgingOptions, config: Path | None, limit: int | None, *, as_json: bool
+) -> None:
+    from moot.graph.cli.request import run_config
+    from moot.graph.cli.screen.agreement_screen import benchmark_parts
+    from moot.graph.cli.screen.output import print_json, print_result
+    from moot.graph.judge_benchmark import measure_judge
+    from moot.nodes.driving.environment import Environment
+    from moot.state.errors import InputError
+
+    settings = options.applied_to(run_config(config, {}))
+    if settings.judge.panel and options.model is None:
+        raise InputError("--benchmark measures one judge, and the configuration has a panel: give --model")
+    swap = settings.judge.swap is not False
+    measured = measure_judge(path, settings, Environment(), limit=limit, swap=swap)
+    if as_json:
+        print_json(measured.to_json())
+    else:
+        print_result(*benchmark_parts(measured))

@@ -1,0 +1,128 @@
+"""`moot plan`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from moot.graph.cli.group import new_app
+from moot.graph.cli.options import (
+    ConfigOption,
+    DebaterOption,
+    JsonOption,
+    ProtocolOption,
+    RoundsOption,
+    TurnsOption,
+)
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from moot.nodes.protocols.forecast import Batch, Forecast
+
+app = new_app()
+
+
+@app.command()
+def plan(
+    topic: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="TOPIC|@FILE|-", help="What would be argued; without it, a short one is assumed."
+        ),
+    ] = None,
+    config: ConfigOption = None,
+    debater: DebaterOption = None,
+    turns: TurnsOption = None,
+    rounds: RoundsOption = None,
+    protocol: ProtocolOption = None,
+    latency: Annotated[
+        float, typer.Option("--latency", min=0, metavar="S", help="Seconds that one call takes.")
+    ] = 5.0,
+    as_json: JsonOption = False,
+) -> None:
+    """Say what a debate would take, before anything is paid: calls, tokens and time.
+
+    Calls are exact where the configuration decides them. Where the debate itself decides, as with crux rooms
+    and reflections by a model, the plan goes without, and says how many calls there are at least and at most.
+    Tools, retries and answers that are asked for again come on top. Tokens are what the prompts ask for, and
+    the most that the budgets allow.
+    """
+    from moot.graph.cli import request
+    from moot.graph.cli.screen.output import print_json, print_result
+    from moot.nodes.protocols.protocol_table import protocol_named
+    from moot.state.config.config_files import make_config
+    from moot.state.errors import ConfigError
+
+    flags = {
+        "topic": request.read_topic(topic),
+        "debaters": [request.parse_debater(each) for each in debater] if debater else None,
+        "turns": turns,
+        "rounds": rounds,
+        "protocol": protocol,
+    }
+    settings = make_config(request.merged(request.file_data(config), flags))
+    request.warn_of_idle(flags, settings)
+    rules = protocol_named(settings.protocol)
+    rules.check(settings)
+    forecast = rules.forecast(settings)
+    if forecast is None:
+        raise ConfigError(f"protocol {settings.protocol!r}: what it takes cannot be said beforehand")
+    if as_json:
+        times = {
+            "latency_s": latency,
+            "seconds": round(forecast.seconds(latency), 3),
+            "seconds_at_most": round(forecast.seconds_at_most(latency), 3),
+        }
+        print_json({"protocol": settings.protocol, **forecast.to_json(), **times})
+    else:
+        print_result(*_screen(forecast, latency))
+
+
+_TOKENS = {"prompt": "prompt tokens", "completion": "reply tokens"}
+
+
+def _screen(forecast: Forecast, latency: float) -> list[RenderableType]:
+    """Return the forecast as a table, one row a kind of batch, and what it comes to."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("phase")
+    table.add_column("purpose")
+    for heading in ("at once", "times", "calls", "prompt a call", "reply a call"):
+        table.add_column(heading, justify="right")
+    for batch in forecast.batches:
+        figures = (batch.all_calls, batch.prompt.expected, batch.reply.expected)
+        counts = (f"{batch.calls:,}", _times(batch))
+        table.add_row(batch.phase, batch.purpose, *counts, *(f"{round(figure):,}" for figure in figures))
+    planned = forecast.to_json()
+    tokens = {key: (planned[f"{key}_tokens"], planned[f"{key}_tokens_at_most"]) for key in _TOKENS}
+    summary = (
+        f"calls           {forecast.calls:,}{_range(forecast)}",
+        *(f"{_TOKENS[key]:<16}{some:,} (at most {most:,})" for key, (some, most) in tokens.items()),
+        f"critical path   {forecast.critical_path:,} calls in a row at concurrency {forecast.concurrency}: "
+        f"{forecast.seconds(latency):,.1f} s at {latency:g} s a call{_longest(forecast, latency)}",
+    )
+    return [table, Text(""), *map(Text, summary)]
+
+
+def _times(batch: Batch) -> str:
+    """Return how often a batch comes: as planned, or between which bounds."""
+    least, most = batch.times_at_least, batch.times_at_most
+    return f"{batch.times:,}" if least == most else f"{least:,}–{most:,}"
+
+
+def _range(forecast: Forecast) -> str:
+    """Return the bounds of the calls where the debate decides how many there are."""
+    least, most = forecast.calls_at_least, forecast.calls_at_most
+    return "" if least == most else f" (at least {least:,}, at most {most:,})"
+
+
+def _longest(forecast: Forecast, latency: float) -> str:
+    """Return the longest critical path where it is not the planned one."""
+    most = forecast.critical_path_at_most
+    if most == forecast.critical_path:
+        return ""
+    return f" (at most {most:,}: {forecast.seconds_at_most(latency):,.1f} s)"

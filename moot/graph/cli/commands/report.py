@@ -1,0 +1,72 @@
+"""`moot report`."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from moot.graph.cli.group import new_app
+from moot.graph.cli.options import DbOption, DebateArgument, QuietOption
+
+app = new_app()
+
+
+@app.command()
+def report(
+    debate_id: DebateArgument,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="FILE.html, FILE.md or - for stdout; else NAME.html.",
+        ),
+    ] = None,
+    markdown: Annotated[bool, typer.Option("--md", help="Markdown instead of HTML.")] = False,
+    db: DbOption = None,
+    quiet: QuietOption = False,
+) -> None:
+    """Write a debate as one self-contained HTML page, or as Markdown.
+
+    Verdict and solution first, then positions, contested claims, summaries, tokens and the transcript. The
+    page needs no network.
+    """
+    from moot.graph.cli.database import opened
+    from moot.graph.cli.screen.output import check_folder, print_text, remark, render, write_file
+
+    form = _form(output, markdown=markdown)
+    if output is not None and str(output) != "-":
+        check_folder(output)
+    with opened(db) as debates:
+        debate = debates.get(debate_id)
+        text = render(debate.document(), form)
+    if output is not None and str(output) == "-":
+        print_text(text)
+        return
+    path = output or Path(f"{file_name(debate.name)}.{form}")
+    check_folder(path)
+    write_file(path, text)
+    if not quiet:
+        remark(f"wrote {path}")
+
+
+def _form(output: Path | None, *, markdown: bool) -> str:
+    from moot.graph.cli.screen.output import format_of
+    from moot.state.errors import InputError
+
+    if output is None or str(output) == "-":
+        return "md" if markdown else "html"
+    form = format_of(output)
+    if form == "json" or (markdown and form != "md"):
+        raise InputError(f"output file {str(output)!r}: a report is .html or .md; `moot export` writes JSON")
+    return form
+
+
+def file_name(name: str) -> str:
+    """Return a debate's name as a file's, without what paths and shells take for something else."""
+    safe = re.sub(r"[^\w.-]+", "-", name).strip("-.")[:100]
+    return safe or "debate"

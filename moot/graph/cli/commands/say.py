@@ -1,0 +1,69 @@
+"""`moot say`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from moot.graph.cli.group import new_app
+from moot.graph.cli.options import DbOption, DebateArgument, JsonOption
+
+if TYPE_CHECKING:
+    from moot.graph.stored_debate import Debate
+
+app = new_app()
+
+
+@app.command()
+def say(
+    debate_id: DebateArgument,
+    text: Annotated[str, typer.Argument(metavar="TEXT|@FILE|-", help="What is said.")],
+    speaker: Annotated[
+        str,
+        typer.Option("--as", metavar="NAME", help="Who speaks: the moderator, a debater, or a guest."),
+    ] = "moderator",
+    db: DbOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Say something from the floor of a debate, also while another process runs it.
+
+    It is taken up at the next step's boundary, exactly once, and everybody who speaks later has heard it.
+    """
+    from moot.graph.cli.database import command_line, opened
+    from moot.graph.cli.request import read_remark
+    from moot.graph.cli.screen.output import print_json, remark
+
+    said = read_remark(text)
+    with opened(db) as debates:
+        debate = debates.get(debate_id)
+        chosen = _speaker(debate, speaker)
+        number = debate.say(said, chosen)
+        over, goes_on = debate.is_over(), debate.can_go_on()
+    if as_json:
+        print_json({"id": debate.id, "interjection": number, "speaker": chosen, "over": over})
+    elif over and not goes_on:
+        remark("This debate is over, and its protocol takes no more turns: nobody will hear it.")
+    elif over:
+        line = command_line("resume", debate_id, "--turns", "2", db=db)
+        remark(f"This debate is over: it is heard once it goes on. Extend it with: {line}")
+    else:
+        remark("Left on the floor; it is taken up at the next step's boundary.")
+
+
+def _speaker(debate: Debate, name: str) -> str:
+    """Return the id of a speaker: a debater by id or display name, else the slug of the name.
+
+    Raises:
+        InputError: nothing of the name makes an id.
+    """
+    from moot.state.config import slug
+    from moot.state.config.frozen import frozen_config
+    from moot.state.errors import InputError
+
+    names = frozen_config(debate.state().values).names()
+    known = [id for id, shown in names.items() if name.casefold() in (id.casefold(), shown.casefold())]
+    chosen = known[0] if known else slug(name)
+    if not chosen:
+        raise InputError(f"--as {name!r}: give a name with letters a-z or digits")
+    return chosen

@@ -1,0 +1,104 @@
+"""The configuration file with every setting and its default, and its JSON Schema, made from the types."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from typing import Any, get_args
+
+import yaml
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from moot.graph.field_docs import describe, field_docs
+from moot.state.config import DebateConfig, DebaterConfig, JudgeSeat
+from moot.state.config.model_settings import ModelSettings
+
+HEADING = """\
+# A debate's configuration. Every key is optional; what is not a comment is the default.
+# Use it with: moot run "TOPIC" --config FILE
+"""
+EXAMPLES: dict[type[BaseModel], dict[str, Any]] = {
+    DebaterConfig: {
+        "name": "Economist",
+        "role": "economist",
+        "stance": "in favour",
+        "model": "gpt-4o-mini",
+    },
+    JudgeSeat: {"id": "strict", "model": "gpt-4o"},
+    ModelSettings: {"context_size": 128_000, "input_usd_per_million": 0.15, "output_usd_per_million": 0.6},
+}
+"""Shown, commented out, where a list or table of such things is empty by default."""
+WIDTH = 100
+
+
+def template() -> str:
+    """Return the commented YAML file; loading it gives the default configuration."""
+    return HEADING + "".join(f"{line}\n".replace(" \n", "\n") for line in _section(DebateConfig()))
+
+
+def _section(values: BaseModel, indent: str = "") -> Iterator[str]:
+    docs = field_docs(type(values))
+    for name, field in type(values).model_fields.items():
+        if not indent:
+            yield ""
+        yield from _comment(docs.get(name, ""), indent)
+        yield from _setting(name, getattr(values, name), field, indent)
+
+
+def _comment(text: str, indent: str) -> Iterator[str]:
+    written = text.replace("`None`", "`null`")
+    return (f"{indent}# {line}" for line in textwrap.wrap(written, WIDTH - len(indent)))
+
+
+def _setting(name: str, value: Any, field: FieldInfo, indent: str) -> Iterator[str]:
+    if isinstance(value, BaseModel):
+        yield f"{indent}{name}:"
+        yield from _section(value, indent + "  ")
+    elif value is None:
+        yield f"{indent}# {name}:"
+    elif isinstance(value, tuple) and value and isinstance(value[0], BaseModel):
+        yield from _listed(name, [item.model_dump(mode="json", exclude_unset=True) for item in value], indent)
+    elif not value and (example := _example(field)) is not None:
+        yield f"{indent}{name}: {'{}' if isinstance(value, dict) else '[]'}"
+        shown = {"gpt-4o-mini": example} if isinstance(value, dict) else [example]
+        yield from (f"{indent}# {line}" for line in _listed(name, shown, ""))
+    else:
+        yield f"{indent}{name}: {_scalar(value)}"
+
+
+def _listed(name: str, items: Any, indent: str) -> Iterator[str]:
+    text = yaml.safe_dump({name: items}, sort_keys=False, allow_unicode=True)
+    return (f"{indent}{line}" for line in text.splitlines())
+
+
+def _scalar(value: Any) -> str:
+    plain = list(value) if isinstance(value, tuple) else value
+    text: str = yaml.safe_dump(plain, default_flow_style=True, allow_unicode=True, width=1000)
+    return text.removesuffix("...\n").strip()
+
+
+def _example(field: FieldInfo) -> dict[str, Any] | None:
+    return next((EXAMPLES[kind] for kind in _types_in(field.annotation) if kind in EXAMPLES), None)
+
+
+def _types_in(annotation: Any) -> Iterator[Any]:
+    yield annotation
+    for argument in get_args(annotation):
+        yield from _types_in(argument)
+
+
+def config_schema() -> dict[str, Any]:
+    """Return the JSON Schema of configuration files, each key with its meaning."""
+    schema = DebateConfig.model_json_schema()
+    describe(schema, {model.__name__: model for model in _models(DebateConfig)})
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def _models(model: type[BaseModel]) -> set[type[BaseModel]]:
+    found = {model}
+    for field in model.model_fields.values():
+        for kind in _types_in(field.annotation):
+            if isinstance(kind, type) and issubclass(kind, BaseModel) and kind not in found:
+                found |= _models(kind)
+    return found

@@ -1,0 +1,83 @@
+"""Opening the database that a command works on; a command that only reads never makes one."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from moot.state.errors import DebateNotFound, InputError
+from moot.state.settings import database_url, is_postgres, sqlite_path
+
+if TYPE_CHECKING:
+    from moot.graph.api import Debates
+    from moot.state.records import Records
+
+
+def check_database(db: str | None) -> str:
+    """Return the database's address.
+
+    Raises:
+        InputError: it is neither a path nor an address that Moot knows.
+    """
+    url = database_url() if db is None else db
+    known = is_postgres(url) or url.startswith("sqlite:///") or "://" not in url
+    if not url.strip() or not known:
+        raise InputError(f"database {url!r}: give a path, sqlite:///path or postgresql://…")
+    return url
+
+
+def exists(url: str) -> bool:
+    """Return whether there is a database at an address; servers always count."""
+    return is_postgres(url) or sqlite_path(url).exists()
+
+
+@contextmanager
+def opened(db: str | None, *, make: bool = False) -> Iterator[Debates]:
+    """Open the debates of a database for a `with` block.
+
+    Args:
+        db: `--db`.
+        make: whether it is made where it does not exist.
+
+    Raises:
+        DebateNotFound: there is no such file and none is to be made.
+        InputError: it cannot be opened.
+    """
+    from moot.graph.api import open_debates
+
+    url = check_database(db)
+    if not make and not exists(url):
+        raise DebateNotFound(f"no debates: there is no database {url!r} yet")
+    try:
+        debates = open_debates(url)
+    except OSError as error:
+        raise InputError(f"cannot open database {url!r}: {error}") from error
+    with debates:
+        yield debates
+
+
+@contextmanager
+def opened_records(db: str | None) -> Iterator[Records | None]:
+    """Open the catalogue alone, which is quick; `None` where there is no database.
+
+    Raises:
+        InputError: it cannot be opened.
+    """
+    from moot.state.records import open_records
+
+    url = check_database(db)
+    if not exists(url):
+        yield None
+        return
+    records = open_records(url)
+    try:
+        yield records
+    finally:
+        records.close()
+
+
+def command_line(*words: str, db: str | None = None) -> str:
+    """Return a `moot` command to copy, with the database where one was given."""
+    return shlex.join(["moot", *words, *(["--db", db] if db else [])])

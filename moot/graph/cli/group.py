@@ -1,0 +1,99 @@
+"""The `moot` command group, which imports a command's module only when that command is invoked.
+
+Help is click's plain one: rich's costs a quarter of a second before it says a word.
+"""
+
+from __future__ import annotations
+
+import signal
+from importlib import import_module
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from moot.graph.cli.command_table import COMMANDS
+from moot.state.errors import MootError
+
+HELP = """Debates between LLM debaters, of three turns or ten thousand: checkpointed, resumable, judged.
+
+Exit codes: 0 done, 1 internal error, 2 something in the input, 3 a model failed (saved), 4 no such debate,
+5 in use by another process, 6 waiting for a person (saved), 130 interrupted (saved).
+"""
+
+
+def new_app(**settings: Any) -> typer.Typer:
+    """Return the typer app of one command's module."""
+    return typer.Typer(add_completion=False, rich_markup_mode=None, **settings)
+
+
+def load_command(name: str) -> Any:
+    """Return the real command of this name, importing its module."""
+    module = import_module(f"moot.graph.cli.commands.{COMMANDS[name].module}")
+    command = typer.main.get_command(module.app)
+    command.name = name
+    return command
+
+
+INTERRUPTED = 130
+"""Exit code after Ctrl-C."""
+
+
+class Interrupted(MootError):
+    """Ctrl-C, where no command had more to say of it."""
+
+    exit_code = INTERRUPTED
+
+
+def stop_listening() -> None:
+    """Let no second Ctrl-C kill the process while it closes what is open, which takes a moment."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+class LazyGroup(TyperGroup):
+    """Shows its commands from the table; resolving one imports it."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; typer would end an interrupted one without a word."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            stop_listening()
+            raise Interrupted("interrupted; `moot list` shows what is saved") from None
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return name, command and remaining arguments, the command being the real one."""
+        name, stub, rest = super().resolve_command(ctx, args)
+        return name, load_command(name) if stub is not None and name else stub, rest
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands panel by panel."""
+        for panel in dict.fromkeys(row.panel for row in COMMANDS.values()):
+            with formatter.section(panel):
+                formatter.write_dl([(name, row.help) for name, row in COMMANDS.items() if row.panel == panel])
+
+
+def _show_version(value: bool) -> None:
+    if value:
+        from importlib.metadata import version
+
+        print(f"moot {version('moot')}")
+        raise typer.Exit
+
+
+_root = typer.Typer(cls=LazyGroup, no_args_is_help=True, rich_markup_mode=None, help=HELP)
+
+
+@_root.callback()
+def _moot(
+    version: bool = typer.Option(
+        False, "--version", help="Print the version.", callback=_show_version, is_eager=True
+    ),
+) -> None: ...
+
+
+def make_group() -> Any:
+    """Build the `moot` group."""
+    group: Any = typer.main.get_group(_root)
+    group.commands = {name: TyperCommand(name, help=row.help) for name, row in COMMANDS.items()}
+    return group

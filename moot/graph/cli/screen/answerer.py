@@ -1,0 +1,145 @@
+"""People at the command line: their answers from a file, from the terminal, or later."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from moot.graph.cli.screen.output import remark
+from moot.graph.cli.screen.terminal_text import safe
+from moot.state.errors import InputError
+
+if TYPE_CHECKING:
+    from moot.nodes.people.questions import Question
+    from moot.state.config import DebateConfig
+
+
+def read_answers(path: Path | None) -> Any:
+    """Return what a file of answers holds, YAML or JSON: a mapping, or a list in the order of the questions.
+
+    Raises:
+        InputError: it cannot be read, or holds neither.
+    """
+    if path is None:
+        return None
+    try:
+        text = path.read_text(encoding="utf-8")
+        answers = json.loads(text) if path.suffix.lower() == ".json" else _yaml(text)
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot read answers {str(path)!r}: {error}") from error
+    if not isinstance(answers, dict | list):
+        raise InputError(
+            f"answers {str(path)!r}: give a mapping of questions or debaters to answers, or a list"
+        )
+    return answers
+
+
+def _yaml(text: str) -> Any:
+    import yaml
+
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ValueError(str(error)) from error
+
+
+def check_answers(answers: Any, config: DebateConfig, questions: Sequence[Question] = ()) -> None:
+    """Refuse prepared answers that could never be given.
+
+    Of questions that are still to come only their ids are foreseeable: a debater's, and a number.
+
+    Args:
+        answers: what `read_answers` returned.
+        config: the debate's.
+        questions: what is asked at this moment.
+
+    Raises:
+        InputError: a key is no debater and no question.
+    """
+    if not isinstance(answers, Mapping):
+        return
+    names = config.names()
+    known = {*names, *names.values(), *(each["question"] for each in questions)}
+    unknown = [key for key in map(str, answers) if key not in known and not _may_be_asked(key, names)]
+    if unknown:
+        asked = [each["id"] for each in questions] or [f"{next(iter(names))}.1"]
+        raise InputError(
+            f"--answers: no debater and no question is called {', '.join(map(repr, unknown))}: use a debater "
+            f"({', '.join(names)}) or a question's id ({', '.join(asked)})"
+        )
+
+
+def _may_be_asked(key: str, names: Mapping[str, str]) -> bool:
+    """Return whether this could be a question's id."""
+    debater, _, number = key.rpartition(".")
+    return debater in names and number.isdecimal()
+
+
+class Answerer:
+    """Answers what a debate asks, as long as it can.
+
+    Args:
+        prepared: what `read_answers` returned; `None` for none.
+        at_terminal: whether a person may be asked at the terminal.
+    """
+
+    def __init__(self, prepared: Any = None, *, at_terminal: bool = False) -> None:
+        self._prepared = prepared
+        self._at_terminal = at_terminal and sys.stdin.isatty() and sys.stderr.isatty()
+
+    def answer(self, payloads: Any) -> Any:
+        """Return the answer to the questions of an interrupt, `None` where somebody else must give it."""
+        from moot.nodes.people.questions import answers_any, left_after, match_answers, questions_in
+
+        questions = questions_in(payloads)
+        if not questions:
+            return None
+        if self._prepared is not None and answers_any(questions, self._prepared):
+            answers = match_answers(questions, self._prepared)
+            self._prepared = left_after(questions, self._prepared)
+            return answers
+        return _ask(questions) if self._at_terminal else None
+
+
+def _ask(questions: Sequence[Question]) -> dict[str, str] | None:
+    """Ask at the terminal; `None` where the input ends."""
+    answers: dict[str, str] = {}
+    remark("")
+    for name, group in groupby(questions, key=lambda question: question["name"]):
+        remark(f"{name}:")
+        for question in group:
+            remark(f"  {question['question']}")
+            try:
+                answers[question["id"]] = _read_answer()
+            except EOFError:
+                return None
+    return answers
+
+
+def _read_answer() -> str:
+    """Read lines until an empty one; the first may be empty, which is an empty answer."""
+    print("  (an empty line ends the answer)", file=sys.stderr)
+    lines: list[str] = []
+    while True:
+        print("  > ", end="", file=sys.stderr, flush=True)
+        line = sys.stdin.readline()
+        if not line:
+            raise EOFError
+        if not line.strip():
+            return "\n".join(lines)
+        lines.append(line.rstrip("\n"))
+
+
+def question_lines(payloads: Any) -> list[str]:
+    """Return an interrupt's questions as lines to read, grouped by debater; of any other its words."""
+    from moot.nodes.people.questions import questions_in
+
+    lines = []
+    for name, group in groupby(questions_in(payloads), key=lambda question: question["name"]):
+        lines.append(f"{name}:")
+        lines += [f"  {question['id']}: {question['question']}" for question in group]
+    return [safe(line) for line in lines or [str(payloads)]]

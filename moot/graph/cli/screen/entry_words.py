@@ -1,0 +1,22 @@
+"""What is said of an entry beside its words: what it is, whom it answers, and where."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from moot.graph.cli.screen.terminal_text import one_line
+
+
+def entry_words(entry: Mapping[str, Any], names: Mapping[str, str]) -> str:
+    """Return an entry's kind (a speech's phase), what it answers and its crux room, on one safe line.
+
+    Args:
+        entry: an entry of the transcript.
+        names: display names by debater id.
+    """
+    kind, room = entry["kind"].replace("_", " "), entry["room"]
+    what = entry["phase"] or kind if kind == "speech" else kind
+    targets = ", ".join(names.get(target, target) for target in entry["targets"])
+    answering = f" → {targets}" if targets else ""
+    return one_line(f"{what}{answering}{f' · in {room}' if room else ''}", 160)

@@ -1,0 +1,124 @@
+"""The live screen: what was said scrolls by; below it who speaks now, what is spent, and the way to go."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from rich.console import Group, RenderableType
+from rich.live import Live
+from rich.padding import Padding
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from moot.graph.cli.screen.entry_words import entry_words
+from moot.graph.cli.screen.output import err_console
+from moot.graph.cli.screen.progress import Tally, event_line
+from moot.graph.cli.screen.terminal_text import one_line, safe
+
+if TYPE_CHECKING:
+    from moot.graph.stored_debate import Event
+    from moot.state.entries import Entry
+
+COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "red")
+"""Speakers', in the order in which they first speak."""
+TAIL_LINES = 6
+"""Lines of each speech under way that are shown."""
+SPEECH_FRAME = 2
+"""Lines of a speech that are not its own: the speaker's name and a blank."""
+SPEECH_LINES = SPEECH_FRAME + 1
+CTRL_C = 4
+"""Columns left free at the end of the last line: where the terminal's `^C` wraps, erasing goes wrong."""
+MOST_SPEECHES = 4
+"""Speeches under way shown at the same time, fewer where the terminal is low."""
+
+
+class LiveScreen:
+    """Shows a run on a terminal."""
+
+    tokens = True
+
+    def __init__(self, names: Mapping[str, str]) -> None:
+        self._names = names
+        self._console = err_console()
+        self._tally = Tally()
+        self._doing = "starting"
+        self._speeches: dict[str, tuple[str, list[str]]] = {}
+        self._colours: dict[str, str] = {}
+        self._live = Live(
+            console=self._console, get_renderable=self._render, transient=True, refresh_per_second=8
+        )
+
+    def __enter__(self) -> Self:
+        self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._live.stop()
+
+    def show(self, event: Event, tally: Tally) -> None:
+        """Take up one event; the screen refreshes by itself."""
+        self._tally = tally
+        match event["event"]:
+            case "token":
+                self._speeches.setdefault(event["id"], (event["speaker"] or "", []))[1].append(event["text"])
+            case "entry":
+                self._speeches.pop(event["entry"]["id"], None)
+                self._live.refresh()  # printing redraws the last frame, where the speech is still under way
+                self._print_entry(event["entry"])
+            case "step":
+                self._doing = self._describe(event)
+            case _:
+                line = event_line(event, self._names, tally)
+                if line:
+                    self._console.print(Text(line, "dim"))
+
+    def _describe(self, event: Event) -> str:
+        kind = str(event["kind"])
+        if kind != "turn":
+            return {"judge": "the judge weighs it up", "close": "closing"}.get(kind, kind)
+        who = ", ".join(self._name(speaker) for speaker in event["speakers"])
+        return f"{who} · {one_line(event['phase'], 40)}"
+
+    def _name(self, speaker: str) -> str:
+        return one_line(self._names.get(speaker, speaker), 40)
+
+    def _colour(self, speaker: str) -> str:
+        return self._colours.setdefault(speaker, COLOURS[len(self._colours) % len(COLOURS)])
+
+    def _print_entry(self, entry: Entry) -> None:
+        heading = Text.assemble(
+            (self._name(entry["speaker"]), f"bold {self._colour(entry['speaker'])}"),
+            (f"  {entry_words(entry, self._names)} · {entry['id']} · {entry['tokens']} tokens", "dim"),
+        )
+        self._console.print(heading, Padding(Text(safe(entry["content"])), (0, 0, 1, 2)))
+
+    def _render(self) -> RenderableType:
+        under_way = list(self._speeches.values())
+        speeches = under_way[: min(MOST_SPEECHES, max(1, (self._console.height - 1) // SPEECH_LINES))]
+        room = (self._console.height - 2) // max(1, len(speeches)) - SPEECH_FRAME
+        lines = max(1, min(TAIL_LINES, room))
+        return Group(*(self._speech(*speech, lines) for speech in speeches), self._status())
+
+    def _speech(self, speaker: str, pieces: list[str], most: int) -> RenderableType:
+        width = max(20, self._console.width - 2)
+        text = Text(safe("".join(pieces)[-width * most * 2 :]))
+        lines = text.wrap(self._console, width)[-most:]
+        body = Text("\n").join(lines)
+        return Group(Text(self._name(speaker), f"bold {self._colour(speaker)}"), Padding(body, (0, 0, 1, 2)))
+
+    def _status(self) -> RenderableType:
+        goal = self._tally.goal()
+        row = Table.grid(padding=(0, 1), expand=True)
+        row.width = self._console.width - CTRL_C
+        row.add_column(no_wrap=True)
+        row.add_column(ratio=1, max_width=40)
+        row.add_column(no_wrap=True)
+        row.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
+        bar = ProgressBar(total=1.0, completed=goal.share)
+        row.add_row(str(goal), bar, self._tally.spent(), Text(self._doing, "dim"))
+        return row

@@ -1,0 +1,122 @@
+"""Results on stdout, files, and remarks on stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from moot.graph.cli.screen.terminal_text import json_text, safe
+from moot.state.errors import ConfigError, InputError
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+FORMATS = {".json": "json", ".md": "md", ".html": "html"}
+"""What a file's ending asks for."""
+PLAIN_WIDTH = 100
+"""Columns where there is no terminal."""
+
+
+def out_console() -> Console:
+    """Return a console on stdout that takes no text for markup."""
+    return _console(stderr=False)
+
+
+def err_console() -> Console:
+    """Return a console on stderr that takes no text for markup."""
+    return _console(stderr=True)
+
+
+def _console(*, stderr: bool) -> Console:
+    from rich.console import Console
+
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() else PLAIN_WIDTH
+    return Console(stderr=stderr, markup=False, highlight=False, emoji=False, width=width)
+
+
+def print_result(*parts: RenderableType) -> None:
+    """Print a result on stdout."""
+    console = out_console()
+    with console.capture() as captured:
+        for part in parts:
+            console.print(part)
+    lines = captured.get().splitlines()
+    sys.stdout.write("".join(f"{line.rstrip()}\n" for line in lines))
+    sys.stdout.flush()
+
+
+def print_json(value: Any) -> None:
+    """Print one JSON document on stdout."""
+    readable = "utf" in (sys.stdout.encoding or "").lower()
+    sys.stdout.write((json_text(value) if readable else json.dumps(value, indent=2)) + "\n")
+    sys.stdout.flush()
+
+
+def print_text(text: str) -> None:
+    """Print a whole document on stdout; as it is into a file or pipe, made safe on a terminal."""
+    if sys.stdout.isatty():
+        text = safe(text)
+    sys.stdout.buffer.write(text.encode("utf-8", "replace"))
+    if not text.endswith("\n"):
+        sys.stdout.buffer.write(b"\n")
+    sys.stdout.flush()
+
+
+def remark(text: str) -> None:
+    """Say something on stderr, safe for a terminal."""
+    print(safe(text), file=sys.stderr, flush=True)
+
+
+def format_of(path: Path) -> str:
+    """Return the format that a file's ending asks for, after checking that the file can be written.
+
+    Raises:
+        InputError: unknown ending, or no such folder.
+    """
+    if path.suffix.lower() not in FORMATS:
+        raise InputError(f"output file {str(path)!r}: use an ending of {', '.join(FORMATS)}")
+    check_folder(path)
+    return FORMATS[path.suffix.lower()]
+
+
+def check_folder(path: Path) -> None:
+    """Refuse, before anything is paid, a file that could not be written.
+
+    Raises:
+        InputError: its folder does not exist, or it is a folder itself.
+    """
+    if path.is_dir() or not path.resolve().parent.is_dir():
+        raise InputError(f"output file {str(path)!r}: it is a folder, or its folder does not exist")
+
+
+def render(document: dict[str, Any], form: str) -> str:
+    """Return a debate's document as `json`, `md` or `html`.
+
+    Raises:
+        ConfigError: no such format.
+    """
+    if form == "json":
+        return json_text(document) + "\n"
+    from moot.graph.reports import render_html, render_markdown
+
+    if form not in FORMATS.values():
+        raise ConfigError(f"unknown format {form!r}: use one of {', '.join(FORMATS.values())}")
+    return render_markdown(document) if form == "md" else render_html(document)
+
+
+def write_file(path: Path, text: str) -> None:
+    """Write a file whole or not at all.
+
+    Raises:
+        InputError: it cannot be written.
+    """
+    draft = path.with_name(path.name + ".part")
+    try:
+        draft.write_text(text, encoding="utf-8", errors="replace")
+        draft.replace(path)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        raise InputError(f"cannot write {str(path)!r}: {error}") from error

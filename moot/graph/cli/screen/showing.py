@@ -1,0 +1,200 @@
+"""The parts of a debate as `moot show` prints them; every word of a debate is made safe for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from moot.graph.cli.screen.entry_words import entry_words
+from moot.graph.cli.screen.terminal_text import json_text, one_line, safe
+from moot.graph.cli.screen.verdict_screen import verdict_parts
+from moot.state.config import OFFLINE
+from moot.state.config.frozen import frozen_config
+
+if TYPE_CHECKING:
+    from moot.graph.lookback import Lookback
+
+Parts = list[RenderableType]
+Document = Mapping[str, Any]
+
+
+def overview(document: Document) -> Parts:
+    """Return what a debate is and what came of it."""
+    names, usage = _names(document), document["usage"]
+    spoken = sum(1 for entry in document["transcript"] if entry["speaker"] in names)
+    tokens = usage["prompt_tokens"] + usage["completion_tokens"]
+    facts = {
+        "debate": document["name"]
+        if document["name"] == document["id"]
+        else f"{document['name']} ({document['id']})",
+        "protocol": f"{document['protocol']} · {', '.join(names.values())}",
+        "status": document["status"],
+        "ended": document.get("ended_because", ""),
+        "agreement": _agreement(document),
+        "said": f"{spoken} turns · {usage['calls']} calls · {tokens:,} tokens · {cost_text(document)}",
+        "begun": f"{document['created_at']} · last active {document['updated_at']}",
+    }
+    if document["status"] == "failed" and document["errors"]:
+        facts["why"] = document["errors"][-1]["error"]
+    if document["parent"]:
+        facts["forked from"] = document["parent"]
+    table = Table.grid(padding=(0, 2))
+    for key, value in ((key, value) for key, value in facts.items() if value):
+        table.add_row(Text(key, "dim"), Text(one_line(str(value), 600)))
+    return [Text(one_line(document["topic"], 1000), "bold"), table, Text(), *verdict_parts(document)]
+
+
+def _agreement(document: Document) -> str:
+    """Return how far a council's proposals agreed after each round, `""` where none was checked."""
+    checks = document.get("convergence") or []
+    rounds = [f"{_share(check['agreement'])} in round {check['round']}" for check in checks]
+    threshold = document["config"].get("termination", {}).get("threshold")
+    return f"{', '.join(rounds)} (ends at {_share(threshold)})" if rounds else ""
+
+
+def _share(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.2f}"
+
+
+def cost_text(document: Document) -> str:
+    """Return what a debate has cost, and what is not counted in it."""
+    config, spent = frozen_config(document), f"US$ {document['usage']['cost_usd']:.4f}"
+    unpriced = config.unpriced_models()
+    if not unpriced:
+        return spent
+    if not set(config.model_names()) - {OFFLINE, *unpriced}:
+        return "cost unknown: no prices are configured"
+    return f"{spent}, not counting {', '.join(unpriced)}: no prices are configured"
+
+
+def transcript(document: Document) -> Parts:
+    """Return everything that was said."""
+    names = _names(document)
+    return [part for entry in document["transcript"] for part in _entry(entry, names)]
+
+
+def _entry(entry: Mapping[str, Any], names: Mapping[str, str]) -> Parts:
+    who = one_line(names.get(entry["speaker"], entry["speaker"]), 60)
+    about = [entry["id"], entry_words(entry, names), f"{entry['tokens']} tokens", entry["model"]]
+    heading = Text.assemble((who, "bold"), (f"  {one_line(' · '.join(filter(None, about)), 300)}", "dim"))
+    return [heading, Padding(Text(safe(entry["content"])), (0, 0, 1, 2))]
+
+
+def summary(version: Mapping[str, Any] | None) -> Parts:
+    """Return one version of a summary, `None` where there is none yet."""
+    if version is None:
+        return [Text("No summary yet: every message is still in the window.")]
+    whose = f" of {one_line(version['owner'], 60)}" if version["owner"] else ""
+    about = (
+        f"  entries {version['covers_from_seq']}–{version['covers_through_seq']} · "
+        f"{version['messages']} messages · "
+        f"{version['before_tokens']} → {version['after_tokens']} tokens · {_made_by(version)}"
+    )
+    heading = Text.assemble(
+        (f"{version['kind']} summary{whose}, version {version['version']}", "bold"), (about, "dim")
+    )
+    return [heading, Padding(Text(safe(version["text"])), (0, 0, 1, 2))]
+
+
+def _made_by(version: Mapping[str, Any]) -> str:
+    """Return who made a version of a summary, and what it took; of no model where none was asked."""
+    model, provider, spent = version["model"], version.get("provider"), version.get("tokens_used", 0)
+    facts = [
+        version["method"],
+        f"{model} ({provider})" if model and provider else model,
+        f"temperature {version['temperature']:g}" if version["temperature"] is not None else "",
+        f"{version['latency_s']:.1f} s" if model else "",
+        f"{spent:,} tokens of model calls so far" if spent else "",
+    ]
+    return one_line(" · ".join(filter(None, facts)), 300)
+
+
+def summaries(document: Document) -> Parts:
+    """Return every version of every summary, oldest first."""
+    versions = document["summaries"]
+    return [part for version in versions for part in summary(version)] if versions else summary(None)
+
+
+def blackboard(document: Document) -> Parts:
+    """Return what the orchestrator has extracted."""
+    filled = {name: content for name, content in document["blackboard"].items() if content}
+    if not filled:
+        return [Text("The blackboard is empty.")]
+    return [
+        part
+        for name, content in filled.items()
+        for part in (Text(name, "bold"), Padding(Text(_readable(content)), (0, 0, 1, 2)))
+    ]
+
+
+def _readable(content: Any) -> str:
+    """Return JSON as YAML, which reads better, with what a terminal would obey made visible."""
+    import json
+
+    import yaml
+
+    text = yaml.safe_dump(json.loads(json_text(content)), sort_keys=False, allow_unicode=True, width=90)
+    return safe(text).rstrip()
+
+
+def receipts(document: Document) -> Parts:
+    """Return what each prompt was made of."""
+    rows: Sequence[Mapping[str, Any]] = document["receipts"]
+    if not rows:
+        return [Text("No prompt has been sent yet.")]
+    sections = list(dict.fromkeys(section for row in rows for section in row["sections"]))
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for heading in ("seq", "speaker", "phase"):
+        table.add_column(heading)
+    for heading in (*sections, "total", "budget", "left out"):
+        table.add_column(heading, justify="right")
+    names = _names(document)
+    for row in rows:
+        counts = [row["sections"].get(section, 0) for section in sections]
+        left_out = sum(note["tokens"] for note in row["left_out"])
+        who, phase = one_line(names.get(row["speaker"], row["speaker"]), 24), one_line(row["phase"], 20)
+        numbers = map(str, (*counts, row["total_tokens"], row["budget"], left_out))
+        table.add_row(str(row["seq"]), Text(who), Text(phase), *numbers)
+    return [table]
+
+
+def view(looked: Lookback) -> Parts:
+    """Return the exact prompt of one utterance, section by section."""
+    receipt = looked.receipt
+    heading = (
+        f"Prompt of {receipt['entry_id']}, {one_line(receipt['speaker'], 60)}: {receipt['total_tokens']} of "
+        f"{receipt['budget']} tokens"
+    )
+    proof = (
+        "exact: its digest is the recorded one"
+        if looked.exact
+        else "NOT what was sent: its digest differs from the recorded one (another version of the prompts?)"
+    )
+    parts: Parts = [Text(heading, "bold"), Text(f"{proof}  {looked.digest[:16]}…", "dim"), Text()]
+    for part in looked.parts:
+        who = " ".join(filter(None, [part.message["role"], one_line(part.message.get("name") or "", 60)]))
+        title = f"── {part.section} · {who} · {part.tokens} tokens"
+        parts += [Text(title, "bold cyan"), Padding(Text(safe(part.message["content"])), (0, 0, 1, 0))]
+    return [*parts, *_left_out(receipt["left_out"])]
+
+
+def _left_out(notes: Sequence[Mapping[str, Any]]) -> Parts:
+    if not notes:
+        return [Text("Nothing was left out.")]
+    lines = [
+        f"  {note.get('count', 1)} × {one_line(note['what'], 80)}: {one_line(note['why'], 80)}, "
+        f"{note['tokens']} tokens"
+        for note in notes
+    ]
+    return [Text("Left out:", "bold"), *map(Text, lines)]
+
+
+def _names(document: Document) -> dict[str, str]:
+    return {
+        debater["id"]: one_line(debater["name"], 40) for debater in document["config"].get("debaters", [])
+    }

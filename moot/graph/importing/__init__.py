@@ -1,0 +1,6 @@
+"""Transcripts of debates held elsewhere: JSON, JSON lines, CSV, plain text and Markdown."""
+
+from moot.graph.importing.speaker_ids import slugs
+from moot.graph.importing.transcript import FORMATS, ImportedTranscript, Speaker, Utterance, parse_transcript
+
+__all__ = ["FORMATS", "ImportedTranscript", "Speaker", "Utterance", "parse_transcript", "slugs"]

@@ -1,0 +1,281 @@
+"""State of a debate from outside: a transcript's speakers become debaters, a document becomes what it was."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from moot.graph.importing.transcript import ImportedTranscript, Speaker
+from moot.nodes.blackboard.by_rule import facts_of
+from moot.nodes.blackboard.update import KEY, progress_of
+from moot.nodes.driving.environment import Environment
+from moot.nodes.memory.window import WindowLimits, compact, window_message
+from moot.nodes.reading.facts import importance
+from moot.nodes.text.tokens import TokenCounter
+from moot.state.catalogue import TOPIC_CHARS, DebateRow, new_debate_id
+from moot.state.config import RESERVED_IDS, DebateConfig, DebaterConfig
+from moot.state.config.config_files import make_config
+from moot.state.conversation import SCHEMA_VERSION, Summary
+from moot.state.entries import Entry, clean_text, entry_id, make_entry
+from moot.state.errors import InputError
+
+NAME_CHARS = 80
+"""Longest display name that a configuration takes."""
+
+Values = dict[str, Any]
+"""Values of a state's channels."""
+
+
+def transcript_config(
+    imported: ImportedTranscript, base: DebateConfig | None = None, debaters: Sequence[str] = ()
+) -> DebateConfig:
+    """Return a configuration whose debaters are a transcript's speakers, everything else `base`'s.
+
+    Args:
+        imported: the transcript.
+        base: settings; its own debaters do not count.
+        debaters: ids or names of those who argue; by default everybody but whoever is called moderator.
+
+    Raises:
+        InputError: nobody of that name speaks.
+    """
+    chosen = [_named(imported, name) for name in debaters] if debaters else _arguing(imported)
+    people = tuple(DebaterConfig(id=one.id, name=one.name[:NAME_CHARS]) for one in dict.fromkeys(chosen))
+    return (base or DebateConfig()).model_copy(
+        update={"debaters": people, "order": (), "turns": None, "rounds": None}
+    )
+
+
+def _arguing(imported: ImportedTranscript) -> list[Speaker]:
+    speakers = [speaker for speaker in imported.speakers if speaker.id not in RESERVED_IDS]
+    if not speakers:
+        raise InputError("nobody argues in this transcript: only a moderator or judge speaks")
+    return speakers
+
+
+def _named(imported: ImportedTranscript, name: str) -> Speaker:
+    wanted = name.strip().casefold()
+    for speaker in _arguing(imported):
+        if wanted in (speaker.id, speaker.name.casefold()):
+            return speaker
+    known = ", ".join(repr(speaker.name) for speaker in _arguing(imported)[:20])
+    raise InputError(f"--debater {name!r}: nobody of that name speaks; there are {known}")
+
+
+def transcript_values(
+    imported: ImportedTranscript,
+    topic: str,
+    config: DebateConfig,
+    environment: Environment,
+    *,
+    rated: bool = True,
+) -> Values:
+    """Return the state of a transcript that is over, without summaries and blackboard.
+
+    Args:
+        imported: the transcript.
+        topic: what was argued.
+        config: with its debaters.
+        environment: clock and counter.
+        rated: whether entries are rated for importance, most of the work; judging does without.
+
+    Raises:
+        InputError: the topic is empty.
+    """
+    said = clean_text(topic).strip()
+    if not said:
+        raise InputError("this transcript says no topic: give one with --topic")
+    count, now = environment.count_for(config), environment.clock()
+    topic_entry = make_entry(0, "user", "topic", said, at=now)
+    entries = [topic_entry] + [
+        make_entry(seq, one.speaker, "speech", one.content, at=one.at or now)
+        for seq, one in enumerate(imported.utterances, start=1)
+    ]
+    speakers = config.names()
+    entries = [
+        {
+            **entry,
+            "tokens": count(entry["content"]),
+            "importance": _importance(entry, speakers) if rated else entry["importance"],
+        }
+        for entry in entries
+    ]
+    return {
+        "topic": said,
+        "full_transcript": entries,
+        "messages": _window(entries, 0, config, environment),
+        "config": config.to_json(),
+        "solution": imported.solution,
+        "turn_count": sum(entry["speaker"] in speakers for entry in entries),
+        "round": 0,
+        "current_speaker": "",
+        "status": "running",
+        "schema_version": SCHEMA_VERSION,
+    }
+
+
+def _importance(entry: Entry, names: Mapping[str, str]) -> int:
+    return importance(entry, facts_of(entry, names)) if entry["kind"] == "speech" else entry["importance"]
+
+
+def _window(
+    entries: Sequence[Entry], first: int, config: DebateConfig, environment: Environment
+) -> list[Any]:
+    """Return the messages of the window that begins at `first`, or later where they are too many."""
+    limits, shown = WindowLimits.of(config.memory), entries[first:]
+    dropped = compact(shown, limits, config.names(), environment.count_for(config))
+    return [window_message(entry) for entry in shown if dropped is None or entry["seq"] > dropped]
+
+
+def document_values(document: Mapping[str, Any], environment: Environment) -> Values:
+    """Return the state that a `moot.debate/1` document was made from.
+
+    Raises:
+        InputError: it is no such document; the message names the key.
+        ConfigError: its configuration cannot be used.
+    """
+    check_document(document)
+    config = make_config(document["config"])
+    entries = _entries(document["transcript"], environment.count_for(config))
+    board, carried = document["blackboard"], document.get("state") or {}
+    # Without the state that made it, a summary cannot be gone on with: what it covers is summarised anew.
+    rolling = carried.get("rolling_summary") or {}
+    covered = int(rolling.get("covers_through_seq", -1))
+    step = max((int(receipt["step"]) for receipt in document["receipts"]), default=0)
+    speakers = config.names()
+    read = {KEY: {**progress_of({}), "through": len(entries) - 1}} if board["ledger"] else {}
+    return {
+        "topic": document["topic"],
+        "full_transcript": entries,
+        "messages": _window(entries, covered + 1, config, environment),
+        "config": dict(document["config"]),
+        "rolling_summary": rolling,
+        "perspective_summaries": carried.get("perspective_summaries") or {},
+        "judge_summary": carried.get("judge_summary") or {},
+        "summary_versions": document["summaries"],
+        "ledger": board["ledger"],
+        "claims": {claim["id"]: claim for claim in board["claims"]},
+        "round_records": board["rounds"],
+        "reflections": board["reflections"],
+        "crux_cards": {card["id"]: card for card in board["cards"]},
+        "protocol_state": carried.get("protocol_state") or read,
+        "receipts": document["receipts"],
+        "prompt_sources": document.get("prompt_sources") or {},
+        "usage": document["usage"],
+        "errors": document["errors"],
+        "verdicts": document["verdicts"],
+        "verdict": document["verdict"] or {},
+        "solution": document["solution"],
+        "step": carried.get("step") or {**_STEP, "no": step},
+        "turn_count": sum(e["speaker"] in speakers and e["kind"] not in _NO_TURN for e in entries),
+        "round": carried.get("round", max((entry["round"] for entry in entries), default=0)),
+        "current_speaker": "",
+        "status": document["status"],
+        "schema_version": SCHEMA_VERSION,
+    }
+
+
+_NO_TURN = frozenset({"topic", "context", "tool_call", "tool_result", "notice", "question", "answer"})
+_STEP = {"no": 0, "kind": "close", "phase": "", "round": 0, "floors": [], "reason": "imported"}
+OVER = frozenset({"done", "limit"})
+"""Statuses of debates that have ended."""
+
+
+def check_document(document: Mapping[str, Any]) -> None:
+    """Refuse what is no whole `moot.debate/1` document.
+
+    Raises:
+        InputError: what is wrong, by its key.
+    """
+    from moot.graph.document_schema import DebateDocument
+
+    try:
+        TypeAdapter(DebateDocument).validate_python({**document, "summaries": _pointless(document)})
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        key = ".".join(str(part) for part in first["loc"])
+        more = f" ({error.error_count() - 1} more)" if error.error_count() > 1 else ""
+        raise InputError(
+            f"not a whole moot.debate/1 document: {key}: {first['msg']}{more}; "
+            "without its `format` key, what was said can be imported alone"
+        ) from error
+    _check_carried(document)
+    version = int(document["schema_version"])
+    if version > SCHEMA_VERSION:
+        raise InputError(f"schema_version {version} is newer than this Moot reads: update Moot")
+
+
+def _check_carried(document: Mapping[str, Any]) -> None:
+    """Refuse a carried state whose summaries are none, or sum up what nobody said.
+
+    Raises:
+        InputError: which.
+    """
+    carried = document.get("state") or {}
+    perspectives = carried.get("perspective_summaries") or {}
+    single = (carried.get(key) for key in ("rolling_summary", "judge_summary"))
+    try:
+        TypeAdapter(dict[str, Summary]).validate_python(perspectives)
+        summaries = [each for each in (*single, *perspectives.values()) if each]
+        TypeAdapter(list[Summary]).validate_python(summaries)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise InputError(
+            f"not a whole moot.debate/1 document: state: {first['loc']}: {first['msg']}"
+        ) from error
+    for summary in summaries:
+        if not -1 <= summary["covers_through_seq"] < len(document["transcript"]):
+            raise InputError(f"state: a summary has covers_through_seq {summary['covers_through_seq']}")
+
+
+def _pointless(document: Mapping[str, Any]) -> Any:
+    """Return a document's summaries without their points: versions keep other ones than the state."""
+    given = document.get("summaries")
+    if not isinstance(given, list):
+        return given
+    return [{**each, "points": {}} if isinstance(each, dict) else each for each in given]
+
+
+def _entries(given: Sequence[Entry], count: TokenCounter) -> list[Entry]:
+    """Return a document's entries, cleaned and counted anew: budgets rest on exact counts.
+
+    Raises:
+        InputError: their numbers have gaps.
+    """
+    entries: list[Entry] = []
+    for seq, entry in enumerate(given):
+        if entry["seq"] != seq or entry["id"] != entry_id(seq):
+            raise InputError(f"transcript.{seq}: has seq {entry['seq']} and id {entry['id']!r}, not {seq}")
+        content = clean_text(entry["content"])
+        entries.append({**entry, "content": content, "tokens": count(content)})
+    return entries
+
+
+def imported_row(values: Values, name: str | None, now: str, document: Mapping[str, Any] | None) -> DebateRow:
+    """Return the catalogue's row: a document's own id, name and times unless it gets a new name."""
+    known = document or {}
+    thread = _uuid(known.get("id")) if name is None else new_debate_id(name)
+    usage = values.get("usage") or {}
+    return DebateRow(
+        id=thread,
+        name=name or str(known.get("name") or thread),
+        topic=values["topic"][:TOPIC_CHARS],
+        protocol=values["config"]["protocol"],
+        status=values["status"] if values["status"] in OVER else "paused",
+        turns=values["turn_count"],
+        tokens=int(usage.get("prompt_tokens", 0) + usage.get("completion_tokens", 0)),
+        cost_usd=float(usage.get("cost_usd", 0.0)),
+        parent=str(known.get("parent") or ""),
+        created_at=str(known.get("created_at") or now),
+        updated_at=str(known.get("updated_at") or now),
+    )
+
+
+def _uuid(given: Any) -> str:
+    try:
+        return str(uuid.UUID(str(given)))
+    except ValueError:
+        return str(uuid.uuid4())

@@ -1,0 +1,162 @@
+"""Reading a transcript of any known format."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any
+
+from moot.graph.importing.csv_tables import header_of, read_csv
+from moot.graph.importing.json_records import parse_json, read_json, read_jsonl
+from moot.graph.importing.parse_result import Parsed, Said
+from moot.graph.importing.speaker_ids import slugs
+from moot.graph.importing.text_speeches import BOLD, is_listed, read_md, read_txt
+from moot.state.entries import clean_text
+from moot.state.errors import InputError
+
+DOCUMENT_FORMAT = "moot.debate/1"
+FORMATS = ("json", "jsonl", "csv", "txt", "md")
+_EXTENSIONS = {".ndjson": "jsonl", ".tsv": "csv", ".markdown": "md", **{f".{name}": name for name in FORMATS}}
+
+_NOT_SAID = frozenset({"topic", "context", "notice", "tool_call", "tool_result"})
+
+
+@dataclass(frozen=True)
+class Speaker:
+    """Somebody who spoke."""
+
+    id: str
+    """`[a-z0-9-]`, 1–40 characters, different for each speaker."""
+    name: str
+    """As the transcript first wrote it, without surrounding space or a closing colon."""
+
+
+@dataclass(frozen=True)
+class Utterance:
+    """One thing that was said."""
+
+    speaker: str
+    """The speaker's id."""
+    content: str
+    at: str = ""
+    """Time or minute as the transcript gives it, `""` where it gives none."""
+
+
+@dataclass(frozen=True)
+class ImportedTranscript:
+    """A transcript, ready to become a debate."""
+
+    topic: str
+    """`""` where neither the text nor the file's name says one."""
+    speakers: tuple[Speaker, ...]
+    """In the order in which they first spoke."""
+    utterances: tuple[Utterance, ...]
+    document: dict[str, Any] | None = None
+    """The whole document where the input is a `moot.debate/1`, as it was given."""
+    solution: str = ""
+    """The conclusion where the input has one apart from what was said."""
+
+
+def parse_transcript(text: str, *, format: str | None = None, filename: str = "") -> ImportedTranscript:
+    """Read a transcript.
+
+    Names that differ only in case, spacing or a closing colon are one speaker. Empty utterances and
+    messages of chat systems that nobody said (`system`, `tool`) are left out.
+
+    Args:
+        text: the whole transcript.
+        format: one of `json`, `jsonl`, `csv`, `txt`, `md`; by default the file's
+            extension tells, else the text.
+        filename: where the text came from; its extension tells the format, its stem stands in for a topic.
+
+    Raises:
+        InputError: the text cannot be read in its format or nobody speaks in it; the message names the
+            line (or entry) and what to do.
+    """
+    text = clean_text(text).removeprefix("\ufeff")
+    chosen = format or _EXTENSIONS.get(PurePath(filename).suffix.lower()) or _sniffed(text)
+    if chosen not in FORMATS:
+        raise InputError(f"unknown transcript format {chosen!r}: use one of {', '.join(FORMATS)}")
+    if not text.strip():
+        raise InputError("line 1: the transcript is empty")
+    if chosen == "json":
+        value = parse_json(text)
+        if isinstance(value, dict) and str(value.get("format", "")).startswith("moot.debate/"):
+            return _from_document(value)
+        return _gathered(read_json(value), filename)
+    return _gathered(_READERS[chosen](text.replace("\r\n", "\n").replace("\r", "\n")), filename)
+
+
+def _gathered(read: Parsed, filename: str) -> ImportedTranscript:
+    said = [Said(_tidy(one.name), one.content.strip(), one.at) for one in read.said if one.content.strip()]
+    if not said:
+        raise InputError("line 1: nobody says anything in this transcript; write each speech as `NAME: text`")
+    names: dict[str, str] = {}
+    for one in said:
+        names.setdefault(_identity(one.name), one.name)
+    ids = slugs(names.values())
+    return ImportedTranscript(
+        topic=" ".join(read.topic.split()) or re.sub(r"[\W_]+", " ", PurePath(filename).stem).strip(),
+        speakers=tuple(Speaker(ids[name], name) for name in names.values()),
+        utterances=tuple(Utterance(ids[names[_identity(one.name)]], one.content, one.at) for one in said),
+        solution=read.solution,
+    )
+
+
+def _tidy(name: str) -> str:
+    return " ".join(name.split()).strip("*_ ").removesuffix(":").rstrip() or "Speaker"
+
+
+def _identity(name: str) -> str:
+    return unicodedata.normalize("NFKC", name).casefold()
+
+
+def _sniffed(text: str) -> str:
+    start = text.lstrip()[:1]
+    lines = [line for line in text.splitlines() if line.strip()]
+    if start in ("{", "["):
+        each = len(lines) > 1 and all(line.strip()[:1] == "{" and line.strip()[-1:] == "}" for line in lines)
+        return "jsonl" if each else "json"
+    if any(BOLD.match(line) or line.startswith("## ") for line in lines):
+        return "md"
+    if lines and header_of(lines[0]):
+        return "csv"
+    return "md" if is_listed(lines) else "txt"
+
+
+def _from_document(document: dict[str, Any]) -> ImportedTranscript:
+    if document["format"] != DOCUMENT_FORMAT:
+        raise InputError(
+            f"line 1: format {document['format']!r} is not known; this version reads {DOCUMENT_FORMAT}"
+        )
+    entries = document.get("transcript")
+    if not isinstance(entries, list) or not all(_is_entry(entry) for entry in entries):
+        raise InputError("line 1: `transcript` must be a list of entries with `speaker` and `content`")
+    said = [entry for entry in entries if entry.get("kind", "speech") not in _NOT_SAID]
+    config = document.get("config")
+    debaters = config.get("debaters") if isinstance(config, dict) else None
+    rows = [row for row in debaters if isinstance(row, dict)] if isinstance(debaters, list) else []
+    names = {str(row.get("id")): str(row.get("name") or row.get("id")) for row in rows}
+    spoke = dict.fromkeys(entry["speaker"] for entry in said)
+    return ImportedTranscript(
+        topic=str(document.get("topic") or ""),
+        speakers=tuple(Speaker(key, names.get(key, key)) for key in spoke),
+        utterances=tuple(Utterance(e["speaker"], e["content"], str(e.get("at") or "")) for e in said),
+        document=document,
+        solution=str(document.get("solution") or ""),
+    )
+
+
+def _is_entry(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(value.get(key), str) for key in ("speaker", "content"))
+
+
+_READERS: dict[str, Callable[[str], Parsed]] = {
+    "jsonl": read_jsonl,
+    "csv": read_csv,
+    "txt": read_txt,
+    "md": read_md,
+}

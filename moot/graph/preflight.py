@@ -1,0 +1,52 @@
+"""Refuses, before any call is paid, what could not run to its end."""
+
+from __future__ import annotations
+
+from moot.nodes.driving.environment import Environment
+from moot.nodes.judging.assess import rubric_for
+from moot.nodes.memory.embeddings import embeddings_of
+from moot.nodes.memory.perspective import perspective_settings
+from moot.nodes.memory.summarizers.summarizer_table import summarizer_named
+from moot.nodes.protocols.protocol_table import protocol_named
+from moot.nodes.tools.context_documents import check_tools
+from moot.state.config import DebateConfig
+from moot.state.errors import ConfigError
+
+
+def check_config(config: DebateConfig, environment: Environment) -> None:
+    """Check everything that a configuration names: protocol, models, rubrics, summarisers, tools, context.
+
+    Raises:
+        ConfigError: what is wrong and what to do.
+    """
+    protocol_named(config.protocol).check(config)
+    check_tools(config, environment.count_for(config))
+    summarizer_named(config.memory.summarizer)
+    embeddings_of(config, environment.embeddings)
+    for debater in config.names():
+        summarizer_named(perspective_settings(config, debater).method)
+    for seat in config.judge.seats():
+        rubric_for(seat, config)
+    _check_cost_limit(config)
+    environment.models_of(config).check(config.model_names())
+
+
+def warnings_about(config: DebateConfig) -> list[str]:
+    """Return what in a usable configuration is likely not meant."""
+    unused = sorted(config.models.keys() - set(config.model_names()))
+    used = ", ".join(map(repr, config.model_names()))
+    return [f"models.{name}: no model of this debate has this name; it calls {used}" for name in unused]
+
+
+def _check_cost_limit(config: DebateConfig) -> None:
+    """Refuse a limit that could not be kept.
+
+    Raises:
+        ConfigError: the cost of some model's calls is not known.
+    """
+    unpriced = config.unpriced_models()
+    if config.limits.cost_usd is not None and unpriced:
+        raise ConfigError(
+            "limits.cost_usd needs prices: give input_usd_per_million and output_usd_per_million "
+            f"(0 where free) under `models` for {', '.join(map(repr, unpriced))}"
+        )

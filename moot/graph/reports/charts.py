@@ -1,0 +1,131 @@
+"""Charts as inline SVG that takes its colours from the page, with no script, font or style of its own."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from markupsafe import Markup
+
+from moot.graph.reports.cast import People, Person
+from moot.graph.reports.spending import SECTIONS, Prompts
+from moot.graph.reports.transcript_blocks import Block
+
+_DROPPED = ("script", "style", "desc", "title")
+
+
+@dataclass(frozen=True)
+class Size:
+    """Width and height of a chart, in its own units, and the bars that it has room for."""
+
+    width: int
+    height: int
+    bars: int
+    labels: int
+    """Labels that the horizontal axis has room for."""
+
+
+WIDE = Size(720, 270, 60, 8)
+NARROW = Size(340, 230, 24, 4)
+
+
+def prompt_chart(prompts: Prompts, size: Size) -> Markup:
+    """Draw the tokens of each prompt by section, under a line at the budget."""
+    bars = prompts.bars(size.bars)
+    top = max([prompts.budget or 0.0, *(sum(bar.sections) for bar in bars)])
+    chart = _stacked(size, [bar.label for bar in bars], top)
+    if prompts.budget:
+        chart.y_labels = [0, prompts.budget / 2, prompts.budget]
+        chart.y_labels_major = [prompts.budget]
+    for index, name in enumerate(SECTIONS):
+        chart.add(name, [bar.sections[index] for bar in bars])
+    return _svg(chart, "Tokens of the prompts by section, against the budget")
+
+
+def leading(people: People) -> list[Person]:
+    """Return the debater with the most words of each colour, in the colours' order."""
+    by_tone: dict[str, Person] = {}
+    for person in people:
+        if person.tone not in by_tone or person.words > by_tone[person.tone].words:
+            by_tone[person.tone] = person
+    return list(by_tone.values())
+
+
+def floor_chart(blocks: Sequence[Block], people: People, size: Size) -> Markup:
+    """Draw who had the floor: words of the leading debaters through the debate."""
+    messages = [message for block in blocks for message in block.messages if message.person.id in people]
+    step = -(-len(messages) // size.bars) or 1
+    groups = [messages[start : start + step] for start in range(0, len(messages), step)]
+    shown = leading(people)
+    words = [
+        [sum(len(m.content.split()) for m in group if m.person.id == person.id) for group in groups]
+        for person in shown
+    ]
+    tops = [sum(column) for column in zip(*words, strict=True)]
+    chart = _stacked(size, [group[0].label.lstrip("m0") or "0" for group in groups], max(tops, default=0))
+    for person, values in zip(shown, words, strict=True):
+        chart.add(person.id, values)
+    return _svg(chart, "Words of each debater through the debate")
+
+
+@cache
+def _pygal() -> Any:
+    """Import pygal without the finder that it appends for its plugins.
+
+    The finder speaks a protocol that Python has dropped: on 3.11 each later import that fails would warn.
+    """
+    import pygal
+
+    sys.meta_path[:] = [finder for finder in sys.meta_path if type(finder).__module__ != pygal.__name__]
+    return pygal
+
+
+def _stacked(size: Size, labels: list[str], top: float) -> Any:
+    every = -(-len(labels) // size.labels) or 1
+    chart = _pygal().StackedBar(
+        js=[],
+        css=[],
+        disable_xml_declaration=True,
+        show_legend=False,
+        width=size.width,
+        height=size.height,
+        margin=4,
+        margin_top=10,
+        margin_right=12,
+        spacing=4,
+        range=(0, top * 1.04 or 1),
+        min_scale=3,
+        max_scale=5,
+        truncate_label=-1,
+        show_minor_x_labels=False,
+        value_formatter=lambda value: f"{value:,.0f}",
+    )
+    # pygal takes labels by their text, so two bars of one name would both carry it
+    chart.x_labels = [f"{label}{chr(0x200B) * (index % 2)}" for index, label in enumerate(labels)]
+    chart.x_labels_major = [chart.x_labels[index] for index in range(0, len(labels), every)]
+    chart.add_xml_filter(_bare)
+    return chart
+
+
+def _bare(root: Any) -> Any:
+    """Leave shapes and labels alone: no script, style, comment, tool tip or id."""
+    root.attrib.pop("id", None)
+    for parent in list(root.iter()):
+        for child in list(parent):
+            tag = child.tag if isinstance(child.tag, str) else ""
+            if not tag or tag.rpartition("}")[2] in _DROPPED or child.get("class") == "tooltip":
+                parent.remove(child)
+    root.set("role", "img")
+    return root
+
+
+def _svg(chart: Any, label: str) -> Markup:
+    def named(root: Any) -> Any:
+        root.set("aria-label", label)
+        return root
+
+    chart.add_xml_filter(named)
+    return Markup(chart.render(is_unicode=True))  # noqa: S704  # serialised by ElementTree, which escapes

@@ -1,0 +1,90 @@
+"""Words of models and people inside a Markdown file, where they must not become structure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from moot.graph.reports.prose import PLAIN_ABOVE, is_safe_link, parser
+
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~!$&])")
+_ENTITIES = {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
+_TAG = re.compile(r"<(?=[A-Za-z/!?])")
+_LINE_START = re.compile(r"^(\s*)([-+=]|\d{1,9}[.)])")
+
+
+def plain(text: str) -> str:
+    """Return `text` on one line with everything escaped that Markdown or HTML would read."""
+    line = _SPECIAL.sub(lambda mark: _ENTITIES.get(mark[0], f"\\{mark[0]}"), " ".join(text.split()))
+    start = _LINE_START.match(line)
+    return f"{line[: start.end() - 1]}\\{line[start.end() - 1 :]}" if start else line
+
+
+def quoted(text: str) -> str:
+    """Return Markdown as a block quote: its own headings, lists and fences end where the quote ends.
+
+    HTML in it is escaped outside fences, images become links, and where a link leads anywhere but to the
+    web (or a link target is defined for the rest of the file), all brackets are escaped.
+    """
+    return "\n".join(f"> {line}".rstrip() for line in defused(text).split("\n"))
+
+
+def defused(text: str) -> str:
+    """Return Markdown without HTML, images and links that lead anywhere but to the web."""
+    if len(text) > PLAIN_ABOVE:
+        return _verbatim(text)
+    if "<" not in text and "[" not in text:
+        return text
+    fenced = _fenced(text)
+    text = _outside(fenced, text, lambda line: _TAG.sub("&lt;", line).replace("![", "&#33;["))
+    # Looked at only now: a tag that is none any more may be what makes a link of the brackets around it.
+    if _leads_astray(text):
+        text = _outside(fenced, text, lambda line: line.replace("[", "&#91;").replace("]", "&#93;"))
+    return text
+
+
+def _fenced(text: str) -> set[int]:
+    """Return the numbers of the lines in fences that no list or quote contains."""
+    tokens = _inspector().parse(text)
+    fences = [token.map for token in tokens if token.type == "fence" and token.level == 0 and token.map]
+    return {number for start, end in fences for number in range(start, end)}
+
+
+def _outside(fenced: set[int], text: str, change: Callable[[str], str]) -> str:
+    # Changes are to entities, not backslashes: one that stands before already would undo an escape.
+    lines = enumerate(text.split("\n"))
+    return "\n".join(line if number in fenced else change(line) for number, line in lines)
+
+
+def _verbatim(text: str) -> str:
+    """Fence a text with more backticks than it holds anywhere."""
+    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}text\n{text}\n{fence}"
+
+
+@cache
+def _inspector() -> MarkdownIt:
+    markdown = parser()
+    markdown.validateLink = lambda url: True  # type: ignore[method-assign]  # it must see bad links to report them
+    return markdown
+
+
+def _every(tokens: list[Token]) -> Iterator[Token]:
+    for token in tokens:
+        yield token
+        yield from _every(token.children or [])
+
+
+def _leads_astray(text: str) -> bool:
+    """Tell whether a text has a link that is not to the web, or defines targets for the whole file."""
+    environment: dict[str, Any] = {}
+    tokens = _every(_inspector().parse(text, environment))
+    targets = (token.attrGet(key) for token in tokens for key in ("href", "src"))
+    astray = any(target is not None and not is_safe_link(str(target)) for target in targets)
+    return astray or bool(environment.get("references"))

@@ -1,0 +1,54 @@
+"""Where the graph goes after each node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+from langchain_core.runnables import Runnable, RunnableConfig
+
+from moot.nodes.memory.coverage import uncovered
+from moot.nodes.perspectives import perspectives_due
+from moot.nodes.reflect import reflect_due
+from moot.state.conversation import ConversationState
+
+
+class Route(Runnable[ConversationState, str]):
+    """A decision that is taken at once, so that no stop can come between a node's update and its successor.
+
+    LangGraph takes a plain function to a worker thread. A run that is cancelled meanwhile has the update
+    stored without the successor: resumed, it takes the node as finished, and the debate ends where it stands.
+    """
+
+    def __init__(self, decide: Callable[[ConversationState], str]) -> None:
+        self.name = decide.__name__
+        self._decide = decide
+
+    def invoke(self, input: ConversationState, config: RunnableConfig | None = None, **_: Any) -> str:
+        """Return the name of the next node."""
+        return self._decide(input)
+
+    async def ainvoke(self, input: ConversationState, config: RunnableConfig | None = None, **_: Any) -> str:
+        """Return the name of the next node, without giving way to anything else."""
+        return self._decide(input)
+
+
+def after_window(state: ConversationState) -> Literal["summarize", "plan"]:
+    """Go where messages have left the window unsummarised or perspective summaries are due, else on."""
+    return "summarize" if uncovered(state) or perspectives_due(state) else "plan"
+
+
+def after_trim(state: ConversationState) -> Literal["summarize", "reflect", "plan"]:
+    """Go where summaries are due, else where enough has happened to reflect on, else on."""
+    return "summarize" if after_window(state) == "summarize" else after_summary(state)
+
+
+def after_summary(state: ConversationState) -> Literal["reflect", "plan"]:
+    """Go where enough has happened to reflect on, or a crux room is to be looked at, else on."""
+    return "reflect" if reflect_due(state) else "plan"
+
+
+def after_plan(state: ConversationState) -> Literal["clarify", "turn", "judge", "close"]:
+    """Go to the node that carries out the step."""
+    kind: Literal["clarify", "turn", "judge", "close"] = state["step"]["kind"]
+    return kind

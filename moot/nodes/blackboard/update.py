@@ -1,0 +1,138 @@
+"""One pass of the blackboard: from notes of a step's entries to the update of its channels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from typing_extensions import TypedDict
+
+from moot.nodes.blackboard.bounds import READ_AT_ONCE, SOURCES, keep_newest
+from moot.nodes.blackboard.claims import ClaimsDraft, abandon_open, enter_room, update_claims
+from moot.nodes.blackboard.ledger import SAME, LedgerDraft, likeness, update_ledger
+from moot.nodes.blackboard.notes import Notes
+from moot.nodes.blackboard.rooms import KEY as ROOMS
+from moot.nodes.blackboard.rooms import rooms_of, with_entries
+from moot.nodes.blackboard.rounds import round_update
+from moot.state.blackboard import LedgerRow
+from moot.state.config import DebateConfig
+from moot.state.conversation import ConversationState
+from moot.state.entries import Entry
+
+KEY = "board"
+"""Where `protocol_state` holds the `Progress` of the blackboard."""
+
+LAST_WORDS = "last_words"
+"""Where `protocol_state` says that after the present step nobody speaks any more, by the protocol's rules."""
+
+SILENT_KINDS = frozenset({"topic", "context", "question", "tool_call", "tool_result", "notice"})
+"""Kinds of entries in which nobody argues."""
+
+
+class Progress(TypedDict):
+    """How far the blackboard has read, and what has happened since the last reflection."""
+
+    through: int
+    """`seq` of the last entry read, -1 for none."""
+    progress: int
+    """`seq` of the last entry that brought a new dispute, a concession, a shift or new evidence."""
+    disagreements: int
+    """New ones since the last reflection; likewise the next two."""
+    concessions: int
+    shifts: int
+    message_ids: list[str]
+    """Where they happened, the newest."""
+
+
+def progress_of(state: Mapping[str, Any]) -> Progress:
+    """Return how far the blackboard has come."""
+    known = (state.get("protocol_state") or {}).get(KEY) or {}
+    return {
+        "through": -1,
+        "progress": -1,
+        "disagreements": 0,
+        "concessions": 0,
+        "shifts": 0,
+        "message_ids": [],
+        **known,
+    }
+
+
+def unread(state: ConversationState, config: DebateConfig) -> list[Entry]:
+    """Return the debaters' entries that the blackboard has not read yet, the newest of a long import."""
+    transcript, start = state["full_transcript"], progress_of(state)["through"] + 1
+    debaters = config.names()
+    return [
+        entry
+        for entry in transcript[max(start, len(transcript) - READ_AT_ONCE) :]
+        if entry["speaker"] in debaters and entry["kind"] not in SILENT_KINDS
+    ]
+
+
+def update_board(state: ConversationState, config: DebateConfig, notes: Sequence[Notes]) -> dict[str, Any]:
+    """Return the update of `ledger`, `claims`, `round_records` and the progress in `protocol_state`."""
+    step = state.get("step") or {}
+    round_no, phase = int(step.get("round", 0)), str(step.get("phase", ""))
+    ledger, claims = LedgerDraft(state.get("ledger") or {}), ClaimsDraft(state.get("claims") or {})
+    shifted: list[str] = []
+    contested: list[str] = []
+    eventful: list[Notes] = []
+    progress = progress_of(state)["progress"]
+    rooms = rooms_of(state)
+    for note in notes:
+        enter_room(claims, rooms.get(note.entry["room"]))
+        fresh = brings_evidence(ledger.row(note.speaker), note)
+        new = update_claims(claims, note, round_no, config.names())
+        moved = update_ledger(ledger, note, round_no)
+        contested += new
+        shifted += [note.speaker] if moved else []
+        eventful += [note] if new or moved or note.concessions else []
+        progress = note.entry["seq"] if fresh or note in eventful else progress
+    if (state.get("protocol_state") or {}).get(LAST_WORDS):
+        abandon_open(claims)
+    record = round_update(
+        state.get("round_records") or [],
+        notes,
+        round_no=round_no,
+        phase=phase,
+        claims=contested,
+        shifted=shifted,
+        names=config.names(),
+    )
+    remembered: dict[str, Any] = {
+        KEY: _progress(state, notes, len(contested), len(shifted), eventful, progress)
+    }
+    if rooms:
+        remembered[ROOMS] = with_entries(rooms, [note.entry for note in notes])
+    return {
+        "ledger": ledger.changed,
+        "claims": claims.changed,
+        "round_records": [record],
+        "protocol_state": remembered,
+    }
+
+
+def brings_evidence(row: LedgerRow, notes: Notes) -> bool:
+    """Return whether an entry offers evidence that its speaker's row does not hold in other words."""
+    known = [text for aspect in row["aspects"].values() for text in aspect["evidence"]]
+    return any(all(likeness(text, old) < SAME for old in known) for text in notes.evidence)
+
+
+def _progress(
+    state: ConversationState,
+    notes: Sequence[Notes],
+    contested: int,
+    shifted: int,
+    eventful: Sequence[Notes],
+    progress: int,
+) -> Progress:
+    known = progress_of(state)
+    conceded = [note for note in notes if note.concessions]
+    return {
+        "through": len(state["full_transcript"]) - 1,
+        "progress": progress,
+        "disagreements": known["disagreements"] + contested,
+        "concessions": known["concessions"] + len(conceded),
+        "shifts": known["shifts"] + shifted,
+        "message_ids": keep_newest([*known["message_ids"], *(note.message_id for note in eventful)], SOURCES),
+    }

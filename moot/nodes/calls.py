@@ -1,0 +1,152 @@
+"""What a node asks of a model and what it gets back, as data.
+
+A node never touches a client: it yields `ModelCall`s and is sent `Reply`s, so the driver can run a batch at
+the same time, serve it from the journal after a crash, or replay it without a model.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any, Literal, NotRequired, TypeVar
+
+from pydantic import BaseModel
+from typing_extensions import TypedDict
+
+from moot.state.entries import EntryUsage
+from moot.state.errors import ModelError
+
+Purpose = Literal[
+    "turn", "summary", "perspective", "extract", "reflect", "moderate", "judge", "ask", "evaluate", "clarify"
+]
+
+
+class WireMessage(TypedDict):
+    """One message of a prompt in OpenAI's chat form."""
+
+    role: Literal["system", "user", "assistant", "tool"]
+    content: str
+    name: NotRequired[str]
+    """Slug of who speaks; providers refuse spaces."""
+    tool_calls: NotRequired[list[dict[str, Any]]]
+    """On an assistant message: `{id, type: "function", function: {name, arguments}}` each."""
+    tool_call_id: NotRequired[str]
+    """On a tool message: the call that it answers."""
+
+
+@dataclass(frozen=True)
+class SpeakAs:
+    """Whose speech a reply is: it is streamed under this id and name."""
+
+    entry_id: str
+    speaker: str
+
+
+@dataclass(frozen=True)
+class ModelCall:
+    """One request to a model; everything that decides the reply is in it."""
+
+    purpose: Purpose
+    model: str
+    """Name as the provider knows it, or `offline`."""
+    messages: tuple[WireMessage, ...]
+    max_tokens: int
+    """Tokens reserved for the answer."""
+    temperature: float | None = None
+    """`None` leaves it to the provider."""
+    seed: int | None = None
+    fallbacks: tuple[str, ...] = ()
+    """Models tried in order once `model` has failed for good."""
+    schema: type[BaseModel] | None = None
+    """Pydantic model of a structured answer; `None` for text."""
+    tools: tuple[dict[str, Any], ...] = ()
+    """Tools offered, in OpenAI's function form."""
+    prompt_tokens: int = 0
+    """Exact size of `messages`, as the view counted it; 0 where it is not known."""
+    speak_as: SpeakAs | None = None
+    """Set for a floor: its tokens are streamed. Every other call is silent."""
+    floor: int = 0
+    """Index of the floor within the step, so that equal requests of one batch stay apart."""
+    behind: int = 0
+    """Messages at the end of `messages` that stand behind the view: calls of tools and their results."""
+    hints: Mapping[str, Any] = field(default_factory=dict)
+    """For the offline model, never sent to a provider: `phase`, `speaker`, `topic`, `aspect`, `stance`,
+    `targets`, and for judges and extraction `debaters` (as the answer is to name them), `criteria` (ids);
+    `fields`, what lists of a structured answer are to hold, by name."""
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the request: model, messages and everything else that decides the reply."""
+        request = {
+            "purpose": self.purpose,
+            "model": self.model,
+            "fallbacks": self.fallbacks,
+            "messages": self.messages,
+            "max_tokens": self.max_tokens,
+            "temperature": self.temperature,
+            "seed": self.seed,
+            "schema": self.schema.model_json_schema() if self.schema else None,
+            "tools": self.tools,
+        }
+        return hashlib.sha256(json.dumps(request, sort_keys=True, default=str).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What came back for one call."""
+
+    text: str = ""
+    """The answer without its reasoning parts."""
+    data: dict[str, Any] | None = None
+    """The structured answer, validated against the call's schema and dumped to JSON types."""
+    tool_calls: tuple[dict[str, Any], ...] = ()
+    """Tools the model wants called: `{id, name, args}` each."""
+    model: str = ""
+    """The model that answered: the call's own or a fallback."""
+    provider: str = ""
+    usage: EntryUsage = field(default_factory=EntryUsage)
+    """Tokens of all attempts that were billed."""
+    finish_reason: str = "stop"
+    """`length` where the answer is cut even after a second try with more room."""
+    reasoning: str = ""
+    """What the model thought aloud; kept in the journal, never in the transcript."""
+    latency_s: float = 0.0
+    attempts: int = 1
+    error: str = ""
+    """Why there is no answer: the call failed for good, after retries and fallbacks."""
+    status: int | None = None
+    """HTTP status of the last failure."""
+    retryable: bool = False
+    """Whether the same call may succeed later."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is an answer."""
+        return not self.error
+
+    def require(self) -> Reply:
+        """Return this reply.
+
+        Raises:
+            ModelError: there is no answer.
+        """
+        if self.error:
+            raise ModelError(self.error, status=self.status, retryable=self.retryable)
+        return self
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the reply as JSON types, for the journal."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Reply:
+        """Rebuild a reply that `to_json` made."""
+        return cls(**{**data, "tool_calls": tuple(data.get("tool_calls", ()))})
+
+
+T = TypeVar("T")
+Flow = Generator[Sequence[ModelCall], list[Reply], T]
+"""Yields batches of calls, is sent their replies, and returns what came of them."""

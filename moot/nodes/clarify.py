@@ -1,0 +1,178 @@
+"""`clarify`: before the first round debaters ask, a person answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from moot.nodes.calls import ModelCall, Reply, WireMessage
+from moot.nodes.driving.environment import NodeContext
+from moot.nodes.effects import Ask, Body, Emit
+from moot.nodes.memory.window import window_message
+from moot.nodes.people.questions import Question, match_answers, question_payload
+from moot.nodes.prompts.fitting import KEEP, Block, fit
+from moot.nodes.prompts.library import load_prompt
+from moot.nodes.prompts.rendering import render_entry
+from moot.nodes.protocols.protocol import make_floor, make_step
+from moot.nodes.roles.role import shipped_role
+from moot.nodes.text.tokens import TokenCounter
+from moot.nodes.views.scene import Scene, contract_text, rules_block
+from moot.state.config import DebateConfig, DebaterConfig
+from moot.state.config.frozen import frozen_config
+from moot.state.conversation import ConversationState, Step
+from moot.state.entries import Entry, EntryKind, clean_text, entry_id, make_entry
+
+CLARIFY = load_prompt("clarify", "instruction", "most", "known")
+INSTRUCTION = load_prompt("clarify_instruction")
+
+PHASE = "clarify"
+KEY = "clarifications"
+"""Where `protocol_state` holds `{rounds, settled}`: rounds asked, and whether nobody had a question left."""
+REPLY_TOKENS = 800
+QUESTION_CHARS = 1000
+NO_ANSWER = "(no answer)"
+EARLIER = 5
+"""Priority of earlier questions and answers; context documents go before them."""
+
+
+class Asked(BaseModel):
+    """What a debater wants to know."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    questions: list[str] = Field(
+        description="Questions to the person, the most important first; may be empty."
+    )
+
+
+def clarification_step(state: Mapping[str, Any], config: DebateConfig) -> Step | None:
+    """Return the step in which debaters ask, `None` once they have, or where they may not."""
+    wanted, so_far = config.clarifications, (state.get("protocol_state") or {}).get(KEY) or {}
+    asked = int(so_far.get("rounds", 0))
+    if not wanted.enabled or state.get("turn_count") or so_far.get("settled") or asked >= wanted.rounds:
+        return None
+    floors = [make_floor(debater.id) for debater in config.debaters if not debater.is_human]
+    return make_step(PHASE, 0, floors, kind="clarify") if floors else None
+
+
+def clarify(state: ConversationState, context: NodeContext) -> Body:
+    """Collect the debaters' questions, put them to a person, and record both."""
+    config = frozen_config(state)
+    asking = [config.debater(floor["speaker"]) for floor in state["step"]["floors"]]
+    replies: list[Reply] = yield [_call(state, context, config, debater) for debater in asking]
+    questions = _questions(state, config, asking, replies)
+    rounds = int(((state.get("protocol_state") or {}).get(KEY) or {}).get("rounds", 0)) + 1
+    update: dict[str, Any] = {"protocol_state": {KEY: {"rounds": rounds, "settled": not questions}}}
+    failures = [reply.error for reply in replies if not reply.ok]
+    if failures:
+        update["errors"] = [
+            {"step": state["step"]["no"], "node": "clarify", "error": error} for error in failures
+        ]
+    if not questions:
+        return update
+    given = yield Ask(question_payload(KEY, rounds, questions))
+    entries = _entries(state, context, questions, match_answers(questions, given))
+    for entry in entries:
+        yield Emit({"event": "entry", "entry": entry})
+    return {**update, "full_transcript": entries, "messages": [window_message(entry) for entry in entries]}
+
+
+def _call(
+    state: ConversationState, context: NodeContext, config: DebateConfig, debater: DebaterConfig
+) -> ModelCall:
+    model = config.model_of(debater)
+    count = context.env.count_for(config)
+    view = fit(_blocks(state, config, debater, count), config.memory.budget.total, count)
+    return ModelCall(
+        purpose="clarify",
+        model=model,
+        messages=view.messages,
+        max_tokens=REPLY_TOKENS,
+        temperature=config.temperature if debater.temperature is None else debater.temperature,
+        seed=config.seed,
+        fallbacks=config.fallbacks if debater.fallbacks is None else debater.fallbacks,
+        schema=Asked,
+        prompt_tokens=view.total_tokens,
+        hints={"phase": PHASE, "speaker": debater.name, "role": debater.role, "topic": state["topic"]},
+    )
+
+
+def _built_in(debater: DebaterConfig) -> str:
+    role = shipped_role(debater)
+    return "\n".join(filter(None, (INSTRUCTION.render(), role.says("clarify") if role else "")))
+
+
+def _blocks(
+    state: ConversationState, config: DebateConfig, debater: DebaterConfig, count: TokenCounter
+) -> list[Block]:
+    """Rules and topic, context documents and earlier answers, contract and what is asked."""
+    scene = Scene(state, config, state["step"], make_floor(debater.id), count)  # type: ignore[arg-type]  # a step by now
+    earlier = [entry for entry in scene.window if entry["kind"] in ("context", "question", "answer")]
+    known = "The answers so far are above: ask only what they leave open." if earlier else ""
+    asked = CLARIFY.render(
+        instruction=debater.clarification_prompt or _built_in(debater),
+        most=str(config.clarifications.max_per_debater),
+        known=known,
+    )
+    last: WireMessage = {"role": "user", "content": f"{contract_text(debater)}\n\n{asked}"}
+    return [
+        rules_block(scene),
+        *(
+            Block("messages", render_entry(entry, scene.names), EARLIER, ids=(entry["id"],), label="earlier")
+            for entry in earlier
+        ),
+        Block("tail", last, KEEP, label="contract and instruction"),
+    ]
+
+
+def _questions(
+    state: ConversationState,
+    config: DebateConfig,
+    asking: Sequence[DebaterConfig],
+    replies: Sequence[Reply],
+) -> list[Question]:
+    """Return what is asked, grouped by debater, numbered on from earlier rounds; nothing twice."""
+    before = [entry for entry in state["full_transcript"] if entry["kind"] == "question"]
+    seen = {entry["content"].casefold() for entry in before}
+    questions: list[Question] = []
+    for debater, reply in zip(asking, replies, strict=True):
+        number = sum(entry["speaker"] == debater.id for entry in before)
+        said = reply.data.get("questions", []) if reply.ok and reply.data else []
+        fresh = [text for item in said if (text := " ".join(clean_text(str(item)).split())[:QUESTION_CHARS])]
+        for text in fresh[: config.clarifications.max_per_debater]:
+            if text.casefold() in seen:
+                continue
+            seen.add(text.casefold())
+            number += 1
+            questions.append(
+                {
+                    "id": f"{debater.id}.{number}",
+                    "debater": debater.id,
+                    "name": debater.name,
+                    "question": text,
+                }
+            )
+    return questions
+
+
+def _entries(
+    state: ConversationState, context: NodeContext, questions: Sequence[Question], answers: Mapping[str, str]
+) -> list[Entry]:
+    """Return each question with its answer."""
+    entries: list[Entry] = []
+    start, count = len(state["full_transcript"]), context.env.count_for(frozen_config(state))
+    for question in questions:
+        seq = start + len(entries)
+        answer = answers[question["id"]] or NO_ANSWER
+        asked = _entry(seq, question["debater"], "question", question["question"], "user", context)
+        said = _entry(seq + 1, "user", "answer", answer, entry_id(seq), context)
+        entries += [Entry(**{**entry, "tokens": count(entry["content"])}) for entry in (asked, said)]
+    return entries
+
+
+def _entry(seq: int, speaker: str, kind: EntryKind, content: str, target: str, context: NodeContext) -> Entry:
+    return make_entry(
+        seq, speaker, kind, content, phase=PHASE, targets=[target], importance=7, at=context.env.clock()
+    )

@@ -1,0 +1,1 @@
+"""What carries out what nodes ask for: calls, questions, local work."""

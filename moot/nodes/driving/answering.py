@@ -1,0 +1,134 @@
+"""Answers batches of calls: all at the same time, so many at once, each reply journalled before it is used.
+
+The driver answers the batches of nodes with it; judging and evaluating outside a graph do too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, TypeVar
+
+from langchain_core.runnables import RunnableConfig
+
+from moot.nodes.calls import Flow, ModelCall, Reply
+from moot.nodes.driving.environment import Environment
+from moot.nodes.driving.portal import in_thread
+from moot.state.config import DebateConfig
+from moot.state.journal import JournalKey
+from moot.state.records import Records
+
+T = TypeVar("T")
+"""Asks for batches of calls, is sent the replies, and returns what came of them."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where calls stand in a debate's journal."""
+
+    records: Records | None = None
+    """`None` where there is no database: then nothing is journalled."""
+    debate: str = ""
+    step: int = 0
+    node: str = ""
+    anchor: str = ""
+    """Checkpoint that the calls are made on."""
+
+
+@dataclass
+class Spent:
+    """What calls used."""
+
+    totals: dict[str, float] = field(default_factory=dict)
+
+    def add(self, reply: Reply) -> None:
+        """Add one reply's usage."""
+        amounts = {"calls": 1, **{key: value for key, value in reply.usage.items() if value}}
+        for key, value in amounts.items():
+            self.totals[key] = self.totals.get(key, 0) + value  # type: ignore[operator]  # numbers all
+
+
+class Answering:
+    """Answers the batches of one run, in order."""
+
+    def __init__(
+        self,
+        env: Environment,
+        config: DebateConfig,
+        place: Place,
+        run: RunnableConfig | None = None,
+        *,
+        limit: asyncio.Semaphore | None = None,
+    ) -> None:
+        """Make one; `limit` is shared with others, by default it is `limits.concurrency` alone."""
+        self.spent = Spent()
+        self.failed = Spent()
+        """What of it failed: the journal keeps none of that."""
+        self.batches = 0
+        """Batches done so far."""
+        self.place = place
+        self._env, self._run = env, run
+        self._models = env.models_of(config)
+        self._limit = limit or asyncio.Semaphore(config.limits.concurrency)
+
+    async def answer(self, calls: Sequence[ModelCall]) -> list[Reply]:
+        """Return the replies to a batch, in its order."""
+        replies = await self.gather([(call.digest, partial(self._ask, call)) for call in calls])
+        for reply in replies:
+            self.spent.add(reply)
+            if not reply.ok:
+                self.failed.add(reply)
+        return replies
+
+    async def gather(self, asked: Sequence[tuple[str, Callable[[], Awaitable[Reply]]]]) -> list[Reply]:
+        """Return the journal's reply to each request, by its digest, else make it and commit it.
+
+        All are made at the same time; failures are not kept.
+        """
+        place = self.place
+        keys = [
+            JournalKey(place.debate, place.step, place.node, self.batches, floor, digest)
+            for floor, (digest, _) in enumerate(asked)
+        ]
+        known = await self._journalled(keys)
+        makers = [make for _, make in asked]
+        replies = await asyncio.gather(*map(self._once, keys, known, makers))
+        self.batches += 1
+        return list(replies)
+
+    async def _ask(self, call: ModelCall) -> Reply:
+        async with self._limit:
+            return await self._env.complete(call, self._models, config=self._run)
+
+    async def _once(
+        self, key: JournalKey, known: dict[str, Any] | None, make: Callable[[], Awaitable[Reply]]
+    ) -> Reply:
+        if known is not None:
+            return Reply.from_json(known)
+        reply = await make()
+        if reply.ok and self.place.records is not None:
+            # To its end: a reply that has arrived is paid, so it is kept before a stopped run stops.
+            await in_thread(self.place.records.journal.put, key, self.place.anchor, reply.to_json())
+        return reply
+
+    async def _journalled(self, keys: Sequence[JournalKey]) -> Sequence[dict[str, Any] | None]:
+        place = self.place
+        if place.records is None:
+            return [None] * len(keys)
+        get = place.records.journal.get
+        return await in_thread(lambda: [get(key, place.anchor) for key in keys])
+
+
+async def run_flow(flow: Flow[T], answering: Answering) -> T:
+    """Run a flow of batches to its end and return what it returns."""
+    replies: Any = None
+    try:
+        while True:
+            replies = await answering.answer(flow.send(replies))
+    except StopIteration as end:
+        made: T = end.value
+        return made
+    finally:
+        flow.close()

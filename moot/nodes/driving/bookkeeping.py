@@ -1,0 +1,76 @@
+"""Keeps the catalogue true to what the nodes do, wherever the debate runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from moot.nodes.driving.lost_work import with_failures
+from moot.state.catalogue import TOPIC_CHARS, DebateRow
+from moot.state.errors import DebateExists
+from moot.state.failed_runs import FailedRun
+from moot.state.records import Records
+
+
+def utc_now() -> str:
+    """Return the time, ISO 8601, UTC, milliseconds."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+WATCHED = frozenset({"status", "turn_count", "config"})
+"""Only an update of one of these channels is noted."""
+
+
+def note_progress(records: Records, debate: str, state: Mapping[str, Any], update: Mapping[str, Any]) -> None:
+    """Write status, turns and spending to the catalogue; `open`'s update adds a debate that is missing."""
+    now = utc_now()
+    values = _values(state, update)
+    if "config" in update:
+        _add(records, debate, state, update, values, now)
+    records.catalogue.update(debate, **values, updated_at=now)
+
+
+def _values(state: Mapping[str, Any], update: Mapping[str, Any]) -> dict[str, Any]:
+    spent, more = state.get("usage") or {}, update.get("usage") or {}
+    tokens, prompt, cost = (
+        spent.get(key, 0) + more.get(key, 0) for key in ("completion_tokens", "prompt_tokens", "cost_usd")
+    )
+    return {
+        "status": update.get("status") or state.get("status") or "running",
+        "turns": update.get("turn_count", state.get("turn_count", 0)),
+        "tokens": int(tokens + prompt),
+        "cost_usd": float(cost),
+    }
+
+
+def note_failure(records: Records, debate: str, state: Mapping[str, Any], failed: FailedRun) -> None:
+    """Keep a failed run, and write to the catalogue that the debate failed and what it has used."""
+    records.failed.add(debate, failed)
+    values = _values(with_failures(state, records.failed.of(debate)), {"status": "failed"})
+    records.catalogue.update(debate, **values, updated_at=utc_now())
+
+
+def _add(
+    records: Records,
+    debate: str,
+    state: Mapping[str, Any],
+    update: Mapping[str, Any],
+    values: Mapping[str, Any],
+    now: str,
+) -> None:
+    topic = str(update.get("topic") or state.get("topic") or "")[:TOPIC_CHARS]
+    row = DebateRow(
+        id=debate,
+        name=debate,
+        topic=topic,
+        protocol=update["config"]["protocol"],
+        parent="",
+        created_at=now,
+        updated_at=now,
+        **values,
+    )
+    try:
+        records.catalogue.add(row)
+    except DebateExists:
+        records.catalogue.update(debate, topic=topic, protocol=row.protocol)

@@ -1,0 +1,203 @@
+"""Runs nodes that do no input or output themselves.
+
+A node's body is a generator: it reads the state, yields *effects* (a batch of model calls, local work, a
+question to a person, a progress event), is sent the outcome of each, and returns its update of the state.
+The driver here carries the effects out, for sync and async graphs alike; httpx's `Auth.auth_flow` is the
+model.
+
+Calls of a batch run at the same time. Each reply is committed to the journal before it is used; after a crash
+the body starts over and is served from there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig, RunnableLambda
+from langgraph.config import get_stream_writer
+from langgraph.errors import GraphInterrupt
+from langgraph.runtime import Runtime, get_runtime
+from langgraph.types import interrupt
+
+from moot.nodes.calls import Reply
+from moot.nodes.driving.answering import Answering, Place
+from moot.nodes.driving.bookkeeping import WATCHED, note_failure
+from moot.nodes.driving.environment import Environment, NodeBody, NodeContext
+from moot.nodes.driving.portal import call_from_sync, in_thread
+from moot.nodes.effects import (
+    Ask,
+    Effect,
+    Emit,
+    Hear,
+    Heard,
+    Job,
+    LookUp,
+    Remember,
+    Update,
+    Work,
+    is_pause,
+)
+from moot.state.config import DebateConfig
+from moot.state.config.frozen import frozen_config
+from moot.state.conversation import ConversationState
+from moot.state.errors import ModelError
+from moot.state.failed_runs import FailedRun
+from moot.state.records import Records, records_of
+from moot.state.reducers import add_up
+
+
+class _Run:
+    """One run of one node."""
+
+    def __init__(self, name: str, env: Environment, state: ConversationState, config: RunnableConfig) -> None:
+        runtime: Runtime[DebateConfig] = get_runtime()
+        info = runtime.execution_info
+        checkpointer = config["configurable"].get("__pregel_checkpointer")
+        self.state = state
+        self.config = config
+        self.store = runtime.store
+        self.records: Records | None = records_of(checkpointer) if checkpointer is not None else None
+        debate = (info.thread_id if info else None) or ""
+        self.context = NodeContext(env, runtime.context, debate, info.checkpoint_id if info else "")
+        debate_config = frozen_config(state) if state.get("config") else DebateConfig()
+        step = int(state.get("step", {}).get("no", 0))
+        place = Place(self.records, debate, step, name, self.context.checkpoint)
+        self.answering = Answering(env, debate_config, place, config)
+        self._started = time.monotonic()
+
+    async def drive(self, body: NodeBody) -> Update:
+        """Run the body to its end and return its update, with what it spent added up."""
+        flow = body(self.state, self.context)
+        outcome: Any = None
+        try:
+            while True:
+                outcome = await self._carry_out(flow.send(outcome))
+        except StopIteration as end:
+            update: Update = dict(end.value or {})
+        finally:
+            flow.close()
+        if self.answering.batches:
+            spent = {**self.answering.spent.totals, "elapsed_s": self._elapsed_s()}
+            update["usage"] = add_up(spent, [update.get("usage", {})])
+        return update
+
+    def failed(self, error: ModelError) -> FailedRun:
+        """Return what is kept of this run, which failed."""
+        usage = {**self.answering.failed.totals, "elapsed_s": self._elapsed_s()}
+        place = self.answering.place
+        return FailedRun(
+            str(uuid.uuid4()), place.step, place.node, str(error), self.context.env.clock(), usage
+        )
+
+    def _elapsed_s(self) -> float:
+        return time.monotonic() - self._started
+
+    async def _carry_out(self, effect: Effect) -> Any:
+        if isinstance(effect, Ask):
+            return interrupt(effect.payload)
+        if isinstance(effect, Emit):
+            get_stream_writer()(dict(effect.event))
+            return None
+        if isinstance(effect, Hear):
+            return await asyncio.to_thread(self._hear, effect.after)
+        if isinstance(effect, Remember | LookUp):
+            return await self._in_store(effect)
+        if isinstance(effect, Work):
+            done = await self.answering.gather([(job.digest, partial(_done, job)) for job in effect.jobs])
+            return [reply.text for reply in done]
+        return await self.answering.answer(effect)
+
+    async def _in_store(self, effect: Remember | LookUp) -> list[dict[str, Any]]:
+        """Write to the store or read from it; what is kept there is an extra that no debate fails for."""
+        if self.store is None:
+            return []
+        try:
+            if isinstance(effect, Remember):
+                await self.store.aput(effect.namespace, effect.key, dict(effect.value))
+                return []
+            found = await self.store.asearch(effect.namespace, limit=effect.limit)
+        except Exception as error:
+            get_stream_writer()({"event": "store_failed", "error": f"{type(error).__name__}: {error}"})
+            return []
+        latest = sorted(found, key=lambda item: (item.updated_at, item.key), reverse=True)
+        return [item.value for item in latest]
+
+    def _hear(self, after: int) -> Heard:
+        if self.records is None or not self.context.debate:
+            return Heard()
+        floor, debate = self.records.floor, self.context.debate
+        return Heard(
+            floor.said_since(debate, after), floor.take_pause(debate), self.records.failed.of(debate)
+        )
+
+
+async def _done(job: Job) -> Reply:
+    return Reply(text=await asyncio.to_thread(job.run))
+
+
+def _pauses(interrupt: GraphInterrupt) -> bool:
+    return bool(interrupt.args) and all(is_pause(each.value) for each in interrupt.args[0])
+
+
+@asynccontextmanager
+async def _writing(records: Records, debate: str) -> AsyncIterator[None]:
+    """Hold a debate; a run that is stopped while it takes the hold gives it back too."""
+    writers = records.writers
+    if writers.again(debate):  # the command line and Python hold it for the whole run
+        try:
+            yield
+        finally:
+            writers.release(debate)
+        return
+    held = False
+
+    def take() -> None:
+        nonlocal held
+        writers.acquire(debate)
+        held = True
+
+    try:
+        await in_thread(take)
+        yield
+    finally:
+        if held:
+            await in_thread(writers.release, debate)
+
+
+async def _noted(run: _Run, body: NodeBody, records: Records, debate: str) -> Update:
+    """Drive the body and write to the catalogue how it went."""
+    try:
+        update = await run.drive(body)
+        if WATCHED & update.keys():
+            await in_thread(run.context.env.note, records, debate, run.state, update)
+    except ModelError as error:
+        await in_thread(note_failure, records, debate, run.state, run.failed(error))
+        raise
+    except GraphInterrupt as waiting:
+        status = "paused" if _pauses(waiting) else "waiting"
+        await asyncio.to_thread(records.catalogue.update, debate, status=status)
+        raise
+    return update
+
+
+def as_node(name: str, body: NodeBody, env: Environment) -> RunnableLambda[Any, Any]:
+    """Wrap a body as a node that runs in sync and async graphs."""
+
+    async def arun(state: ConversationState, config: RunnableConfig) -> Update:
+        run = _Run(name, env, state, config)
+        if run.records is None or not run.context.debate:
+            return await run.drive(body)
+        records, debate = run.records, run.context.debate
+        async with _writing(records, debate):
+            return await _noted(run, body, records, debate)
+
+    def run(state: ConversationState, config: RunnableConfig) -> Update:
+        return call_from_sync(arun, state, config)
+
+    return RunnableLambda(run, afunc=arun, name=name)

@@ -1,0 +1,105 @@
+"""What nodes are given from outside: models, clock and token counter. Tests pass plain functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Protocol
+
+from langchain_core.runnables import RunnableConfig
+
+from moot.nodes.calls import ModelCall, Reply
+from moot.nodes.driving.bookkeeping import note_progress, utc_now
+from moot.nodes.effects import Body
+from moot.nodes.memory.indexes import Indexes
+from moot.nodes.models.backoff import Backoff
+from moot.nodes.models.complete import complete
+from moot.nodes.models.registry import Factory, Models, make_model
+from moot.nodes.text.tokens import DEFAULT_ENCODING, TokenCounter, counter, encoding_for
+from moot.state.config import DebateConfig
+from moot.state.conversation import ConversationState
+from moot.state.records import Records
+
+
+class Note(Protocol):
+    """Writes a node's progress to the catalogue."""
+
+    def __call__(
+        self, records: Records, debate: str, state: Mapping[str, Any], update: Mapping[str, Any]
+    ) -> None:
+        """Write it."""
+        ...
+
+
+class Complete(Protocol):
+    """Answers one call; never raises for a provider's failure."""
+
+    async def __call__(
+        self, call: ModelCall, models: Models, *, config: RunnableConfig | None = None
+    ) -> Reply:
+        """Return the reply."""
+        ...
+
+
+@lru_cache(maxsize=32)
+def _largest(of: Callable[[str], TokenCounter], encodings: tuple[str, ...]) -> TokenCounter:
+    counters = [of(encoding) for encoding in encodings]
+    return counters[0] if len(counters) == 1 else lambda text: max(count(text) for count in counters)
+
+
+def encodings_in(config: DebateConfig, models: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return the encodings of the models that a debate may call, and of `models`, sorted."""
+    names = (*config.model_names(), *models)
+    return tuple(sorted({config.settings(name).encoding or encoding_for(name) for name in names}))
+
+
+@dataclass(frozen=True)
+class Environment:
+    """The outside world of a graph's nodes."""
+
+    factory: Factory = make_model
+    """Builds a model's client from its name and settings; a test passes its own."""
+    complete: Complete = complete
+    note: Note = note_progress
+    clock: Callable[[], str] = utc_now
+    counter: Callable[[str], TokenCounter] = counter
+    """Token counter by encoding's name."""
+    backoff: Backoff = field(default_factory=Backoff)
+    """How long to wait between attempts."""
+    embeddings: Any = None
+    """A LangChain `Embeddings` for retrieval; wins over `memory.retrieval.embeddings`."""
+    indexes: Indexes = field(default_factory=Indexes, repr=False, compare=False)
+    """Retrieval indexes of the debates that this process works on."""
+    _models: dict[str, Models] = field(default_factory=dict, repr=False, compare=False)
+
+    def count_for(self, config: DebateConfig | None = None, *models: str) -> TokenCounter:
+        """Return the counter of a debate's tokens, also for further `models` that are shown it.
+
+        Where all its models share an encoding, the count is exact; where they use several, a text counts as
+        the most that it takes in one of them: what fits its budget fits it for every model, fallbacks too.
+        """
+        return _largest(self.counter, encodings_in(config, models) if config else (DEFAULT_ENCODING,))
+
+    def models_of(self, config: DebateConfig) -> Models:
+        """Return the models of a debate, one set of clients for equal settings."""
+        key = repr(sorted(config.models.items()))
+        if key not in self._models:
+            self._models[key] = Models(config.models, self.factory, self.backoff)
+        return self._models[key]
+
+
+@dataclass(frozen=True)
+class NodeContext:
+    """What a body may know beside the state."""
+
+    env: Environment
+    given: DebateConfig | None = None
+    """The run's `context`; once the state has a `config`, that one wins."""
+    debate: str = ""
+    """Thread id; `""` without a checkpointer."""
+    checkpoint: str = ""
+    """Checkpoint that the node runs on."""
+
+
+NodeBody = Callable[[ConversationState, NodeContext], Body]

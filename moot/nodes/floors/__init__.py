@@ -1,0 +1,1 @@
+"""The floor, given to models and to people."""

@@ -1,0 +1,72 @@
+"""The floor given to people who debate: what they are shown and asked, and what they said."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from moot.nodes.effects import Ask, Effect
+from moot.nodes.people.questions import Question, match_answers, question_payload
+from moot.nodes.prompts.fitting import KEEP
+from moot.nodes.protocols.protocol import Protocol
+from moot.nodes.views.scene import Scene
+from moot.state.config import DebateConfig
+from moot.state.conversation import ConversationState
+
+PASSES = "(passes)"
+"""What the transcript shows of a person who says nothing."""
+
+
+@dataclass(frozen=True)
+class Given:
+    """A floor, given to a person."""
+
+    speaker: str
+    """Id."""
+    asked: str
+    """What the person is shown and asked."""
+
+
+def given_floor(protocol: Protocol, scene: Scene) -> Given:
+    """Return a floor as a person is given it: what every view must show, then what a model is asked to do."""
+    shown = [
+        block.message["content"]
+        for block in protocol.view(scene)
+        if block.section == "messages" and block.priority == KEEP
+    ]
+    asked = protocol.instruction(scene) or scene.step["phase"]
+    answering = ", ".join(scene.names[target] for target in scene.floor["targets"] if target in scene.names)
+    request = f"{asked} (Answering {answering}.)" if answering else asked
+    return Given(scene.floor["speaker"], "\n\n".join([*shown, request]))
+
+
+def hear_people(
+    state: ConversationState, config: DebateConfig, floors: Sequence[Given]
+) -> Generator[Effect, Any, list[str]]:
+    """Ask the people whose floors these are, all in one interrupt, and return their words in floor order."""
+    if not floors:
+        return []
+    questions = _questions(state, config, floors)
+    given = yield Ask(question_payload("turn", state["step"]["round"], questions))
+    said = match_answers(questions, given)
+    return [said[question["id"]] or PASSES for question in questions]
+
+
+def _questions(state: ConversationState, config: DebateConfig, floors: Sequence[Given]) -> list[Question]:
+    taken = Counter(
+        receipt["speaker"] for receipt in state.get("receipts") or [] if config.has_person(receipt["speaker"])
+    )
+    questions: list[Question] = []
+    for floor in floors:
+        taken[floor.speaker] += 1
+        questions.append(
+            {
+                "id": f"{floor.speaker}.{taken[floor.speaker]}",
+                "debater": floor.speaker,
+                "name": config.names()[floor.speaker],
+                "question": floor.asked,
+            }
+        )
+    return questions

@@ -1,0 +1,217 @@
+"""Floors made ready: the view of each, the request it is put in, and the next one after tools were called."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from moot.nodes.calls import ModelCall, SpeakAs
+from moot.nodes.driving.environment import NodeContext
+from moot.nodes.effects import Job
+from moot.nodes.floors.human_floors import Given, given_floor
+from moot.nodes.floors.model_floors import Asked
+from moot.nodes.memory.embeddings import embeddings_of
+from moot.nodes.memory.recall import Memories, cue_for, embedding_job
+from moot.nodes.memory.window import first_seq
+from moot.nodes.prompts.fitting import View, fit
+from moot.nodes.protocols.protocol_table import protocol_named
+from moot.nodes.text.tokens import TokenCounter
+from moot.nodes.tools.exchange import Exchange, exchange_messages, exchange_report, wire_tokens
+from moot.nodes.tools.sandbox import Sandbox
+from moot.nodes.tools.tool import Surroundings, function_of
+from moot.nodes.tools.tool_table import tool_named
+from moot.nodes.views.scene import Scene
+from moot.state.config import DebateConfig
+from moot.state.conversation import ConversationState, Floor
+from moot.state.entries import entry_id
+
+
+@dataclass(frozen=True)
+class Seat:
+    """One floor of the step, ready."""
+
+    index: int
+    floor: Floor
+    view: View | None = None
+    """What the model is shown; `None` for a person."""
+    asked: Asked | None = None
+    """What the model is asked; `None` for a person."""
+    given: Given | None = None
+    """What the person is shown and asked; `None` for a model."""
+
+
+def make_seats(state: ConversationState, context: NodeContext, config: DebateConfig) -> list[Seat]:
+    """Return the step's floors, ready to be asked."""
+    floors = state["step"]["floors"]
+    live = _live_floors(config, floors)
+    return _told_apart(
+        [_seat(state, context, config, index, live=index < live) for index in range(len(floors))]
+    )
+
+
+def floor_view(
+    state: ConversationState, config: DebateConfig, index: int, context: NodeContext, *, taken: int = 0
+) -> View:
+    """Assemble the view of one floor of the state's step: a pure function of the state.
+
+    Args:
+        state: the debate's, its step set.
+        config: the debate's.
+        index: of the floor within the step.
+        context: counters.
+        taken: tokens of the budget that messages after the view take.
+    """
+    floor = state["step"]["floors"][index]
+    count = context.env.count_for(config)
+    offered = functions_tokens(config.debater(floor["speaker"]).tools, count)
+    total = config.memory.budget.total - offered - taken
+    memories = _memories(context, config)
+    scene = Scene(state, config, state["step"], floor, count, total, memories)  # type: ignore[arg-type]  # a step by now
+    return fit(protocol_named(config.protocol).view(scene), total, count)
+
+
+def _memories(context: NodeContext, config: DebateConfig) -> Memories:
+    return Memories(context.env.indexes, context.debate, embeddings_of(config, context.env.embeddings))
+
+
+def embedding_work(state: ConversationState, context: NodeContext, config: DebateConfig) -> Job | None:
+    """Return the work of embedding what the step's views compare, `None` where there is none."""
+    memories = _memories(context, config)
+    if memories.embeddings is None or not config.memory.retrieval.enabled:
+        return None
+    transcript = state["full_transcript"]
+    window = transcript[first_seq(state["messages"], len(transcript)) :]
+    cues = [cue_for(state, window, floor["speaker"]) for floor in state["step"]["floors"]]
+    return embedding_job(state, memories, config.names(), cues)
+
+
+def functions_tokens(tools: Sequence[str], count: TokenCounter) -> int:
+    """Return what offering tools costs, by their definitions as JSON."""
+    return sum(count(json.dumps(function_of(tool_named(name)))) for name in tools)
+
+
+def tool_room(config: DebateConfig, tools: Sequence[str], count: TokenCounter) -> int:
+    """Return the tokens that tool calls and results of one floor may take: half of the messages' budget."""
+    return config.memory.budget.messages // 2 - functions_tokens(tools, count)
+
+
+def _live_floors(config: DebateConfig, floors: Sequence[Floor]) -> int:
+    """Return how many floors, from the first, can be streamed under their entries' ids.
+
+    Calls of tools come before the speech that they are made for, so what follows the first floor that has
+    tools is numbered once they are done.
+    """
+    with_tools = (index for index, floor in enumerate(floors) if config.debater(floor["speaker"]).tools)
+    return next(with_tools, len(floors)) + 1
+
+
+def _seat(
+    state: ConversationState, context: NodeContext, config: DebateConfig, index: int, *, live: bool
+) -> Seat:
+    floor = state["step"]["floors"][index]
+    speaker = config.debater(floor["speaker"])
+    if speaker.is_human:
+        scene = Scene(state, config, state["step"], floor, context.env.count_for(config))  # type: ignore[arg-type]  # a step by now
+        return Seat(index, floor, given=given_floor(protocol_named(config.protocol), scene))
+    view = floor_view(state, config, index, context)
+    first = len(state["full_transcript"]) + index
+    call = ModelCall(
+        purpose="turn",
+        model=config.model_of(speaker),
+        messages=view.messages,
+        max_tokens=config.memory.budget.reply,
+        temperature=config.temperature if speaker.temperature is None else speaker.temperature,
+        seed=config.seed,
+        fallbacks=config.fallbacks if speaker.fallbacks is None else speaker.fallbacks,
+        tools=tuple(function_of(tool_named(name)) for name in speaker.tools),
+        prompt_tokens=view.total_tokens,
+        speak_as=SpeakAs(entry_id(first), speaker.id) if live else None,
+        floor=index,
+        hints=_hints(state, config, floor),
+    )
+    if not speaker.tools:
+        return Seat(index, floor, view, Asked(call))
+    sandbox = Sandbox(Path(config.context)) if config.context else None
+    around = Surroundings(sandbox, state["full_transcript"])
+    again = partial(_again, state, context, config)
+    return Seat(index, floor, view, Asked(call, speaker.tools, speaker.tool_call_limit, around, again))
+
+
+def _again(
+    state: ConversationState,
+    context: NodeContext,
+    config: DebateConfig,
+    call: ModelCall,
+    exchanges: Sequence[Exchange],
+    offered: bool,
+) -> ModelCall:
+    """Return the request that follows so many exchanges, within the same budget."""
+    floor = state["step"]["floors"][call.floor]
+    count = context.env.count_for(config)
+    room = tool_room(config, config.debater(floor["speaker"]).tools, count)
+    # Without tools on offer many servers refuse messages of the tools' roles: then in words.
+    more = exchange_messages(exchanges, room, count) if offered else [exchange_report(exchanges, room, count)]
+    taken = wire_tokens(more, count)
+    view = floor_view(state, config, call.floor, context, taken=taken)
+    number = sum(2 * len(exchange.calls) for exchange in exchanges)
+    speak_as = call.speak_as and replace(
+        call.speak_as, entry_id=entry_id(len(state["full_transcript"]) + call.floor + number)
+    )
+    return replace(
+        call,
+        messages=(*view.messages, *more),
+        tools=call.tools if offered else (),
+        prompt_tokens=view.total_tokens + taken,
+        speak_as=speak_as,
+        behind=len(more),
+    )
+
+
+def whole_view(state: ConversationState, config: DebateConfig, call: ModelCall, context: NodeContext) -> View:
+    """Return what a floor's request shows: its view, and as a section of its own what tools brought."""
+    more = call.messages[len(call.messages) - call.behind :]
+    taken = wire_tokens(more, context.env.count_for(config))
+    view = floor_view(state, config, call.floor, context, taken=taken)
+    if not more:
+        return view
+    return replace(
+        view,
+        messages=(*view.messages, *more),
+        layout=(*view.layout, *("tools" for _ in more)),
+        sections={**view.sections, "tools": taken},
+        total_tokens=view.total_tokens + taken,
+    )
+
+
+def _told_apart(seats: Sequence[Seat]) -> list[Seat]:
+    """Give equal requests of one step seeds of their own, so that they are independent samples."""
+    asked: Counter[str] = Counter()
+    apart = []
+    for seat in seats:
+        if seat.asked is not None and len(seats) > 1:
+            call = seat.asked.call
+            before = asked[call.digest]
+            asked[call.digest] += 1
+            if before:
+                seeded = replace(call, seed=(call.seed or 0) + before)
+                seat = replace(seat, asked=replace(seat.asked, call=seeded))
+        apart.append(seat)
+    return apart
+
+
+def _hints(state: ConversationState, config: DebateConfig, floor: Floor) -> dict[str, Any]:
+    speaker = config.debater(floor["speaker"])
+    return {
+        "phase": state["step"]["phase"],
+        "round": state["step"]["round"],
+        "speaker": speaker.name,
+        "stance": speaker.stance,
+        "role": speaker.role,
+        "topic": state["topic"],
+        "targets": [config.names().get(target, target) for target in floor["targets"]],
+    }

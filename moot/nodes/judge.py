@@ -1,0 +1,44 @@
+"""`judge`: the verdict on what was said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moot.nodes.driving.environment import NodeContext
+from moot.nodes.effects import Body, Emit
+from moot.nodes.judging.assess import Assessment, assess
+from moot.nodes.judging.convergence import CONVERGENCE, check_convergence
+from moot.nodes.judging.opinions import next_judging
+from moot.nodes.perspectives import Made, judge_summary
+from moot.nodes.protocols.protocol_table import protocol_named
+from moot.nodes.summarize import version_of
+from moot.state.config.frozen import frozen_config
+from moot.state.conversation import ConversationState
+
+
+def judge(state: ConversationState, context: NodeContext) -> Body:
+    """Let the panel judge; a verdict that failed says so and is never replaced by anybody's answer."""
+    config = frozen_config(state)
+    count = context.env.count_for(config)
+    if state["step"]["phase"] == CONVERGENCE:
+        return (yield from check_convergence(state, config, count))
+    ruling = protocol_named(config.protocol).ruling(state, config)
+    made: Made | None = None
+    if ruling is None:
+        made = yield from judge_summary(state, config, count, context.env.clock())
+        own: dict[str, Any] = dict(made.summary) if made else {}
+        assessment = yield from assess({**state, "judge_summary": own}, config, count)
+    else:
+        assessment = Assessment([], {**ruling, "judging": next_judging(state)})
+    decision = assessment.decision
+    yield Emit({"event": "verdict", "status": decision["status"], "winner": decision["winner"]})
+    update: dict[str, Any] = {
+        "verdicts": assessment.verdicts,
+        "verdict": decision,
+        "solution": decision["solution_markdown"],
+    }
+    if made:
+        update |= {"judge_summary": dict(made.summary), "summary_versions": [version_of(made.summary)]}
+    failures = [decision["error"] if decision["status"] == "failed" else "", made.failure if made else ""]
+    errors = [{"step": state["step"]["no"], "node": "judge", "error": error} for error in failures if error]
+    return {**update, "errors": errors} if errors else update

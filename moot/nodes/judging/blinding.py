@@ -1,0 +1,287 @@
+"""Names blinded for judges: debaters become "Debater A", "Debater B", … and come back out of the verdict.
+
+A judge who reads names judges names. `Blinding` replaces every mention of a debater (id, display name, a
+first or last name alone where it can mean only one of them) by a neutral label, and turns labels in the
+judge's answer back. Message ids are never touched. Blind a text once: a second pass would take its labels for
+words of the debate.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from typing_extensions import TypedDict
+
+from moot.nodes.text.plain import word_set
+from moot.state.entries import Entry
+
+SOMEONE = "a debater"
+"""What stands for a name that several debaters share: nobody can say which of them is meant."""
+
+_KINDS = ("Debater", "Speaker", "Participant", "Contributor", "Discussant")
+_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
+"""Scripts that put no space around a name (Thai to Han) or join particles to it (Hangul)."""
+_WORD = rf"[^\W{_UNSPACED}]"
+_MESSAGE_ID = rf"(?<!{_WORD})m\d{{6,}}(?!{_WORD})"
+_SPACE = r"[^\S\r\n]+"
+_LETTERS = "[A-Z]{1,2}"
+_ARTICLES = frozenset({"a", "an", "the"})
+_TITLES = word_set(
+    "dr mr mrs ms miss prof professor sir lord lady president vice prime minister chancellor senator"
+    " congressman congresswoman representative governor mayor secretary ambassador justice"
+)
+"""What may stand before a name and is no part of it: with it, a label would tell who is meant."""
+_ID_FIELDS = frozenset({"winner", "debater", "debaters", "speaker", "targets", "order", "by", "about"})
+
+
+class Debater(TypedDict):
+    """Who is to be blinded."""
+
+    id: str
+    name: str
+    """Display name; the id where empty."""
+
+
+@dataclass(frozen=True)
+class _Form:
+    """One way to mention a debater: a pattern, and whom it means (`None`: several could be meant)."""
+
+    pattern: str
+    debater: str | None
+
+
+@dataclass(frozen=True)
+class Blinding:
+    """A reversible mapping of debaters to labels; make it with `make_blinding`.
+
+    Attributes:
+        labels: id to label, in order of the labels.
+        names: id to display name.
+        forms: how debaters are mentioned, longest first.
+        kind: the word before the letter.
+    """
+
+    labels: Mapping[str, str]
+    names: Mapping[str, str]
+    forms: tuple[_Form, ...]
+    kind: str
+
+    def blind_text(self, text: str) -> str:
+        """Return `text` with every mention of a debater replaced by its label."""
+        return self._repeated.sub(r"\1", self._mention.sub(self._blinded, text))
+
+    def unblind_text(self, text: str) -> str:
+        """Return `text` with labels replaced by display names; also "Debaters A and B"."""
+        return self._label.sub(self._unblinded, text)
+
+    def mentions(self, text: str) -> list[str]:
+        """Return the ids of the debaters that an unblinded `text` mentions, in order, with repetitions."""
+        found = (self._form(match) for match in self._mention.finditer(text))
+        return [form.debater for form in found if form and form.debater]
+
+    def label_of(self, debater: str) -> str:
+        """Return the label of a debater's id; anything else (a moderator, the floor) as it is."""
+        return self.labels.get(debater, debater)
+
+    def debater_of(self, said: str) -> str | None:
+        """Return the id that a judge means by a label, a letter, an id or a display name; `None` if none."""
+        return self._means.get(_key(said)) or self._means.get(_key(re.sub(r"[-_]", " ", said)))
+
+    def blind_entries(self, entries: Iterable[Entry]) -> list[Entry]:
+        """Return copies of `entries` with speakers, targets and words blinded; ids of messages stay."""
+        return [self._blind_entry(entry) for entry in entries]
+
+    def unblind_data(self, value: Any, field: str = "") -> Any:
+        """Return JSON data (a judge's answer) unblinded.
+
+        Labels become ids in the fields that name debaters (`winner`, `debater`, `order`, …) and in keys, and
+        display names in prose.
+        """
+        if isinstance(value, str):
+            return (self.debater_of(value) or value) if field in _ID_FIELDS else self.unblind_text(value)
+        if isinstance(value, Mapping):
+            return {self._key_of(key): self.unblind_data(item, str(key)) for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.unblind_data(item, field) for item in value]
+        return value
+
+    @cached_property
+    def _mention(self) -> re.Pattern[str]:
+        lookalike = rf"(?<!{_WORD})(?i:{self.kind}s?)\s+{_LETTERS}(?!{_WORD})"
+        forms = "|".join(f"(?P<f{at}>{form.pattern})" for at, form in enumerate(self.forms))
+        title = rf"(?<!{_WORD})(?:{'|'.join(sorted(title.capitalize() for title in _TITLES))})\.?{_SPACE}"
+        # As few titles as possible come first: some are part of a debater's own name.
+        mention = f"|(?:{title}){{0,4}}?(?:{forms})" if forms else ""
+        return re.compile(f"{_MESSAGE_ID}{mention}|(?P<lookalike>{lookalike})")
+
+    @cached_property
+    def _repeated(self) -> re.Pattern[str]:
+        """One debater's label several times in a row: a first and a last name were a mention each."""
+        labels = "|".join(map(re.escape, self.labels.values())) or "(?!)"
+        return re.compile(rf"(?<!{_WORD})({labels})(?:{_SPACE}\1(?!{_WORD}))+")
+
+    @cached_property
+    def _label(self) -> re.Pattern[str]:
+        more = rf"(?:(?:\s*[,/&]\s*(?:and\s+|or\s+)?|\s+(?:and|or)\s+){_LETTERS}(?!{_WORD}))+"
+        several = rf"(?i:{self.kind}s)\s+(?P<list>{_LETTERS}{more})"
+        one = rf"(?i:{self.kind})\s+(?P<letters>{_LETTERS})(?!{_WORD})"
+        return re.compile(rf"(?<!{_WORD})(?:{several}|{one})")
+
+    @cached_property
+    def _by_letters(self) -> dict[str, str]:
+        return {label.rpartition(" ")[2]: debater for debater, label in self.labels.items()}
+
+    @cached_property
+    def _means(self) -> dict[str, str]:
+        names = Counter(_key(name) for name in self.names.values())
+        known = {_key(name): debater for debater, name in self.names.items() if names[_key(name)] == 1}
+        known |= {_key(debater): debater for debater in self.labels}
+        # The judge saw labels alone: "B" is Debater B, even where somebody else's id is "b".
+        known |= {_key(letters): debater for letters, debater in self._by_letters.items()}
+        return known | {_key(label): debater for debater, label in self.labels.items()}
+
+    def _form(self, found: re.Match[str]) -> _Form | None:
+        group = found.lastgroup or ""
+        return self.forms[int(group[1:])] if group[1:].isdecimal() else None
+
+    def _blinded(self, found: re.Match[str]) -> str:
+        form = self._form(found)
+        if form:
+            return self.labels[form.debater] if form.debater else SOMEONE
+        # Words of the debate that happen to look like a label must not come back as somebody's name.
+        return re.sub(r"\s+", "-", found[0]) if found.lastgroup else found[0]
+
+    def _blind_entry(self, entry: Entry) -> Entry:
+        copy = entry.copy()
+        copy["speaker"] = self.label_of(entry["speaker"])
+        copy["targets"] = [self.label_of(target) for target in entry["targets"]]
+        copy["content"] = self.blind_text(entry["content"])
+        return copy
+
+    def _name_of(self, letters: str, otherwise: str) -> str:
+        return self.names[self._by_letters[letters]] if letters in self._by_letters else otherwise
+
+    def _unblinded(self, found: re.Match[str]) -> str:
+        if found["letters"]:
+            return self._name_of(found["letters"], found[0])
+        each = rf"(?<!{_WORD}){_LETTERS}(?!{_WORD})"
+        return re.sub(each, lambda one: self._name_of(one[0], one[0]), found["list"])
+
+    def _key_of(self, key: Any) -> Any:
+        label = self._label.fullmatch(key) if isinstance(key, str) else None
+        return self._by_letters.get(label["letters"] or "", key) if label else key
+
+
+def make_blinding(debaters: Sequence[Debater], seed: int | str, texts: Iterable[str] = ()) -> Blinding:
+    """Give each debater a label, in an order that `seed` decides.
+
+    Args:
+        debaters: who takes part; ids are unique.
+        seed: the same seed gives the same labels.
+        texts: what is to be blinded. A part of a name that also occurs there in lower case ("Security" of
+            "Security Expert") is an ordinary word, not a mention; a label word that occurs there is avoided.
+
+    Raises:
+        ValueError: two debaters have the same id, or there are more than 702.
+    """
+    names = {debater["id"]: debater["name"].strip() or debater["id"] for debater in debaters}
+    if len(names) != len(debaters) or len(names) > 26 * 27:
+        raise ValueError("blinding needs at most 702 debaters, each with an id of its own")
+    texts = list(texts)
+    kind = _free_kind([*names, *names.values()], texts)
+    shuffled = sorted(names, key=lambda debater: hashlib.sha256(f"{seed}\0{debater}".encode()).digest())
+    return Blinding(
+        labels={debater: f"{kind} {_letters_of(at)}" for at, debater in enumerate(shuffled)},
+        names=names,
+        forms=_forms(names, texts),
+        kind=kind,
+    )
+
+
+def _free_kind(names: Sequence[str], texts: Sequence[str]) -> str:
+    def is_free(kind: str) -> bool:
+        taken = re.compile(rf"(?i:\b{kind}s?)\s+{_LETTERS}\b")
+        in_a_name = any(kind.casefold() in name.casefold() for name in names)
+        return not in_a_name and not any(taken.search(text) for text in texts)
+
+    return next(filter(is_free, _KINDS), _KINDS[0])
+
+
+def _letters_of(at: int) -> str:
+    return chr(65 + at) if at < 26 else chr(64 + at // 26) + chr(65 + at % 26)
+
+
+def _key(said: str) -> str:
+    return " ".join(unicodedata.normalize("NFC", said).casefold().split())
+
+
+def _forms(names: Mapping[str, str], texts: Sequence[str]) -> tuple[_Form, ...]:
+    """Every way to mention a debater; forms that several share mean nobody, unless they are full names."""
+    full = _owners((form, debater) for debater, name in names.items() for form in (debater, name))
+    parts = _owners((part, debater) for debater, name in names.items() for part in _parts(name))
+    taken = {_key(form) for form in full}
+    sole = {part: owners for part, owners in parts.items() if len(owners) == 1 and _key(part) not in taken}
+    written = [(form, owners, _full_pattern(form)) for form, owners in full.items()]
+    written += [(part, owners, _exact(part)) for part, owners in sole.items() if not _is_word(part, texts)]
+    written.sort(key=lambda row: (-len(row[0]), row[0]))
+    return tuple(_Form(pattern, min(owners) if len(owners) == 1 else None) for _, owners, pattern in written)
+
+
+def _owners(pairs: Iterable[tuple[str, str]]) -> dict[str, set[str]]:
+    """Forms (as first written) to the debaters they can mean; forms that differ in case are one."""
+    spelling: dict[str, str] = {}
+    owners: dict[str, set[str]] = {}
+    for form, debater in pairs:
+        owners.setdefault(spelling.setdefault(_key(form), form), set()).add(debater)
+    return owners
+
+
+def _parts(name: str) -> list[str]:
+    """The first and the last name within a longer one, where capitalised; without titles and articles."""
+    words = [word.strip(".,()\"'“”") for word in name.split()]
+    words = [word for word in words if word.casefold() not in _TITLES | _ARTICLES]
+    ends = {words[0], words[-1]} if len(words) > 1 or (words and len(name.split()) > 1) else set()
+    return sorted(word for word in ends if len(word) > 1 and word[0].isupper())
+
+
+def _is_word(part: str, texts: Sequence[str]) -> bool:
+    lower = re.compile(_bounded(re.escape(part.lower()), part))
+    return any(lower.search(text) for text in texts)
+
+
+def _full_pattern(form: str) -> str:
+    """Any case; a single letter, though, is a mention only as `@x` or before a colon or a possessive."""
+    if len(form) > 1 or not re.fullmatch(_WORD, form):
+        return _exact(form, any_case=True)
+    letter = f"(?i:{re.escape(form)})"
+    return rf"(?<=@){letter}(?!{_WORD})|(?<!{_WORD}){letter}(?=\**:|['’]s(?!{_WORD}))"
+
+
+def _exact(form: str, *, any_case: bool = False) -> str:
+    """The form as written, or in any case; the boundaries stay outside of that, where they compile fast."""
+    spellings = dict.fromkeys(_spelled(spelling) for spelling in _normal_forms(form))
+    cased = (f"(?i:{spelling})" if any_case else spelling for spelling in spellings)
+    return "|".join(_bounded(spelling, form) for spelling in cased)
+
+
+def _normal_forms(form: str) -> list[str]:
+    normalised: Callable[[Any, str], str] = unicodedata.normalize
+    return [form, normalised("NFC", form), normalised("NFD", form)]
+
+
+def _spelled(form: str) -> str:
+    return r"\s+".join(re.escape(word) for word in form.split())
+
+
+def _bounded(pattern: str, form: str) -> str:
+    """`pattern` where no letter of a spaced script touches it; unspaced scripts have no such boundary."""
+    before = rf"(?<!{_WORD})" if re.match(_WORD, form) else ""
+    after = rf"(?!{_WORD})" if re.match(_WORD, form[-1]) else ""
+    return f"{before}{pattern}{after}"

@@ -1,0 +1,79 @@
+"""How far a council's proposals agree: one structured call at the end of a round."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from moot.nodes.blackboard.by_model import found_in
+from moot.nodes.calls import ModelCall, Reply
+from moot.nodes.memory.perspective import latest_proposals
+from moot.nodes.prompts.fitting import Block, fit
+from moot.nodes.prompts.library import load_prompt
+from moot.nodes.prompts.material import Piece, with_pieces
+from moot.nodes.prompts.rendering import render_entry
+from moot.nodes.text.tokens import TokenCounter, cut_middle
+from moot.state.config import DebateConfig
+from moot.state.conversation import ConversationState
+
+CONVERGENCE = "convergence"
+"""Phase of the step that asks."""
+
+PROMPT = load_prompt("council/convergence", "topic")
+REPLY_TOKENS = 800
+_UNKNOWN: dict[str, Any] = {"agreement": None, "in_dispute": []}
+
+
+class Convergence(BaseModel):
+    """What the judge may say. The reasoning comes first."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    reasoning: str
+    """Where the proposals agree and where they do not."""
+    in_dispute: list[str] = []
+    """What is still in dispute, one point each."""
+    agreement: float = Field(ge=0, le=1)
+    """Share of agreement: a fraction between 0 and 1, not a percentage."""
+
+
+def check_convergence(
+    state: ConversationState, config: DebateConfig, count: TokenCounter
+) -> Generator[Sequence[ModelCall], list[Reply], dict[str, Any]]:
+    """Ask how far the proposals agree; a check that tells no share ends nothing and is recorded."""
+    round_no = str(state["step"]["round"])
+    (reply,) = yield [_call(state, config, count)]
+    said = found_in(Convergence, reply)
+    found = {key: said[key] for key in ("agreement", "in_dispute")} if said else _UNKNOWN
+    checks = {**state.get("protocol_state", {}).get(CONVERGENCE, {}), round_no: found}
+    update: dict[str, Any] = {"protocol_state": {CONVERGENCE: checks}}
+    if said is None:
+        error = f"convergence was not checked: {reply.error or 'the answer tells no share of agreement'}"
+        update["errors"] = [{"step": state["step"]["no"], "node": "judge", "error": error}]
+    return update
+
+
+def _call(state: ConversationState, config: DebateConfig, count: TokenCounter) -> ModelCall:
+    budget, names = config.memory.budget, config.names()
+    topic = cut_middle(state["topic"], budget.total // 2, count)
+    frame = Block("system", {"role": "system", "content": PROMPT.render(topic=topic)}, label="problem")
+    proposals = latest_proposals(state["full_transcript"]).values()
+    pieces = [
+        Piece(render_entry(entry, names), 0, f"proposal {entry['id']}", (entry["id"],)) for entry in proposals
+    ]
+    last = Block("tail", {"role": "user", "content": "How far do these proposals agree?"}, label="question")
+    view = fit(with_pieces([frame], pieces, last, budget.total, count), budget.total, count)
+    return ModelCall(
+        purpose="evaluate",
+        model=config.judge.model or config.model,
+        messages=view.messages,
+        max_tokens=REPLY_TOKENS,
+        temperature=config.judge.temperature,
+        seed=config.seed,
+        fallbacks=config.fallbacks,
+        schema=Convergence,
+        prompt_tokens=view.total_tokens,
+        hints={"phase": CONVERGENCE, "topic": state["topic"], "debaters": list(config.names())},
+    )

@@ -1,0 +1,174 @@
+"""Which messages a judge sees: all of them where they fit, else an equal share a side and a little of others.
+
+What is shown is chosen on costs before blinding, so that of five thousand messages only the few that are
+shown need be blinded; what blinding adds is cut off afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from moot.state.entries import Entry
+
+if TYPE_CHECKING:
+    from moot.nodes.memory.retrieval import EvidenceIndex
+
+LEAST_CUT = 40
+"""A message is only shown in part where at least this many tokens of it fit."""
+OTHERS_SHARE = 0.1
+"""Share of the room that a moderator and people from the floor may take."""
+MESSAGE_SHARE = 0.5
+"""Most of a side's share that one message may take; a longer one is cut in its middle."""
+MOST_PARTS = 4
+"""One message of others may take all of their room where it is alone, else a part of it, one in so many."""
+FRAME = 14
+"""Tokens that a message costs beside its content, about: role, label and id."""
+
+NOT_ARGUED = frozenset({"question", "tool_call"})
+"""Kinds of debaters' entries that argue nothing: they count with what others said."""
+_BY_OTHERS = NOT_ARGUED | {"context", "speech", "interjection", "answer", "tool_result"}
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One chosen message and the room that it may take."""
+
+    entry: Entry
+    room: int
+    """Tokens, its frame included; it is cut in its middle to this."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What a judge is shown, before it is blinded."""
+
+    shown: tuple[Shown, ...]
+    """In the order in which it was said."""
+    share: int | None
+    """Tokens that each side may take; `None` where everything is shown."""
+
+
+def is_argued(entry: Entry, sides: Sequence[str]) -> bool:
+    """Return whether one of the sides argues with an entry, so that it counts towards that side's share."""
+    return entry["speaker"] in sides and entry["kind"] not in NOT_ARGUED
+
+
+class Docket:
+    """The material of a debate from which judges' views choose; made once for all of them."""
+
+    def __init__(
+        self,
+        entries: Sequence[Entry],
+        sides: Sequence[str],
+        names: Mapping[str, str],
+        evidence: Sequence[Entry] | None = None,
+    ) -> None:
+        """Sort the entries.
+
+        Args:
+            entries: the transcript.
+            sides: ids of the debaters who are judged.
+            names: display names, for retrieval.
+            evidence: what the protocol shows its judge; `None` for everything.
+        """
+        self.sides = sorted(set(sides))
+        self._names = names
+        self._said = [
+            entry for entry in (entries if evidence is None else evidence) if is_argued(entry, sides)
+        ]
+        self._others = [
+            entry for entry in entries if not is_argued(entry, sides) and entry["kind"] in _BY_OTHERS
+        ]
+        self._indexes: dict[int, EvidenceIndex] = {}
+
+    def select(self, query: str, room: int) -> Selection:
+        """Choose what fits `room` tokens.
+
+        Where not everything does, each side gets an equal share: its first and last word, then what best
+        answers `query`. A side that said less than its share is shown whole, and what it leaves stays unused.
+        """
+        said, others = sum(map(_cost, self._said)), sum(map(_cost, self._others))
+        if said + others <= room:
+            return Selection(_in_order(Shown(entry, room) for entry in [*self._said, *self._others]), None)
+        if room < LEAST_CUT or not self.sides:
+            return Selection((), 0)
+        part = min(others, int(room * OTHERS_SHARE))
+        if said + part <= room:
+            return self._with_others([Shown(entry, room) for entry in self._said], room, None)
+        share = (room - part) // len(self.sides)
+        return self._with_others(self._shares(query, share), part, share)
+
+    def _shares(self, query: str, share: int) -> list[Shown]:
+        from moot.nodes.memory.retrieval import select_evidence
+
+        most = max(int(share * MESSAGE_SHARE), min(share, LEAST_CUT))
+        chosen = select_evidence(
+            self._index(most),
+            query,
+            budget=share * len(self.sides),
+            costs={entry["seq"]: min(_cost(entry), most) for entry in self._said},
+            must_keep=self._first_and_last(),
+            speakers=self.sides,
+        )
+        wanted = frozenset(chosen.seqs)
+        return [Shown(entry, most) for entry in self._said if entry["seq"] in wanted]
+
+    def _index(self, most: int) -> EvidenceIndex:
+        """Return the index, in which no message is longer than what is shown of it."""
+        from moot.nodes.memory.retrieval import EvidenceIndex
+
+        if most not in self._indexes:
+            cut = ({**entry, "tokens": min(entry["tokens"], most)} for entry in self._said)
+            self._indexes[most] = EvidenceIndex(cut, names=self._names)  # type: ignore[arg-type]  # entries still
+        return self._indexes[most]
+
+    def _first_and_last(self) -> list[int]:
+        ends: dict[str, list[int]] = {}
+        for entry in self._said:
+            ends.setdefault(entry["speaker"], []).append(entry["seq"])
+        return [seq for seqs in ends.values() for seq in (seqs[0], seqs[-1])]
+
+    def _with_others(self, chosen: list[Shown], room: int, share: int | None) -> Selection:
+        """Add what others said: first documents, then what a chosen message answers, then the newest."""
+        if share is None:
+            room -= sum(_cost(shown.entry) for shown in chosen)
+        answered = {shown.entry["seq"] - 1 for shown in chosen}
+        ranked = sorted(
+            self._others,
+            key=lambda entry: (entry["kind"] != "context", entry["seq"] not in answered, -entry["seq"]),
+        )
+        most = max(LEAST_CUT, room // max(1, min(len(ranked), MOST_PARTS)))
+        for entry in ranked:
+            cost = min(_cost(entry), most)
+            if cost <= room:
+                chosen.append(Shown(entry, cost))
+                room -= cost
+            if room < LEAST_CUT:
+                break
+        return Selection(_in_order(chosen), share)
+
+
+def _cost(entry: Entry) -> int:
+    return entry["tokens"] + FRAME
+
+
+def _in_order(shown: Iterable[Shown]) -> tuple[Shown, ...]:
+    return tuple(sorted(shown, key=lambda one: one.entry["seq"]))
+
+
+def within_share(costs: Mapping[str, int], share: int) -> dict[str, int]:
+    """Return what each message of one side may cost so that all of them keep to the share.
+
+    The longest gives way; a message of which less than `LEAST_CUT` tokens would be left is dropped.
+    """
+    rooms = dict(costs)
+    while rooms and (over := sum(rooms.values()) - share) > 0:
+        longest = max(rooms, key=lambda key: (rooms[key], key))
+        left = rooms[longest] - over
+        if left >= LEAST_CUT:
+            rooms[longest] = left
+        else:
+            del rooms[longest]
+    return rooms

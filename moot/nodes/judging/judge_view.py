@@ -1,0 +1,187 @@
+"""What a judge sees: rubric, topic, summary, ledger and evidence, an equal share a side, within budget."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from moot.nodes.blackboard.digest import render_blackboard
+from moot.nodes.calls import WireMessage
+from moot.nodes.judging.blinding import Blinding
+from moot.nodes.judging.docket import Docket, Selection, is_argued, within_share
+from moot.nodes.judging.rubrics import Rubric
+from moot.nodes.prompts.fitting import Block, View, fit
+from moot.nodes.prompts.library import load_prompt
+from moot.nodes.prompts.rendering import cut_message, render_entry
+from moot.nodes.text.tokens import TokenCounter, cut_middle, message_tokens, prompt_tokens
+from moot.state.config import DebateConfig
+from moot.state.conversation import ConversationState
+from moot.state.entries import Entry
+
+JUDGE = load_prompt("judge", "topic", "debaters", "rubric", "instruction")
+VERDICT = load_prompt("verdict", "wanted")
+
+SUMMARY_PRIORITY, LEDGER_PRIORITY, EVIDENCE_PRIORITY, OTHERS_PRIORITY = 3, 4, 5, 7
+FRAME_SHARE = 0.5
+"""Most of the whole budget that rubric and topic may take: they are what is judged by."""
+LEDGER_SHARE = 0.1
+ATTEMPTS = 4
+"""How often a selection that blinding has made too long is made again, smaller."""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Everything that one judge's view is made from."""
+
+    state: ConversationState
+    config: DebateConfig
+    rubric: Rubric
+    blinding: Blinding | None
+    order: Sequence[str]
+    """Debaters in the order of presentation."""
+    count: TokenCounter
+    docket: Docket
+    """What may be shown."""
+
+    def hide(self, text: str) -> str:
+        """Return a text as this judge may see it."""
+        return self.blinding.blind_text(text) if self.blinding else text
+
+    def label(self, debater: str) -> str:
+        """Return what a debater is called before this judge."""
+        return self.blinding.label_of(debater) if self.blinding else debater
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """Names to show, by debater."""
+        names = self.config.names()
+        return self.blinding.labels if self.blinding else names  # type: ignore[return-value]  # a Mapping of str
+
+    @property
+    def query(self) -> str:
+        """What evidence is looked for."""
+        criteria = (criterion.name for criterion in self.rubric.criteria)
+        return " ".join([self.state["topic"], *criteria])
+
+
+def judge_view(bench: Bench, *, wanted: str = "") -> View:
+    """Assemble the view of one judge in one order of presentation; never more than `memory.budget.total`."""
+    budget = bench.config.memory.budget.total
+    frame = _frame(bench)
+    last = Block(
+        "tail", {"role": "user", "content": VERDICT.render(wanted=wanted)}, label="verdict asked for"
+    )
+    notes = [*_summary(bench), *_ledger(bench)]
+    fixed = prompt_tokens([frame.message, *(block.message for block in notes), last.message], bench.count)
+    return fit([frame, *notes, *_evidence(bench, budget - fixed), last], budget, bench.count)
+
+
+def _frame(bench: Bench) -> Block:
+    budget = int(bench.config.memory.budget.total * FRAME_SHARE)
+    text = JUDGE.render(
+        topic=cut_middle(bench.hide(bench.state["topic"]), budget // 2, bench.count),
+        debaters="\n".join(f"- {bench.label(debater)}" for debater in bench.order),
+        rubric="\n".join(_criterion_lines(bench.rubric)),
+        instruction=bench.config.judge.instruction,
+    )
+    message: WireMessage = {"role": "system", "content": text}
+    return Block("system", cut_message(message, budget, bench.count), label="rubric")
+
+
+def _criterion_lines(rubric: Rubric) -> list[str]:
+    return [
+        f"- {c.id}: {c.name}, {c.scale_min:g} to {c.scale_max:g}, weight {c.weight:g}. {c.description}"
+        for c in rubric.criteria
+    ]
+
+
+def _summary(bench: Bench) -> list[Block]:
+    own = bench.state.get("judge_summary", {}).get("text", "")
+    text = own or bench.state.get("rolling_summary", {}).get("text", "")
+    if not text:
+        return []
+    heading = "# Summary of the final round" if own else "# Summary of the earlier debate"
+    message: WireMessage = {"role": "user", "content": bench.hide(f"{heading}\n{text}")}
+    message = cut_message(message, bench.config.memory.budget.summary, bench.count)
+    return [
+        Block("summary", message, SUMMARY_PRIORITY, label="judge's summary" if own else "rolling summary")
+    ]
+
+
+def _ledger(bench: Bench) -> list[Block]:
+    """Return where the debaters stand, in the order of presentation."""
+    ledger = bench.state.get("ledger") or {}
+    rows = {debater: ledger[debater] for debater in bench.order if debater in ledger}
+    budget = int(bench.config.memory.budget.total * LEDGER_SHARE)
+    text = render_blackboard(
+        {**bench.state, "ledger": rows},
+        "",
+        max_tokens=budget,
+        count=bench.count,
+        names=bench.config.names(),
+    )
+    if not text:
+        return []
+    message = cut_message({"role": "user", "content": bench.hide(text)}, budget, bench.count)
+    return [Block("ledger", message, LEDGER_PRIORITY, label="ledger")]
+
+
+def _evidence(bench: Bench, room: int) -> list[Block]:
+    """Return messages in the order they were said: all of them where they fit, else an equal share a side."""
+    wanted = room
+    for _ in range(ATTEMPTS):
+        selection = bench.docket.select(bench.query, wanted)
+        blocks = _rendered(bench, selection)
+        over = sum(message_tokens(block.message, bench.count) for block in blocks) - room
+        if over <= 0:
+            break
+        wanted -= over
+    return blocks
+
+
+def _rendered(bench: Bench, selection: Selection) -> list[Block]:
+    shown = {
+        one.entry["id"]: cut_message(_render(bench, one.entry), one.room, bench.count)
+        for one in selection.shown
+    }
+    if selection.share is not None:
+        shown = _within_shares(bench, selection, shown)
+    return [
+        Block(
+            "messages",
+            shown[one.entry["id"]],
+            _priority(bench, one.entry),
+            (one.entry["id"],),
+            label="evidence",
+        )
+        for one in selection.shown
+        if one.entry["id"] in shown
+    ]
+
+
+def _within_shares(
+    bench: Bench, selection: Selection, shown: dict[str, WireMessage]
+) -> dict[str, WireMessage]:
+    """Cut what blinding has made longer than a side's share."""
+    kept = dict(shown)
+    for side in bench.order:
+        own = [one.entry["id"] for one in selection.shown if is_argued(one.entry, [side])]
+        costs = {key: message_tokens(shown[key], bench.count) for key in own}
+        rooms = within_share(costs, selection.share or 0)
+        for key in own:
+            if key not in rooms:
+                del kept[key]
+            elif rooms[key] < costs[key]:
+                kept[key] = cut_message(shown[key], rooms[key], bench.count)
+    return kept
+
+
+def _priority(bench: Bench, entry: Entry) -> int:
+    return EVIDENCE_PRIORITY if is_argued(entry, bench.order) else OTHERS_PRIORITY
+
+
+def _render(bench: Bench, entry: Entry) -> WireMessage:
+    about = ", ".join(bench.label(target) for target in entry["targets"] if target in bench.order)
+    heading = f"(on {about})\n" if entry["kind"] == "critique" and about else ""
+    message = render_entry({**entry, "content": heading + bench.hide(entry["content"])}, bench.labels)
+    return {"role": message["role"], "content": message["content"]}  # the wire's name would tell who spoke

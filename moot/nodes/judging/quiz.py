@@ -1,0 +1,129 @@
+"""A judge put to the test: which of two answers is right, told from a debate that people judged too.
+
+The judge reads what the experts said and never the story, as the people did (Michael et al. 2023). Names are
+labels, each session is judged in both orders of the answers, and its probability is the mean of the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+
+from pydantic import BaseModel, ConfigDict
+
+from moot.nodes.calls import Flow, ModelCall, Reply
+from moot.nodes.judging.human_data import Session
+from moot.nodes.prompts.fitting import Block, fit
+from moot.nodes.prompts.library import load_prompt
+from moot.nodes.prompts.material import Piece, with_pieces
+from moot.nodes.text.tokens import TokenCounter, cut_middle
+from moot.state.config import DebateConfig
+
+QUIZ = load_prompt("quiz", "question", "first", "second", "setting")
+
+LETTERS = ("A", "B")
+
+
+class Answer(BaseModel):
+    """What a judge may say. The reasoning comes first."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    reasoning: str
+    """What each side established and what was not answered."""
+    probability_a: float
+    """Probability that answer A is the right one, 0 to 100."""
+
+
+@dataclass(frozen=True)
+class Sat:
+    """What came of putting a judge to the test."""
+
+    distributions: Mapping[str, tuple[float, float]]
+    """Session to the probability of each of its answers."""
+    flipped: int
+    """Sessions whose likelier answer changed with the order."""
+    both: int
+    """Sessions judged in both orders."""
+    failed: Mapping[str, str]
+    """Sessions without an answer, and why."""
+
+
+def sit_quiz(
+    sessions: Sequence[Session], config: DebateConfig, count: TokenCounter, *, swap: bool = True
+) -> Flow[Sat]:
+    """Judge every session, all at the same time."""
+    orders = (False, True) if swap else (False,)
+    asked = [(session, swapped) for session in sessions for swapped in orders]
+    replies = yield [_call(session, config, count, swapped) for session, swapped in asked]
+    given: dict[str, list[float]] = {}
+    failed: dict[str, str] = {}
+    for (session, swapped), reply in zip(asked, replies, strict=True):
+        p = _probability_of_first(reply, swapped=swapped)
+        if p is None:
+            failed[session.name] = reply.error or "the judge gave no probability"
+        else:
+            given.setdefault(session.name, []).append(p)
+    pairs = [ps for ps in given.values() if len(ps) == 2]
+    means = {name: sum(ps) / len(ps) for name, ps in given.items()}
+    return Sat(
+        distributions={name: (p, 1 - p) for name, p in means.items()},
+        flipped=sum((first > 0.5) != (second > 0.5) for first, second in pairs),
+        both=len(pairs),
+        failed={name: why for name, why in failed.items() if name not in given},
+    )
+
+
+def _probability_of_first(reply: Reply, *, swapped: bool) -> float | None:
+    """Return the probability of the session's first answer, 0–1."""
+    said = float(reply.data["probability_a"]) if reply.ok and reply.data else float("nan")
+    if not isfinite(said):
+        return None
+    p = min(max(said, 0.0), 100.0) / 100
+    return 1 - p if swapped else p
+
+
+def _call(session: Session, config: DebateConfig, count: TokenCounter, swapped: bool) -> ModelCall:
+    budget = config.memory.budget.total
+    letters = LETTERS[::-1] if swapped else LETTERS
+    first, second = session.answers[::-1] if swapped else session.answers
+    text = QUIZ.render(
+        question=cut_middle(session.question, budget // 8, count),
+        first=cut_middle(first, budget // 8, count),
+        second=cut_middle(second, budget // 8, count),
+        setting=_setting(session, letters),
+    )
+    frame = Block("system", {"role": "system", "content": text}, label="question")
+    pieces = [
+        Piece(
+            {"role": "user", "content": f"Expert {letters[speech.side]}:\n{speech.text}"},
+            0,
+            f"speech {number}",
+        )
+        for number, speech in enumerate(session.speeches)
+    ]
+    last = Block("tail", {"role": "user", "content": "Which answer is right?"}, label="question")
+    view = fit(with_pieces([frame], pieces, last, budget, count), budget, count)
+    return ModelCall(
+        purpose="judge",
+        model=config.judge.model or config.model,
+        messages=view.messages,
+        max_tokens=config.judge.reply,
+        temperature=config.judge.temperature,
+        seed=config.seed,
+        fallbacks=config.fallbacks,
+        schema=Answer,
+        prompt_tokens=view.total_tokens,
+        hints={"phase": "judge", "topic": session.question, "debaters": [f"Expert {x}" for x in LETTERS]},
+    )
+
+
+def _setting(session: Session, letters: Sequence[str]) -> str:
+    if session.debate:
+        return "Two experts who have read the text argue, Expert A for answer A and Expert B for answer B."
+    side = session.speeches[0].side if session.speeches else 0
+    return (
+        f"One expert who has read the text argues for answer {letters[side]}; the expert was told to, "
+        "whether or not it is right."
+    )

@@ -1,0 +1,212 @@
+"""Rubrics: what judges score, on which scales, with which weights; two are shipped."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from typing_extensions import TypedDict
+
+from moot.state.errors import ConfigError
+
+
+class Criterion(BaseModel):
+    """One thing to score."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+    id: str = Field(pattern=r"^[a-z][a-z0-9_-]*$")
+    """Slug, unique within the rubric."""
+    name: str = Field(min_length=1)
+    """As people read it."""
+    description: str = ""
+    """What earns a high score."""
+    scale_min: float = Field(default=1, allow_inf_nan=False)
+    """Lowest score."""
+    scale_max: float = Field(default=10, allow_inf_nan=False)
+    """Highest score, above `scale_min`."""
+    weight: float = Field(default=1, gt=0, allow_inf_nan=False)
+    """Share in the total, relative to the other criteria."""
+
+    @model_validator(mode="after")
+    def _scale_is_a_range(self) -> Criterion:
+        if self.scale_min >= self.scale_max:
+            raise ValueError(f"scale_max {self.scale_max:g} must be above scale_min {self.scale_min:g}")
+        return self
+
+    def clamp(self, score: float) -> float:
+        """Return `score` within the scale."""
+        return min(max(score, self.scale_min), self.scale_max)
+
+    def share(self, score: float) -> float:
+        """Return where `score` stands on the scale, 0–1."""
+        return (self.clamp(score) - self.scale_min) / (self.scale_max - self.scale_min)
+
+
+class CriterionScale(TypedDict):
+    """What a criterion is called and how it is scored, as a verdict keeps it."""
+
+    id: str
+    name: str
+    scale_min: float
+    scale_max: float
+    weight: float
+
+
+class Rubric(BaseModel):
+    """What a judge scores."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+    name: str = Field(min_length=1)
+    """As the user names it."""
+    criteria: tuple[Criterion, ...] = Field(min_length=1)
+    """At least one; ids are unique."""
+
+    @model_validator(mode="after")
+    def _ids_are_unique(self) -> Rubric:
+        ids = [criterion.id for criterion in self.criteria]
+        twice = sorted({each for each in ids if ids.count(each) > 1})
+        if twice:
+            raise ValueError(f"criteria share the id {twice[0]!r}")
+        return self
+
+    def criterion(self, said: str) -> Criterion | None:
+        """Return the criterion that a judge means by an id or a name, in any case, else `None`."""
+        wanted = _key(said)
+        return next((each for each in self.criteria if wanted in (_key(each.id), _key(each.name))), None)
+
+    def scales(self) -> list[CriterionScale]:
+        """Return what a verdict keeps of the criteria: what reads its scores need not find the rubric."""
+        return [
+            CriterionScale(
+                id=each.id,
+                name=each.name,
+                scale_min=each.scale_min,
+                scale_max=each.scale_max,
+                weight=each.weight,
+            )
+            for each in self.criteria
+        ]
+
+    def total(self, scores: Mapping[str, float]) -> float | None:
+        """Return the weighted total of `scores` (criterion id to score) on 0–100.
+
+        Criteria are brought to one scale first; those without a score do not count. `None` without any score.
+        """
+        rated = [each for each in self.criteria if each.id in scores]
+        weights = sum(each.weight for each in rated)
+        shares = sum(each.weight * each.share(scores[each.id]) for each in rated)
+        return 100 * shares / weights if rated else None
+
+
+def shipped_rubrics() -> dict[str, Rubric]:
+    """Return the rubrics that ship with Moot, by name."""
+    return {"debate": _DEBATE, "design": _DESIGN}
+
+
+def load_rubric(source: str | Path) -> Rubric:
+    """Return a shipped rubric by its name, or read one from a YAML or JSON file.
+
+    Raises:
+        ConfigError: no such rubric or file, or the file is no rubric; the message names the key.
+    """
+    shipped = shipped_rubrics()
+    if str(source) in shipped:
+        return shipped[str(source)]
+    path = Path(source)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        known = ", ".join(repr(name) for name in shipped)
+        raise ConfigError(
+            f"rubric: {str(source)!r} is neither {known} nor a file to read: {error}"
+        ) from error
+    return parse_rubric(_data(text, path), str(path))
+
+
+def parse_rubric(data: Any, source: str = "rubric") -> Rubric:
+    """Return the rubric that `data` (as read from YAML or JSON) describes.
+
+    Raises:
+        ConfigError: it is no rubric; the message names `source` and each key that is wrong.
+    """
+    try:
+        return Rubric.model_validate(data)
+    except ValidationError as error:
+        wrong = "; ".join(f"{_path(one['loc'])}: {one['msg']}" for one in error.errors(include_url=False))
+        raise ConfigError(f"{source}: {wrong}") from error
+
+
+def _data(text: str, path: Path) -> Any:
+    try:
+        return json.loads(text) if path.suffix.lower() == ".json" else yaml.safe_load(text)
+    except (ValueError, yaml.YAMLError, RecursionError) as error:
+        raise ConfigError(f"{path}: cannot be parsed: {' '.join(str(error).split())}") from error
+
+
+def _path(loc: tuple[int | str, ...]) -> str:
+    steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in loc)
+    return "".join(steps).lstrip(".") or "rubric"
+
+
+def _key(said: str) -> str:
+    return " ".join(said.casefold().replace("_", " ").replace("-", " ").split())
+
+
+def _rubric(name: str, *criteria: tuple[str, str, str]) -> Rubric:
+    made = [Criterion(id=id_, name=title, description=description) for id_, title, description in criteria]
+    return Rubric(name=name, criteria=tuple(made))
+
+
+_DEBATE = _rubric(
+    "debate",
+    (
+        "argument_quality",
+        "Argument quality",
+        "Claims follow from stated reasons; the reasoning is sound and complete.",
+    ),
+    (
+        "evidence",
+        "Evidence",
+        "Facts, figures and examples support the claims, are relevant, and withstood challenge.",
+    ),
+    (
+        "responsiveness",
+        "Responsiveness and rebuttal",
+        "Takes up the strongest opposing points and answers them.",
+    ),
+    ("consistency", "Consistency", "Does not contradict itself; changes of position are open and reasoned."),
+    ("clarity", "Clarity", "Says what it means, briefly and in order; length by itself earns nothing."),
+)
+
+_DESIGN = _rubric(
+    "design",
+    (
+        "functional_completeness",
+        "Functional completeness",
+        "Everything the problem asks for is there and works.",
+    ),
+    (
+        "performance_scalability",
+        "Performance & scalability",
+        "Meets its load and latency, and grows beyond them.",
+    ),
+    ("security", "Security", "Threats are named and met; data and access are protected."),
+    (
+        "maintainability_evolvability",
+        "Maintainability & evolvability",
+        "Parts are clear and loosely coupled; change is local and cheap.",
+    ),
+    (
+        "regulatory_compliance",
+        "Regulatory compliance",
+        "Laws, standards and audit duties that apply are met.",
+    ),
+    ("testability", "Testability", "Behaviour can be verified in isolation and as a whole."),
+    ("requirements_fulfillment", "Requirements fulfilment", "Each stated requirement and constraint is met."),
+)

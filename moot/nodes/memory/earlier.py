@@ -1,0 +1,108 @@
+"""What a debater argued in earlier debates under its identity: written at a close, read at an opening."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Generator, Mapping, Sequence
+from typing import Any
+
+from moot.nodes.driving.environment import NodeContext
+from moot.nodes.effects import LookUp, Remember
+from moot.nodes.text.plain import clip, inert
+from moot.nodes.text.terms import term_set
+from moot.state.config import DebateConfig, slug
+from moot.state.config.frozen import frozen_config
+from moot.state.conversation import ConversationState
+
+HEADING = "# You, in earlier debates"
+LOOKED_AT, KEPT = 200, 3
+"""Earlier debates that are looked at, the latest, and those that come back, the most alike."""
+TOPIC_CHARS, TEXT_CHARS = 160, 240
+POSITIONS, CONCESSIONS = 4, 3
+_CITATION = re.compile(r"\s*[\[(]m\d{6,}(?:,\s*m\d{6,})*[\])]")
+
+Looking = Generator[LookUp, Any, dict[str, Any]]
+
+
+def recollections_of(config: DebateConfig, topic: str, debate: str) -> Looking:
+    """Return, by debater, what it argued in the earlier debates that are most like this one."""
+    found: dict[str, Any] = {}
+    for debater_id, identity in identities(config).items():
+        earlier = yield LookUp(namespace_of(identity), LOOKED_AT)
+        chosen = _most_alike([each for each in earlier or [] if each.get("debate") != debate], topic)
+        if chosen:
+            found[debater_id] = chosen
+    return found
+
+
+def remember_positions(state: ConversationState, context: NodeContext) -> Generator[Remember, Any, None]:
+    """Keep where each debater with an identity stood at the end."""
+    config = frozen_config(state)
+    for debater_id, identity in identities(config).items():
+        position = _position(state, debater_id, context)
+        if context.debate and position:
+            yield Remember(namespace_of(identity), context.debate, position)
+
+
+def identities(config: DebateConfig) -> dict[str, str]:
+    """Return the identity of each debater that has one; none unless memory across debates is wanted."""
+    if not config.memory.cross_debate:
+        return {}
+    return {debater.id: debater.identity for debater in config.debaters if debater.identity}
+
+
+def namespace_of(identity: str) -> tuple[str, ...]:
+    """Return where an identity's positions are kept in the store; its labels know no periods."""
+    known = f"{slug(identity)}-{hashlib.sha256(identity.encode()).hexdigest()[:12]}"
+    return ("moot", "positions", known.strip("-"))
+
+
+def _position(state: ConversationState, debater: str, context: NodeContext) -> dict[str, Any]:
+    row: Mapping[str, Any] = (state.get("ledger") or {}).get(debater) or {}
+    own = [entry for entry in state["full_transcript"] if entry["speaker"] == debater]
+    if not own:
+        return {}
+    aspects: Mapping[str, Any] = row.get("aspects") or {}
+    positions = [each["position"] for each in aspects.values() if each["position"]]
+    return {
+        "debate": context.debate,
+        "topic": _line(state["topic"], TOPIC_CHARS),
+        "at": context.env.clock()[:10],
+        "stance": _line(row.get("stance") or "", TEXT_CHARS),
+        "positions": [_line(text, TEXT_CHARS) for text in positions[-POSITIONS:]],
+        "concessions": [_line(text, TEXT_CHARS) for text in (row.get("concessions") or [])[-CONCESSIONS:]],
+        "last": _line(own[-1]["content"], TEXT_CHARS),
+        "winner": (state.get("verdict") or {}).get("winner", "") == debater,
+    }
+
+
+def _line(text: str, chars: int) -> str:
+    """Return a text on one line, without its citations: elsewhere those ids are other messages'."""
+    return clip(inert(_CITATION.sub("", text[: 8 * chars])), chars)
+
+
+def _most_alike(earlier: Sequence[Mapping[str, Any]], topic: str) -> list[dict[str, Any]]:
+    """Return the debates that share most terms with the topic, the latest first among equals."""
+    wanted = term_set(topic[: 8 * TOPIC_CHARS])
+    ranked = []
+    for age, each in enumerate(earlier):
+        about = term_set(
+            " ".join([each.get("topic", ""), each.get("stance", ""), *each.get("positions", [])])
+        )
+        if shared := len(wanted & about):
+            ranked.append((-shared, age, dict(each)))
+    return [each for *_, each in sorted(ranked, key=lambda row: row[:2])[:KEPT]]
+
+
+def recollection_text(recollections: Sequence[Mapping[str, Any]]) -> str:
+    """Return what a debater is reminded of, `""` for nothing."""
+    lines = [f"- {text}" for text in map(_told, recollections) if text]
+    return "\n".join([HEADING, *lines]) if lines else ""
+
+
+def _told(each: Mapping[str, Any]) -> str:
+    argued = "; ".join(each["positions"]) or each["stance"] or each["last"]
+    conceded = f"; you conceded: {'; '.join(each['concessions'])}" if each["concessions"] else ""
+    won = "; the decision was for you" if each["winner"] else ""
+    return f"Last time this came up ({each['at']}, “{each['topic']}”) you argued: {argued}{conceded}{won}"

@@ -1,0 +1,271 @@
+"""Memories that come back into a debater's view: what has left the window and bears on what is said now.
+
+Nothing happens here until something has left the window; from then on a turn pays for what has left since the
+last one, and for at most `top_k` memories, however long the debate is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any
+
+from moot.nodes.effects import Job
+from moot.nodes.memory.window import first_seq
+from moot.nodes.prompts.rendering import display_name
+from moot.nodes.text.plain import clip, excerpt, inert
+from moot.nodes.text.sentences import split_sentences
+from moot.nodes.text.tokens import TokenCounter, cut_middle
+from moot.state.config.budgets import RetrievalConfig
+from moot.state.conversation import ConversationState
+from moot.state.entries import Entry, entry_id, seq_of
+
+if TYPE_CHECKING:
+    from moot.nodes.memory.indexes import Indexes
+    from moot.nodes.memory.retrieval import EvidenceIndex, MemoryItem, Recall
+
+HEADING = "# From earlier in the debate, as it bears on this"
+
+LEAST = 48
+"""Tokens below which nothing is brought back."""
+EXCERPT_CHARS, EXCERPT_TOKENS = 220, 56
+"""Most that is shown of one message."""
+QUERY_CHARS = 2_000
+"""Characters of topic, instruction and message answered that make the query."""
+TRIES, NEVER_FITS = 8, 10**9
+"""Messages beyond `top_k` that are tried where some have no room; finding an excerpt is most of the work."""
+REFLECTIONS, CARDS = 64, 32
+"""The newest of them that may come back: a turn's cost must not grow with the debate."""
+NAME_CHARS = 40
+
+_ID = re.compile(r"m\d{6,}")
+
+_SHIFT_IMPORTANCE, _CARD_IMPORTANCE = 8, 8
+
+
+@dataclass(frozen=True)
+class Memories:
+    """Where a debate's indexes are kept."""
+
+    indexes: Indexes
+    debate: str
+    embeddings: Any = None
+    """An embedding model; `None` compares words alone."""
+
+
+@dataclass(frozen=True)
+class Recalled:
+    """What came back, as text, and the ids of what it is."""
+
+    text: str = ""
+    ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Cue:
+    """What memories are looked for with."""
+
+    query: str
+    answering: str = ""
+    """The message being answered."""
+
+
+def recalled(
+    state: ConversationState,
+    memories: Memories,
+    settings: RetrievalConfig,
+    cue: Cue,
+    *,
+    room: int,
+    count: TokenCounter,
+    names: Mapping[str, str],
+    shown: str = "",
+) -> Recalled:
+    """Return the memories that bear on `cue`, within `room` tokens.
+
+    A pure function of the state: the indexes behind it are caches.
+
+    Args:
+        state: the debate's.
+        memories: where indexes are kept.
+        settings: `memory.retrieval`.
+        cue: what is looked for.
+        room: tokens of the text.
+        count: token counter.
+        names: display names by debater id.
+        shown: text that the tail holds already; what it quotes stays out.
+    """
+    transcript = state["full_transcript"]
+    gone = first_seq(state["messages"], len(transcript))
+    room = min(room, settings.max_tokens)
+    if not settings.enabled or gone <= 1 or room < LEAST:
+        return Recalled()
+    from moot.nodes.memory.retrieval import recall
+
+    index = recall_index(state, memories, names)
+    seen = frozenset(_ID.findall(shown))
+    items = memory_items(state, names, count)
+    held = {item.id for item in items if item.text in shown or entry_id(item.seq) in seen}
+    lines = _Lines(transcript, names, count, cue, settings.top_k + TRIES)
+    look = partial(
+        recall,
+        index,
+        cue.query,
+        budget=room - count(f"{HEADING}\n"),
+        answering=cue.answering,
+        items=memories.indexes.items(memories.debate, items),
+        exclude={seq for each in seen if (seq := seq_of(each)) is not None},
+        exclude_items=held,
+        top=settings.top_k,
+        costs=lines.cost,
+    )
+    try:
+        found = look()
+    except Exception:  # an embedding service that is out of order must never reach the turn
+        if index.vectors is None:
+            raise
+        found = look(semantic=False)
+    return _rendered(found, lines, items, room, count)
+
+
+def recall_index(state: ConversationState, memories: Memories, names: Mapping[str, str]) -> EvidenceIndex:
+    """Return the index of what has left the window."""
+    transcript = state["full_transcript"]
+    gone = transcript[: first_seq(state["messages"], len(transcript))]
+    return memories.indexes.of(memories.debate, "recall", gone, names, memories.embeddings)
+
+
+def embedding_job(
+    state: ConversationState, memories: Memories, names: Mapping[str, str], cues: Sequence[Cue]
+) -> Job | None:
+    """Return the work of embedding what a step's views will compare; `None` where there is none to do.
+
+    It is done before the views are assembled, on a worker thread: assembling then finds every vector made.
+    """
+    transcript = state["full_transcript"]
+    gone = first_seq(state["messages"], len(transcript))
+    if memories.embeddings is None or gone <= 1:
+        return None
+
+    def run() -> str:
+        vectors = recall_index(state, memories, names).vectors
+        try:
+            for cue in cues if vectors else ():
+                vectors.similarity(f"{cue.query}\n{cue.answering}".strip())  # type: ignore[union-attr]  # has them
+        except Exception as error:
+            return f"{type(error).__name__}: {error}"
+        return ""
+
+    asked = [gone, *((cue.query, cue.answering) for cue in cues)]
+    return Job(hashlib.sha256(json.dumps(asked).encode()).hexdigest(), run)
+
+
+def _rendered(
+    found: Recall, lines: _Lines, items: Sequence[MemoryItem], room: int, count: TokenCounter
+) -> Recalled:
+    texts = {item.id: item.text for item in items}
+    shown = [(item_id, f"- {texts[item_id]}") for item_id in found.item_ids]
+    shown += [(lines.transcript[seq]["id"], lines.text(seq)) for seq in found.seqs]
+    while shown:
+        text = "\n".join([HEADING, *(line for _, line in shown)])
+        if count(text) <= room:  # a joined text may count a token more than its lines
+            return Recalled(text, tuple(key for key, _ in shown))
+        shown.pop()
+    return Recalled()
+
+
+class _Lines:
+    """Entries as the tail shows them: one line each, around what bears on the cue."""
+
+    def __init__(
+        self, transcript: Sequence[Entry], names: Mapping[str, str], count: TokenCounter, cue: Cue, most: int
+    ) -> None:
+        from moot.nodes.memory.retrieval.terms import question_terms
+
+        self.transcript, self.names, self.count = transcript, names, count
+        self.wanted = frozenset(question_terms(f"{cue.query}\n{cue.answering}"))
+        self.most = most
+        self._known: dict[int, str] = {}
+
+    def text(self, seq: int) -> str:
+        if seq not in self._known:
+            entry = self.transcript[seq]
+            who = clip(inert(display_name(entry["speaker"], self.names)), NAME_CHARS)
+            words = inert(excerpt(entry["content"], EXCERPT_CHARS, self._best(entry["content"])))
+            self._known[seq] = f"- {who} [{entry['id']}]: {cut_middle(words, EXCERPT_TOKENS, self.count)}"
+        return self._known[seq]
+
+    def cost(self, seq: int) -> int:
+        if seq not in self._known and len(self._known) >= self.most:
+            return NEVER_FITS
+        return self.count(self.text(seq) + "\n")
+
+    def _best(self, content: str) -> int:
+        """Return where the sentence begins that has most of the cue's terms."""
+        if len(content) <= EXCERPT_CHARS:
+            return 0
+        from moot.nodes.memory.retrieval.terms import terms
+
+        sentences = split_sentences(content[:8_000])
+        scored = [(len(self.wanted.intersection(terms(s.text))), -s.start) for s in sentences]
+        return -max(scored, default=(0, 0))[1]
+
+
+def memory_items(state: Mapping[str, Any], names: Mapping[str, str], count: TokenCounter) -> list[MemoryItem]:
+    """Return reflections, crux cards and changes of position as memories, bounded in number."""
+
+    def item(key: str, text: str, importance: int, ids: Iterable[str]) -> MemoryItem:
+        return _memory_item(key, text, importance, max((seq_of(each) or 0 for each in ids), default=0), count)
+
+    items = [
+        item(
+            f"shift:{who}:{shift['message_id']}",
+            _shift_text(who, shift, names),
+            _SHIFT_IMPORTANCE,
+            [shift["message_id"]],
+        )
+        for who, row in (state.get("ledger") or {}).items()
+        for shift in row.get("shifts") or []
+    ]
+    items += [
+        item(card["id"], _card_text(card, names), _CARD_IMPORTANCE, card["message_ids"])
+        for card in list((state.get("crux_cards") or {}).values())[-CARDS:]
+    ]
+    items += [
+        item(each["id"], each["content"], each["importance"], each["message_ids"])
+        for each in (state.get("reflections") or [])[-REFLECTIONS:]
+    ]
+    return items
+
+
+@lru_cache(maxsize=1024)
+def _memory_item(key: str, text: str, importance: int, seq: int, count: TokenCounter) -> MemoryItem:
+    """Return a memory, remembered: the same ones are looked through turn after turn."""
+    from moot.nodes.memory.retrieval import MemoryItem
+
+    line = inert(text)
+    return MemoryItem(key, line, count(f"- {line}\n"), importance, seq)
+
+
+def _shift_text(who: str, shift: Mapping[str, Any], names: Mapping[str, str]) -> str:
+    before = f" from “{shift['from']}”" if shift["from"] else ""
+    return f"{display_name(who, names)} moved{before} to “{shift['to']}” [{shift['message_id']}]"
+
+
+def _card_text(card: Mapping[str, Any], names: Mapping[str, str]) -> str:
+    sides = "; ".join(f"{display_name(who, names)}: {side['answer']}" for who, side in card["sides"].items())
+    outcome = card["resolution"] if card["resolved"] else f"unresolved, {card['diagnosis']}"
+    return f"{card['question']} ({sides}; {outcome})"
+
+
+def cue_for(state: ConversationState, window: Sequence[Entry], speaker: str) -> Cue:
+    """Return what a speaker's memories are looked for with: the aspect or topic, and what it answers."""
+    aspect = (state.get("protocol_state") or {}).get("aspect")
+    others = (entry for entry in reversed(window) if entry["speaker"] != speaker)
+    answered = next(others, None)
+    query = str(aspect or state["topic"])[:QUERY_CHARS]
+    return Cue(query, answered["content"][:QUERY_CHARS] if answered else "")

@@ -1,0 +1,21 @@
+"""What to bring back: evidence for a question under a budget, and memories for a turn."""
+
+from moot.nodes.memory.retrieval.index import EvidenceIndex
+from moot.nodes.memory.retrieval.items import MemoryItem, MemoryItems
+from moot.nodes.memory.retrieval.memory_score import Recall, recall
+from moot.nodes.memory.retrieval.question import Question, read_question
+from moot.nodes.memory.retrieval.selection import Evidence, select_evidence
+from moot.nodes.memory.retrieval.vectors import MessageVectors
+
+__all__ = [
+    "Evidence",
+    "EvidenceIndex",
+    "MemoryItem",
+    "MemoryItems",
+    "MessageVectors",
+    "Question",
+    "Recall",
+    "read_question",
+    "recall",
+    "select_evidence",
+]

@@ -1,0 +1,135 @@
+"""An inverted index of the transcript that grows with it."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moot.nodes.memory.retrieval.terms import terms
+
+if TYPE_CHECKING:
+    from moot.nodes.memory.retrieval.vectors import MessageVectors
+    from moot.state.entries import Entry
+
+IMPORTANT = 7
+"""Importance from which an entry is always worth retrieving."""
+
+Ints = NDArray[np.int64]
+
+
+def as_ints(column: array[int]) -> Ints:
+    """Return a copy of a column: a view would stop the column from growing."""
+    return np.array(column, dtype=np.int64)
+
+
+class Postings:
+    """Term → the positions of the texts it occurs in, and how often, in the order they were added."""
+
+    def __init__(self) -> None:
+        self._positions: dict[str, array[int]] = {}
+        self._counts: dict[str, array[int]] = {}
+        self.lengths: array[int] = array("q")
+        """Content words of each text."""
+        self.words = 0
+        """Content words of all texts."""
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def __contains__(self, term: str) -> bool:
+        return term in self._positions
+
+    def add(self, text: str) -> int:
+        """Index `text` and return its position."""
+        position = len(self.lengths)
+        found = Counter(terms(text))
+        for term, count in found.items():
+            self._positions.setdefault(term, array("q")).append(position)
+            self._counts.setdefault(term, array("q")).append(count)
+        self.lengths.append(found.total())
+        self.words += self.lengths[-1]
+        return position
+
+    def occurrences(
+        self, term: str, *, before: int | None = None, last: int | None = None
+    ) -> tuple[Ints, Ints]:
+        """Return positions and counts of `term`: those under `before`, the `last` of them."""
+        positions = self._positions.get(term, array("q"))
+        end = len(positions) if before is None else bisect_left(positions, before)
+        start = 0 if last is None else max(0, end - last)
+        counts = self._counts.get(term, array("q"))
+        return as_ints(positions[start:end]), as_ints(counts[start:end])
+
+    def frequency(self, term: str) -> int:
+        """Return in how many texts `term` occurs."""
+        return len(self._positions.get(term, ()))
+
+
+class EvidenceIndex:
+    """What retrieval knows of a transcript: terms, tokens, speakers, importance; not the words themselves.
+
+    Adding an entry costs what its own words cost, however long the transcript is.
+
+    Args:
+        entries: A transcript to start with, in the order of `seq`.
+        names: Display name of each speaker id, so that questions may use it; an id without one is matched
+        itself.
+        vectors: Embeds the messages where embeddings are configured.
+    """
+
+    def __init__(
+        self,
+        entries: Iterable[Entry] = (),
+        *,
+        names: Mapping[str, str] | None = None,
+        vectors: MessageVectors | None = None,
+    ) -> None:
+        self.postings = Postings()
+        self.seqs: array[int] = array("q")
+        self.tokens: array[int] = array("q")
+        self.importance: array[int] = array("q")
+        self.speaker_of: array[int] = array("q")
+        self.important: array[int] = array("q")
+        self.speakers: list[str] = []
+        self.ids: list[str] = []
+        self.names = dict(names or {})
+        self.vectors = vectors
+        self._speaker_numbers: dict[str, int] = {}
+        for entry in entries:
+            self.add(entry)
+
+    def __len__(self) -> int:
+        return len(self.seqs)
+
+    def add(self, entry: Entry) -> bool:
+        """Index `entry`; one whose `seq` is not newer than the last is ignored, so replays are harmless."""
+        if self.seqs and entry["seq"] <= self.seqs[-1]:
+            return False
+        position = self.postings.add(entry["content"])
+        self.seqs.append(entry["seq"])
+        self.ids.append(entry["id"])
+        self.tokens.append(max(1, entry["tokens"]))
+        self.importance.append(entry["importance"])
+        self.speaker_of.append(self._number(entry["speaker"]))
+        if entry["importance"] >= IMPORTANT:
+            self.important.append(position)
+        if self.vectors is not None:
+            self.vectors.add(entry["content"], entry["tokens"])
+        return True
+
+    def _number(self, speaker: str) -> int:
+        number = self._speaker_numbers.setdefault(speaker, len(self.speakers))
+        if number == len(self.speakers):
+            self.speakers.append(speaker)
+        return number
+
+    def position(self, seq: int) -> int | None:
+        """Return where the entry with `seq` stands in the index, `None` if it is not there."""
+        place = bisect_left(self.seqs, seq)
+        return place if place < len(self.seqs) and self.seqs[place] == seq else None

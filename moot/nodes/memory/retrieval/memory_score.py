@@ -1,0 +1,291 @@
+"""The few memories that come back into a debate turn.
+
+The score of Generative Agents (Park et al. 2023, §4.1, with the weights of the released code): recency,
+relevance and importance, each scaled to 0–1 over the candidates. Unlike there, the newest memory has the
+highest recency, and what is not relevant enough in absolute terms stays out however poor the others are.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moot.nodes.memory.retrieval.index import IMPORTANT, EvidenceIndex, Postings, as_ints
+from moot.nodes.memory.retrieval.items import MemoryItems
+from moot.nodes.memory.retrieval.selection import Costs, index_costs
+from moot.nodes.memory.retrieval.terms import question_terms
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+RECENCY_DECAY = 0.99
+RECENCY_WEIGHT, RELEVANCE_WEIGHT, IMPORTANCE_WEIGHT = 0.5, 3.0, 2.0
+
+MAX_TERMS = 16
+"""Terms of the query that are looked up, the rarest first: a turn's cost must not grow with what it
+answers."""
+MAX_PER_TERM = 32
+"""Latest occurrences of a term, and latest important entries, that become candidates."""
+MAX_CANDIDATES = 128
+_SATURATION = 1.2  # BM25's k1 and b
+_LENGTH_PENALTY = 0.75
+
+
+@dataclass(frozen=True)
+class Recall:
+    """What `recall` brings back.
+
+    Attributes:
+        seqs: Entries in the order of the transcript, neighbours included.
+        item_ids: Memory items, the best first.
+        tokens: What all of it costs together.
+        left_out: Candidates that were good enough, but not among the top or without room.
+    """
+
+    seqs: tuple[int, ...]
+    item_ids: tuple[str, ...]
+    tokens: int
+    left_out: int
+
+
+@dataclass(frozen=True)
+class _Candidates:
+    """Entries first, items after them; all columns have the same length."""
+
+    entries: Ints
+    items: Ints
+    seqs: Ints
+    importance: Floats
+    relevance: Floats
+
+
+def recall(
+    index: EvidenceIndex,
+    query: str,
+    *,
+    budget: int,
+    answering: str = "",
+    items: MemoryItems | None = None,
+    before: int | None = None,
+    exclude: Collection[int] = (),
+    exclude_items: Collection[str] = (),
+    top: int = 8,
+    floor: float = 0.1,
+    neighbours: int = 1,
+    costs: Costs | None = None,
+    semantic: bool = True,
+) -> Recall:
+    """Return the memories that score highest for `query` within `budget` tokens.
+
+    Candidates are entries and items that are important (7 or more) or match; their number is capped, so that
+    the cost of a turn does not grow with the transcript.
+
+    Args:
+        index: The transcript.
+        query: The aspect or question at hand.
+        budget: Tokens for everything brought back.
+        answering: The message being answered; its terms count half.
+        items: Memories beside the transcript.
+        before: Only entries with a smaller `seq`: those that have left the window.
+        exclude: `seq` of entries that the view already holds.
+        exclude_items: Ids of items that it already holds.
+        top: Memories to bring back at most, neighbours not counted.
+        floor: Relevance (0–1: the matched share of the query's term weight) under which a memory that is not
+            important stays out.
+        neighbours: Entries on each side that come along where there is room left.
+        costs: Exact tokens of an entry as rendered, by `seq`; its `tokens` by default.
+        semantic: Whether an index with embeddings uses them: what is close in meaning is then a candidate,
+            as relevant as its cosine or its words make it, whichever is more.
+    """
+    limit = len(index) if before is None else bisect_left(index.seqs, before)
+    items = items or MemoryItems()
+    wanted = _wanted(index, items, query, answering)
+    cosine = _cosines(index, f"{query}\n{answering}".strip(), limit) if semantic else None
+    found = _candidates(index, items, wanted, limit, frozenset(exclude), floor, cosine)
+    if exclude_items:
+        held = [items.items[p].id in exclude_items for p in found.items.tolist()]
+        found = _above(found, ~np.array([False] * len(found.entries) + held, dtype=bool))
+    draft = _Draft(index, items, index_costs(index) if costs is None else costs, budget)
+    draft.take(found, _ranked(found), top)
+    draft.bring_neighbours(neighbours, limit, frozenset(exclude))
+    return draft.recall(len(found.seqs))
+
+
+def _wanted(index: EvidenceIndex, items: MemoryItems, query: str, answering: str) -> dict[str, float]:
+    """Return term → weight: of the rarest known terms, and of those of `query` that nothing can match.
+
+    The unknown ones keep relevance absolute: a memory that shares one word with a long question is not
+    relevant.
+    """
+    asked = Counter(dict.fromkeys(question_terms(query), 2)) + Counter(
+        dict.fromkeys(question_terms(answering), 1)
+    )
+    texts = len(index) + len(items.items)
+    seen = {term: index.postings.frequency(term) + items.postings.frequency(term) for term in asked}
+    weights = {t: n * np.log1p((texts - seen[t] + 0.5) / (seen[t] + 0.5)) for t, n in asked.items()}
+    known = sorted((t for t in weights if seen[t]), key=lambda t: (-weights[t], t))[:MAX_TERMS]
+    unknown = [t for t in weights if not seen[t] and asked[t] > 1]
+    return {t: float(weights[t]) for t in known + unknown}
+
+
+def _candidates(
+    index: EvidenceIndex,
+    items: MemoryItems,
+    wanted: dict[str, float],
+    limit: int,
+    exclude: frozenset[int],
+    floor: float,
+    cosine: Floats | None,
+) -> _Candidates:
+    entries = _matching(index.postings, index.important, wanted, limit)
+    if cosine is not None:
+        entries = np.union1d(entries, np.argsort(-cosine, kind="stable")[:MAX_PER_TERM])
+    entries = entries[[index.seqs[p] not in exclude for p in entries.tolist()]] if exclude else entries
+    others = _matching(items.postings, items.important, wanted, len(items.items))
+    others = others[[items.is_current(p) for p in others.tolist()]] if len(others) else others
+    chosen = [items.items[p] for p in others.tolist()]
+    seqs = [*(index.seqs[p] for p in entries.tolist()), *(item.seq for item in chosen)]
+    importance = [*(index.importance[p] for p in entries.tolist()), *(item.importance for item in chosen)]
+    relevance = [_relevance(index.postings, entries, wanted), _relevance(items.postings, others, wanted)]
+    if cosine is not None:
+        relevance[0] = np.maximum(relevance[0], cosine[entries])
+    found = _Candidates(
+        entries,
+        others,
+        np.array(seqs, dtype=np.int64),
+        np.array(importance, dtype=float),
+        np.concatenate(relevance),
+    )
+    return _above(found, (found.relevance >= floor) | (found.importance >= IMPORTANT))
+
+
+def _cosines(index: EvidenceIndex, asked: str, limit: int) -> Floats | None:
+    """Return how close in meaning each entry under `limit` is, 0 for what is not; `None` without embeddings.
+
+    Cosines of unrelated texts are no zeros: what counts is how far one stands above the transcript's mean.
+    """
+    if index.vectors is None or not limit:
+        return None
+    cosine = index.vectors.similarity(asked)[:limit]
+    raised: Floats = np.clip((cosine - cosine.mean()) / max(1e-9, 1 - cosine.mean()), 0, 1)
+    return raised
+
+
+def _above(found: _Candidates, good: NDArray[np.bool_]) -> _Candidates:
+    split = len(found.entries)
+    return _Candidates(
+        found.entries[good[:split]],
+        found.items[good[split:]],
+        found.seqs[good],
+        found.importance[good],
+        found.relevance[good],
+    )
+
+
+def _matching(postings: Postings, important: array[int], wanted: dict[str, float], limit: int) -> Ints:
+    """Return positions under `limit`, sorted: the latest that are important or have a wanted term."""
+    flagged = as_ints(important[-4 * MAX_PER_TERM :])
+    lists = [flagged[flagged < limit][-MAX_PER_TERM:]]
+    room = MAX_CANDIDATES
+    for term in sorted(wanted, key=lambda t: (-wanted[t], t)):
+        positions, _ = postings.occurrences(term, before=limit, last=min(MAX_PER_TERM, room))
+        lists.append(positions)
+        room -= len(positions)
+        if room <= 0:
+            break
+    return np.unique(np.concatenate(lists))
+
+
+def _relevance(postings: Postings, positions: Ints, wanted: dict[str, float]) -> Floats:
+    """Return the matched share of the query's weight, BM25-saturated, for each of `positions`."""
+    total = sum(wanted.values())
+    matched = np.zeros(len(positions))
+    if not len(positions) or not total:
+        return matched
+    lengths = np.array([postings.lengths[p] for p in positions.tolist()])
+    mean = max(1.0, postings.words / len(postings))
+    norm = _SATURATION * (1 - _LENGTH_PENALTY + _LENGTH_PENALTY * lengths / mean)
+    for term, weight in wanted.items():
+        where, counts = postings.occurrences(term)
+        if len(where):
+            at = np.minimum(np.searchsorted(where, positions), len(where) - 1)
+            tf = np.where(where[at] == positions, counts[at], 0)
+            matched += weight * tf / (tf + norm)
+    return matched / total
+
+
+def _scaled(values: Floats) -> Floats:
+    """Scale to 0–1; values that are all alike say nothing and become 0."""
+    low, high = (values.min(), values.max()) if len(values) else (0.0, 0.0)
+    return (values - low) / (high - low) if high > low else np.zeros(len(values))
+
+
+def _ranked(found: _Candidates) -> list[int]:
+    """Return the candidates' numbers, best first; ties go to the newer, then to the later in the list."""
+    _, age = np.unique(-found.seqs, return_inverse=True)
+    score = (
+        RECENCY_WEIGHT * _scaled(RECENCY_DECAY ** age.astype(float))
+        + RELEVANCE_WEIGHT * _scaled(found.relevance)
+        + IMPORTANCE_WEIGHT * _scaled(found.importance)
+    )
+    order: list[int] = np.lexsort((-np.arange(len(score)), -found.seqs, -score.round(9))).tolist()
+    return order
+
+
+class _Draft:
+    """A recall in the making."""
+
+    def __init__(self, index: EvidenceIndex, items: MemoryItems, costs: Costs, budget: int) -> None:
+        self.index, self.items, self.costs = index, items, costs
+        self.budget = self.left = budget
+        self.entries: list[int] = []
+        self.item_ids: list[str] = []
+        self.taken = 0
+
+    def _pay(self, tokens: int) -> bool:
+        if tokens > self.left:
+            return False
+        self.left -= tokens
+        return True
+
+    def _cost(self, position: int) -> int:
+        seq = self.index.seqs[position]
+        return self.costs(seq) if callable(self.costs) else self.costs[seq]
+
+    def take(self, found: _Candidates, ranked: Sequence[int], top: int) -> None:
+        """Take the best that fit, `top` of them."""
+        for number in ranked:
+            if self.taken == top:
+                break
+            self.taken += self._take_one(found, number)
+
+    def _take_one(self, found: _Candidates, number: int) -> bool:
+        split = len(found.entries)
+        if number < split:
+            position = int(found.entries[number])
+            if fits := self._pay(self._cost(position)):
+                self.entries.append(position)
+            return fits
+        item = self.items.items[int(found.items[number - split])]
+        if fits := self._pay(item.tokens):
+            self.item_ids.append(item.id)
+        return fits
+
+    def bring_neighbours(self, reach: int, limit: int, exclude: frozenset[int]) -> None:
+        """Add what stands beside the entries taken, nearest first, while there is room."""
+        picked = list(self.entries)
+        for step in (s for distance in range(1, reach + 1) for s in (-distance, distance)):
+            for position in (p + step for p in picked):
+                free = 0 <= position < limit and position not in self.entries
+                if free and self.index.seqs[position] not in exclude and self._pay(self._cost(position)):
+                    self.entries.append(position)
+
+    def recall(self, candidates: int) -> Recall:
+        seqs = tuple(self.index.seqs[p] for p in sorted(self.entries))
+        return Recall(seqs, tuple(self.item_ids), self.budget - self.left, candidates - self.taken)

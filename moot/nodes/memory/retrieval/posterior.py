@@ -1,0 +1,156 @@
+"""How probable it is, for every message, that it belongs to the answer of a question.
+
+A span posterior: spans of many lengths from every message are candidates for *the* passage that the question
+is about, each is scored as a query-likelihood model with Dirichlet smoothing would (Zhai & Lafferty 2004),
+and the softmax over all of them spreads over the messages they contain.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moot.nodes.memory.retrieval.index import EvidenceIndex, as_ints
+from moot.nodes.memory.retrieval.question import Question
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+SPAN_TOKENS = (128, 192, 288, 432, 640, 960, 1440, 2160, 3240, 4860, 7290)
+"""Tokens that candidate spans reach: from an exchange to a whole topic."""
+
+
+@dataclass(frozen=True)
+class SpanWeights:
+    """Weights of a span's score, in nats."""
+
+    evidence: float = 1.0
+    """Log-likelihood ratio of the question's terms in the span."""
+    front: float = 0.8
+    """The same in the span's first quarter: a passage tends to name its topic as it begins."""
+    speaker: float = 3.0
+    """Log ratio of the named speakers' share of the span to their share of the transcript."""
+    length: float = 0.25
+    """Linear term of the prior on ln(tokens / 1,097)."""
+    length_square: float = -0.5
+    """Square term of that prior."""
+    meaning: float = 1.0
+    """Mean z-scored cosine of the span's tokens, where embeddings are configured."""
+    meaning_front: float = 0.6
+    """The same in the span's first quarter."""
+    smoothing: float = 300.0
+    """Dirichlet smoothing: content words of transcript mixed into each span."""
+    share_smoothing: float = 0.03
+    """Smoothing of the speakers' shares."""
+
+
+LEXICAL_WEIGHTS = SpanWeights()
+"""Chosen on one half of QMSum's validation meetings, and as good on the other."""
+SEMANTIC_WEIGHTS = SpanWeights(evidence=0.7, front=0.6)
+"""The same with embeddings, which take over some of what the terms say."""
+
+
+@dataclass(frozen=True)
+class _Spans:
+    start: Ints
+    end: Ints
+    front: Ints
+    tokens: Floats
+
+
+def densities(
+    index: EvidenceIndex, question: Question, weights: SpanWeights | None = None, *, semantic: bool = True
+) -> Floats:
+    """Return each message's posterior probability, per token, of being in the answer; shape `(n,)`.
+
+    Without `weights`, those that fit the index: with or without embeddings. Without `semantic`, its
+    embeddings are left unused.
+    """
+    if not len(index):
+        return np.zeros(0)
+    vectors = index.vectors if semantic else None
+    weights = weights or (LEXICAL_WEIGHTS if vectors is None else SEMANTIC_WEIGHTS)
+    tokens = as_ints(index.tokens)
+    spans = _spans(_cumulate(tokens))
+    score = _prior(spans, weights)
+    score += weights.evidence * _evidence(index, question, spans.start, spans.end, weights)
+    score += weights.front * _evidence(index, question, spans.start, spans.front, weights)
+    if question.speakers:
+        score += weights.speaker * _speaker_ratio(index, question, spans, weights)
+    if vectors is not None:
+        score += _meaning(vectors.similarity(question.text), tokens, spans, weights)
+    return _spread(score, spans, len(index))
+
+
+def _cumulate(column: NDArray[Any]) -> NDArray[Any]:
+    """Return the sums of the first 0, 1, … n values, shape `(n + 1,)`."""
+    return np.concatenate([np.zeros(1, dtype=column.dtype), np.cumsum(column)])
+
+
+def _spans(cumulated: Ints) -> _Spans:
+    """Return the distinct spans that reach one of the lengths, cut at the transcript's end."""
+    n = len(cumulated) - 1
+    starts = np.arange(n)
+    ends = np.searchsorted(cumulated, cumulated[:-1] + np.array(SPAN_TOKENS)[:, None])
+    ends = np.minimum(ends, n)
+    fresh = np.ones(ends.shape, dtype=bool)
+    fresh[1:] = ends[1:] != ends[:-1]
+    start, end = np.broadcast_to(starts, ends.shape)[fresh], ends[fresh]
+    tokens = (cumulated[end] - cumulated[start]).astype(np.float64)
+    front = np.searchsorted(cumulated, cumulated[start] + tokens / 4)
+    return _Spans(start, end, front, tokens)
+
+
+def _prior(spans: _Spans, weights: SpanWeights) -> Floats:
+    length = np.log(spans.tokens) - 7
+    return weights.length_square * length**2 + weights.length * length
+
+
+def _evidence(
+    index: EvidenceIndex, question: Question, start: Ints, end: Ints, weights: SpanWeights
+) -> Floats:
+    """Return Σ ln((tf + μp) / ((n + μ)p)) over the question's terms for each span."""
+    mu, postings = weights.smoothing, index.postings
+    words = _cumulate(as_ints(postings.lengths))
+    total = np.zeros(len(start))
+    for term, repeats in question.terms.items():
+        positions, counts = postings.occurrences(term)
+        column = np.zeros(len(index), dtype=np.int64)
+        column[positions] = counts
+        cumulated = _cumulate(column)
+        # ln(1 + tf/(μp)) by table: a span's tf is a small integer, and logarithms are what costs.
+        # The one occurrence added keeps a hapax from deciding everything.
+        odds = postings.words / (mu * (cumulated[-1] + 1))
+        table = np.log1p(odds * np.arange(cumulated[-1] + 1))
+        total += repeats * table[cumulated[end] - cumulated[start]]
+    dilution: Floats = np.log(mu / (words[end] - words[start] + mu))
+    return total + sum(question.terms.values()) * dilution
+
+
+def _speaker_ratio(index: EvidenceIndex, question: Question, spans: _Spans, weights: SpanWeights) -> Floats:
+    tokens = as_ints(index.tokens)
+    said = _cumulate(np.where(np.isin(as_ints(index.speaker_of), question.speakers), tokens, 0))
+    share = (said[spans.end] - said[spans.start]) / spans.tokens
+    base = said[-1] / tokens.sum()
+    ratio: Floats = np.log((share + weights.share_smoothing) / (base + weights.share_smoothing))
+    return ratio
+
+
+def _meaning(cosine: Floats, tokens: Ints, spans: _Spans, weights: SpanWeights) -> Floats:
+    """Return the weighted mean z-score of the cosine over each span's tokens and over those of its front."""
+    standard = (cosine - cosine.mean()) / (cosine.std() or 1.0)
+    size, mass = _cumulate(tokens), _cumulate(standard * tokens)
+    whole: Floats = (mass[spans.end] - mass[spans.start]) / spans.tokens
+    front: Floats = (mass[spans.front] - mass[spans.start]) / (size[spans.front] - size[spans.start])
+    return weights.meaning * whole + weights.meaning_front * front
+
+
+def _spread(score: Floats, spans: _Spans, n: int) -> Floats:
+    """Return Σ P / tokens over the spans that contain each message."""
+    mass = np.exp(score - score.max())
+    mass /= mass.sum() * spans.tokens
+    steps = np.bincount(spans.start, mass, n + 1) - np.bincount(spans.end, mass, n + 1)
+    return np.maximum(np.cumsum(steps)[:-1], 0.0)

@@ -1,0 +1,88 @@
+"""What a question asks about, and whose words it asks for."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+
+from moot.nodes.memory.retrieval.index import EvidenceIndex
+from moot.nodes.memory.retrieval.terms import STOP_WORDS, WORD, question_terms, words
+
+_ALIAS = re.compile(r"[(（]([^()（）]*)[)）]")
+_GRAMMAR_WEIGHT = 0.1
+_INITIAL_WEIGHT = 0.5
+_CAPITAL_FACTOR = 1.5
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question as retrieval sees it.
+
+    Attributes:
+        text: The question as it was asked.
+        terms: Term → how often the question has it; without the words that name a speaker.
+        speakers: Numbers (in the index) of the speakers it names.
+        unknown: Terms that the transcript never uses: what an answer cannot have found verbatim.
+    """
+
+    text: str
+    terms: dict[str, int]
+    speakers: tuple[int, ...] = ()
+    unknown: tuple[str, ...] = ()
+
+
+def read_question(index: EvidenceIndex, text: str) -> Question:
+    """Split `text` into the speakers it names and the terms it asks about."""
+    names = [_aliases(index.names.get(speaker, speaker)) for speaker in index.speakers]
+    weights, asked = _weights(names), _asked(text)
+    called = {n: [a for a in aliases if _is_called(a, asked, weights)] for n, aliases in enumerate(names)}
+    naming = frozenset[str]().union(*(alias for aliases in called.values() for alias in aliases))
+    wanted = Counter(question_terms(" ".join(w for w in WORD.findall(text) if _fold(w) not in naming)))
+    known = {term: count for term, count in wanted.items() if term in index.postings}
+    speakers = tuple(n for n, aliases in called.items() if aliases)
+    return Question(text, known, speakers, tuple(term for term in wanted if term not in known))
+
+
+def _fold(word: str) -> str:
+    """Lower-case a word; a lone capital stays, for "Grad A" is not "a"."""
+    return word if len(word) == 1 and word.isupper() else word.casefold()
+
+
+def _asked(text: str) -> dict[str, float]:
+    """Return word → weight; a capital inside a question hints at a name: "Bains" will do for "Jo Bains"."""
+    found = dict.fromkeys(words(text), 1.0)
+    for n, word in enumerate(WORD.findall(text)):
+        if word[0].isupper():
+            found[_fold(word)] = _CAPITAL_FACTOR if n else 1.0
+    return found
+
+
+def _aliases(name: str) -> list[frozenset[str]]:
+    """Return the word sets that call a name: what stands outside its parentheses, and inside each."""
+    spellings = [_ALIAS.sub(" ", name), *_ALIAS.findall(name)]
+    found = [
+        frozenset(
+            part for word in WORD.findall(s) for part in ([_fold(word)] if len(word) == 1 else words(word))
+        )
+        for s in spellings
+    ]
+    return [alias for alias in found if alias]
+
+
+def _weights(names: list[list[frozenset[str]]]) -> dict[str, float]:
+    """Weigh each word of the names by how few speakers share it."""
+    shared = Counter(word for aliases in names for word in frozenset[str]().union(*aliases))
+    return {word: _own_weight(word) / count for word, count in shared.items()}
+
+
+def _own_weight(word: str) -> float:
+    if word in STOP_WORDS:
+        return _GRAMMAR_WEIGHT
+    return _INITIAL_WEIGHT if len(word) == 1 else 1.0
+
+
+def _is_called(alias: frozenset[str], asked: dict[str, float], weights: dict[str, float]) -> bool:
+    """Whether over half of a name's weight is in the question."""
+    total = sum(weights[word] for word in alias)
+    return sum(weights[word] * asked.get(word, 0.0) for word in alias) > total / 2

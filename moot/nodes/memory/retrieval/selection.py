@@ -1,0 +1,212 @@
+"""Which messages go into a view when a question is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moot.nodes.memory.retrieval.index import EvidenceIndex
+from moot.nodes.memory.retrieval.posterior import SpanWeights, densities
+from moot.nodes.memory.retrieval.question import Question, read_question
+
+Costs = Mapping[int, int] | Callable[[int], int]
+"""Exact tokens of an entry as the view renders it, by `seq`."""
+
+SHARE_TOLERANCE = 0.1
+"""How far below its share a side may stay while other messages of its own would fill it."""
+
+_SWAP_POOL = 64
+_MERGED = (
+    8  # rendering may merge a few tokens of the content with its frame, so a cost may lie this far below
+)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What `select_evidence` chose.
+
+    Attributes:
+        seqs: The chosen entries in the order of the transcript.
+        ids: Their ids.
+        tokens: What they cost together, never above the budget.
+        left_out: How many entries of the index were not chosen.
+        must_left_out: `seq` of the entries that had to be kept, but did not fit.
+        oversize: `seq` of the entry to cut in its middle, where nothing at all fitted.
+        shares: Tokens chosen from each side, where sides were given.
+        unknown: Terms of the question that the transcript never uses.
+    """
+
+    seqs: tuple[int, ...]
+    ids: tuple[str, ...]
+    tokens: int
+    left_out: int
+    must_left_out: tuple[int, ...] = ()
+    oversize: int | None = None
+    shares: dict[str, int] = field(default_factory=dict)
+    unknown: tuple[str, ...] = ()
+
+
+def select_evidence(
+    index: EvidenceIndex,
+    query: str | Question,
+    *,
+    budget: int,
+    costs: Costs | None = None,
+    must_keep: Iterable[int] = (),
+    named: Iterable[int] = (),
+    speakers: Sequence[str] = (),
+    strict_shares: bool = True,
+    weights: SpanWeights | None = None,
+    semantic: bool = True,
+) -> Evidence:
+    """Choose the messages most probably answering `query` whose rendering fits `budget` tokens.
+
+    The densest messages go first; one that does not fit is skipped, for cutting would lose what makes it
+    evidence.
+
+    Args:
+        index: The transcript.
+        query: The question, or what `read_question` made of it.
+        budget: Tokens for everything chosen, `must_keep` included.
+        costs: Tokens by `seq`; a callable must not return less than the entry's own `tokens`, because
+            entries that cannot fit by those are never asked for. Without it, the entries' `tokens`.
+        must_keep: `seq` of entries to choose first, the newest first where not all fit.
+        named: `seq` of entries that the question asks for: of what is not kept anyway they go before all
+            others, the densest first.
+        speakers: Sides that get an equal share of the budget (to 10 %, where they said enough); others get
+            none beyond `must_keep`. A side that said less than its share is chosen whole.
+        strict_shares: Whether what a side leaves stays unused; otherwise it goes to the densest of all.
+        weights: Of the span posterior; by default those that suit the index.
+        semantic: Whether the index's embeddings are used; without, words alone are compared.
+    """
+    question = query if isinstance(query, Question) else read_question(index, query)
+    density = densities(index, question, weights, semantic=semantic)
+    order = np.lexsort((-np.arange(len(index)), -density, _others(index, named))).tolist()
+    draft = _Draft(index, costs, budget)
+    must = [p for seq in sorted(set(must_keep), reverse=True) if (p := index.position(seq)) is not None]
+    draft.fill(must, budget)
+    missing = tuple(sorted(index.seqs[p] for p in must if p not in draft.chosen))
+    if speakers:
+        _fill_shares(draft, order, dict.fromkeys(speakers), frozenset(must))
+    if not speakers or not strict_shares:
+        draft.fill(order, draft.left)
+    return draft.evidence(order, missing, speakers, question.unknown)
+
+
+def _others(index: EvidenceIndex, named: Iterable[int]) -> NDArray[np.bool_]:
+    """Return which entries the question does not ask for, shape `(n,)`."""
+    others = np.ones(len(index), dtype=np.bool_)
+    others[[p for seq in named if (p := index.position(seq)) is not None]] = False
+    return others
+
+
+class _Draft:
+    """A selection in the making: positions chosen, tokens left."""
+
+    def __init__(self, index: EvidenceIndex, costs: Costs | None, budget: int) -> None:
+        self.index = index
+        self.left = budget
+        self.chosen: set[int] = set()
+        self._costs = index_costs(index) if costs is None else costs
+        self._known: dict[int, int] = {}
+
+    def cost(self, position: int) -> int:
+        if position not in self._known:
+            seq, costs = self.index.seqs[position], self._costs
+            self._known[position] = costs(seq) if callable(costs) else costs[seq]
+        return self._known[position]
+
+    def fits(self, position: int, room: int) -> bool:
+        # Pricing renders and counts: thousands of messages must not be priced to find that the view is full.
+        if callable(self._costs) and self.index.tokens[position] > room + _MERGED:
+            return False
+        return self.cost(position) <= room
+
+    def fill(self, order: Iterable[int], room: int) -> int:
+        """Choose along `order` what fits into `room` and return what is left of it."""
+        for position in order:
+            if room <= 0:
+                break
+            if position not in self.chosen and self.fits(position, room):
+                self.chosen.add(position)
+                room -= self.cost(position)
+                self.left -= self.cost(position)
+        return room
+
+    def swap(self, out: int, into: int) -> int:
+        """Replace one choice by another and return how many tokens more that takes."""
+        self.chosen.remove(out)
+        self.chosen.add(into)
+        more = self.cost(into) - self.cost(out)
+        self.left -= more
+        return more
+
+    def spent(self, positions: Iterable[int]) -> int:
+        return sum(self.cost(p) for p in positions)
+
+    def evidence(
+        self,
+        order: Sequence[int],
+        missing: tuple[int, ...],
+        speakers: Sequence[str],
+        unknown: tuple[str, ...],
+    ) -> Evidence:
+        seqs, ids = self.index.seqs, self.index.ids
+        positions = sorted(self.chosen)
+        sides = {
+            side: self.spent(p for p in positions if _speaker(self.index, p) == side) for side in speakers
+        }
+        oversize = None if positions or not order else (missing[-1] if missing else seqs[order[0]])
+        return Evidence(
+            seqs=tuple(seqs[p] for p in positions),
+            ids=tuple(ids[p] for p in positions),
+            tokens=self.spent(positions),
+            left_out=len(seqs) - len(positions),
+            must_left_out=missing,
+            oversize=oversize,
+            shares=sides,
+            unknown=unknown,
+        )
+
+
+def index_costs(index: EvidenceIndex) -> Callable[[int], int]:
+    """Return the costs of entries that are rendered as their bare content."""
+    return lambda seq: index.tokens[index.position(seq) or 0]
+
+
+def _speaker(index: EvidenceIndex, position: int) -> str:
+    return index.speakers[index.speaker_of[position]]
+
+
+def _fill_shares(draft: _Draft, order: Sequence[int], sides: Collection[str], must: frozenset[int]) -> None:
+    """Give each side its share of the budget; what had to be kept of a side counts towards it."""
+    kept = {side: draft.spent(p for p in draft.chosen if _speaker(draft.index, p) == side) for side in sides}
+    share = (draft.left + sum(kept.values())) // len(sides)
+    for side in sides:
+        own = [p for p in order if _speaker(draft.index, p) == side]
+        room = draft.fill(own, min(share - kept[side], draft.left))
+        _top_up(draft, [p for p in own if p not in must], room, int(share * SHARE_TOLERANCE))
+
+
+def _top_up(draft: _Draft, own: Sequence[int], room: int, tolerance: int) -> None:
+    """Exchange choices for longer ones until at most `tolerance` of `room` is unused, or none is to be had.
+
+    Long speeches leave gaps that no other speech fits; two sides with different gaps would not be heard
+    equally.
+    """
+    while room > tolerance:
+        rest = [p for p in own if p not in draft.chosen][:_SWAP_POOL]
+        swaps = [
+            (draft.cost(into) - draft.cost(out), into, out)
+            for out in own
+            if out in draft.chosen
+            for into in rest
+            if 0 < draft.cost(into) - draft.cost(out) <= room
+        ]
+        if not swaps:
+            break
+        _, into, out = max(swaps)
+        room -= draft.swap(out, into)

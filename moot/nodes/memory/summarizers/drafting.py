@@ -1,0 +1,120 @@
+"""Runs a summariser, also a package's own: nothing that it yields, returns or raises reaches the turn."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, get_type_hints
+
+from pydantic import ConfigDict, TypeAdapter, create_model
+
+from moot.nodes.calls import ModelCall, Reply
+from moot.nodes.memory.summarizers.by_rule import RuleBased
+from moot.nodes.memory.summarizers.rule_based import NOTICE_BELOW, SummaryPoints
+from moot.nodes.memory.summarizers.summarizer import Draft, SummaryFailed, SummaryRequest
+from moot.nodes.memory.summarizers.summarizer_table import summarizer_named
+from moot.nodes.text.plain import clip, one_line
+from moot.nodes.text.tokens import prompt_tokens
+
+_FIELDS: Any = {name: (type_, ...) for name, type_ in get_type_hints(Draft).items()}
+_DRAFT = create_model("DraftFields", __config__=ConfigDict(strict=True), **_FIELDS)
+_POINTS = TypeAdapter(SummaryPoints)
+_REASON_CHARS = 500
+
+Drafted = Generator[Sequence[ModelCall], list[Reply], tuple[Draft, str]]
+
+
+def draft_summary(method: str, request: SummaryRequest) -> Drafted:
+    """Draft by a method; return the draft and why another method had to make it, `""` where it had not."""
+    if request.max_tokens < NOTICE_BELOW:
+        method = RuleBased.name  # a notice is all there is room for: no model is paid for more
+    asked = _Asked(request)
+    try:
+        draft = sound((yield from asked.run(summarizer_named(method).summarize(request))))
+        return asked.credited(draft, method), ""
+    except (Exception, SystemExit) as error:  # whatever a summariser does
+        failure = clip(one_line(f"{method}: {type(error).__name__}: {error}"), _REASON_CHARS)
+    made = yield from RuleBased().summarize(request)
+    carried = request.previous.get("points") or {}
+    kept = carried if isinstance(carried, Mapping) else {}  # what the method needs to go on where it was
+    draft = replace(made, method=f"{made.method} (after {method} failed)", points={**kept, **made.points})
+    return replace(draft, tokens_used=asked.tokens), failure
+
+
+def sound(draft: Any) -> Draft:
+    """Return a draft that can be stored, shown and gone on with.
+
+    Raises:
+        SummaryFailed: it is none, or says nothing.
+        ValueError: some field has another type than it should, or is not JSON.
+    """
+    if not isinstance(draft, Draft):
+        raise SummaryFailed(f"it returned {type(draft).__name__}, no Draft")
+    fields = dict(vars(draft))
+    _DRAFT(**fields)
+    json.dumps(fields, allow_nan=False, ensure_ascii=False).encode()
+    if "points" in draft.points:
+        _POINTS.validate_python(draft.points, strict=True)
+        if not all(point["message_ids"] for point in draft.points["points"]):
+            raise SummaryFailed("a point has no message ids")
+    if not draft.text.strip():
+        raise SummaryFailed("the summary is empty")
+    return draft
+
+
+@dataclass
+class _Asked:
+    """What one summary asks of models, what that took, and who answered."""
+
+    request: SummaryRequest
+    tokens: int = 0
+    latency_s: float = 0.0
+    model: str = ""
+    provider: str = ""
+
+    def run(self, flow: Any) -> Generator[Sequence[ModelCall], list[Reply], Any]:
+        """Run a summariser's generator and return what it returns.
+
+        Raises:
+            SummaryFailed: it is none, or yields what cannot be asked.
+        """
+        if not isinstance(flow, Generator):
+            raise SummaryFailed(f"`summarize` returned {type(flow).__name__}, no generator")
+        replies: list[Reply] | None = None
+        try:
+            while True:
+                replies = yield self._askable(flow.send(replies))
+                self._note(replies)
+        except StopIteration as end:
+            return end.value
+        finally:
+            flow.close()
+
+    def _askable(self, batch: Any) -> list[ModelCall]:
+        if not isinstance(batch, Sequence) or not all(isinstance(call, ModelCall) for call in batch):
+            raise SummaryFailed("it yielded something else than model calls")
+        request = self.request
+        for call in batch:
+            most = request.config.memory.budget.total
+            if not call.digest or prompt_tokens(call.messages, request.count) > most:
+                raise SummaryFailed(f"a prompt of its own has more than {most} tokens")
+        return list(batch)
+
+    def _note(self, replies: Sequence[Reply]) -> None:
+        self.latency_s += max((reply.latency_s for reply in replies), default=0.0)
+        for reply in replies:
+            used = reply.usage
+            self.tokens += used.get("prompt_tokens", 0) + used.get("completion_tokens", 0)
+            self.model, self.provider = reply.model or self.model, reply.provider or self.provider
+
+    def credited(self, draft: Draft, method: str) -> Draft:
+        """Return a draft with what its calls took, and what it does not say itself of who made it."""
+        return replace(
+            draft,
+            method=draft.method or method,
+            model=draft.model or self.model,
+            provider=draft.provider or self.provider,
+            latency_s=draft.latency_s or self.latency_s,
+            tokens_used=self.tokens,
+        )

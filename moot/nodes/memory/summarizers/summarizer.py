@@ -1,0 +1,94 @@
+"""What a summariser is: a generator like a node's body, which yields model calls and returns a draft.
+
+What the calls took, and who answered them, is added to the draft by whoever drives the generator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from moot.nodes.calls import ModelCall, Reply
+from moot.nodes.memory.recall import Memories
+from moot.nodes.text.tokens import TokenCounter
+from moot.state.config import DebateConfig
+from moot.state.entries import Entry
+
+
+@dataclass(frozen=True)
+class SummaryRequest:
+    """What is to be summarised, for whom, and how long it may get."""
+
+    previous: Mapping[str, Any]
+    """The summary so far, `{}` for none."""
+    entries: Sequence[Entry]
+    """What is new, oldest first."""
+    max_tokens: int
+    topic: str
+    config: DebateConfig
+    count: TokenCounter
+    owner: str = ""
+    """Debater whose perspective it is, `""` for the shared one."""
+    prompt: str = ""
+    """Stands for the built-in prompt's words on what to keep; `""` for those."""
+    transcript: Sequence[Entry] = ()
+    """Everything said so far, of a perspective all that belongs to it, for those that look further than what
+    is new; `()` where there is none."""
+    memories: Memories | None = None
+    """Where the debate's indexes are kept; `None` for nowhere."""
+
+    def carried(self, key: str, fields: Collection[str]) -> list[Any]:
+        """Return what a summariser carried on under `key` beside its points; `[]` for nothing.
+
+        What lacks some of the fields, or has others, is another summariser's.
+        """
+        pool = self.previous.get("points") or {}
+        found = pool.get(key) if isinstance(pool, Mapping) else None
+        rows = found if isinstance(found, list) else []
+        return [row for row in rows if isinstance(row, Mapping) and set(row) == set(fields)]
+
+    @property
+    def past(self) -> Sequence[Entry]:
+        """Everything that the summary is to cover: what it covered before and what is new."""
+        last = self.entries[-1]["seq"] if self.entries else -1
+        covered = [entry for entry in self.transcript if entry["seq"] <= last and entry["kind"] != "topic"]
+        return covered or self.entries
+
+
+@dataclass(frozen=True)
+class Draft:
+    """What a summariser made."""
+
+    text: str
+    points: dict[str, Any] = field(default_factory=dict)
+    """The points behind it, as `rule_based.SummaryPoints`, and what else the next version needs; JSON types
+    only, `{}` for none."""
+    method: str = ""
+    model: str = ""
+    provider: str = ""
+    temperature: float | None = None
+    latency_s: float = 0.0
+    tokens_used: int = 0
+    """Tokens of the model calls, prompts and answers, with those whose answers were of no use."""
+
+
+class SummaryFailed(Exception):
+    """A summariser gave nothing usable; `rule-based` takes over and the reason is recorded."""
+
+
+Summarizing = Generator[Sequence[ModelCall], list[Reply], Draft]
+
+
+class Summarizer(Protocol):
+    """Makes one summary out of the old one and what is new."""
+
+    name: str
+
+    def summarize(self, request: SummaryRequest) -> Summarizing:
+        """Yield batches of calls, are sent their replies, return the draft.
+
+        Raises:
+            SummaryFailed: nothing usable came out.
+        """
+        ...

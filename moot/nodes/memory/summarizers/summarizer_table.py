@@ -1,0 +1,50 @@
+"""The table of summarisers, and those that other packages bring."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from importlib.metadata import EntryPoint, entry_points
+
+from moot.nodes.memory.summarizers.by_rule import RuleBased
+from moot.nodes.memory.summarizers.hierarchical import Hierarchical
+from moot.nodes.memory.summarizers.llm import Llm
+from moot.nodes.memory.summarizers.retrieval_summary import Retrieval
+from moot.nodes.memory.summarizers.semantic import Semantic
+from moot.nodes.memory.summarizers.summarizer import Summarizer
+from moot.state.errors import ConfigError
+
+ENTRY_POINT_GROUP = "moot.summarizers"
+"""A package brings a summariser by an entry point of this group that names a `Summarizer` class."""
+
+SUMMARIZERS: dict[str, Summarizer] = {
+    summarizer.name: summarizer
+    for summarizer in (RuleBased(), Llm(), Hierarchical(), Semantic(), Retrieval())
+}
+
+
+@lru_cache(maxsize=32)
+def summarizer_named(name: str) -> Summarizer:
+    """Return the summariser of this name, shipped or plugged in.
+
+    Raises:
+        ConfigError: there is none, or it cannot be made.
+    """
+    if name in SUMMARIZERS:
+        return SUMMARIZERS[name]
+    plugged = {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
+    if name not in plugged:
+        known = ", ".join(sorted({*SUMMARIZERS, *plugged}))
+        raise ConfigError(f"memory.summarizer: unknown method {name!r}: use one of {known}")
+    return _made(plugged[name])
+
+
+def _made(point: EntryPoint) -> Summarizer:
+    try:
+        made: Summarizer = point.load()()
+    except Exception as error:  # whatever another package raises as it is imported or made
+        raise ConfigError(
+            f"memory.summarizer: cannot make {point.name!r} ({point.value}): {type(error).__name__}: {error}"
+        ) from error
+    if not callable(getattr(made, "summarize", None)):
+        raise ConfigError(f"memory.summarizer: {point.name!r} ({point.value}) has no method `summarize`")
+    return made

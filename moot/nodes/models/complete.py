@@ -1,0 +1,323 @@
+"""The one call: retries, fallbacks, reasoning, structured answers and streaming, all inside it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from langchain_core.language_models.chat_models import BaseChatModel
+from langchain_core.messages import AIMessage
+from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import merge_configs
+from langgraph.constants import TAG_NOSTREAM
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
+
+from moot.nodes.calls import ModelCall, Reply, WireMessage
+from moot.nodes.models.failures import Failure, advice, failure_of
+from moot.nodes.models.local import LocalModel
+from moot.nodes.models.registry import Models
+from moot.nodes.models.schemas import (
+    WEAKER,
+    Method,
+    Parsed,
+    corrected,
+    read_answer,
+    request_fields,
+    with_schema,
+)
+from moot.nodes.models.speaker import SpeakerModel
+from moot.nodes.models.thinking import part
+from moot.nodes.models.usage import added, counted, priced, reported
+from moot.nodes.models.wire import to_langchain
+from moot.state.entries import EntryUsage, clean_text
+from moot.state.errors import UserError
+
+MAX_EMPTY = 2
+"""Times that a model which said nothing is asked again."""
+
+Messages = tuple[WireMessage, ...]
+
+
+async def complete(call: ModelCall, models: Models, *, config: RunnableConfig | None = None) -> Reply:
+    """Make one call, whatever it takes, and return what came of it.
+
+    A failure of a provider is a `Reply` with `error`, never an exception; a cancellation passes through.
+
+    Args:
+        call: the request. With `speak_as` its words go to LangGraph's `messages` stream under that id and
+            name; every other call is silent.
+        models: the models of the run, kept from call to call.
+        config: the node's configuration, which carries the stream; `None` takes the surrounding one.
+
+    Raises:
+        ConfigError: the call's model cannot be used at all: a bad name, or no key.
+    """
+    run, started = _Run(call, models, config), time.perf_counter()
+    failures: list[tuple[str, Failure]] = []
+    for name in dict.fromkeys((call.model, *call.fallbacks)):
+        try:
+            reply = await (await _asking(run, name)).reply()
+        except Failure as failure:
+            failures.append((name, failure))
+            continue
+        return replace(reply, latency_s=time.perf_counter() - started)
+    return Reply(
+        model=call.model,
+        usage=run.usage,
+        latency_s=time.perf_counter() - started,
+        attempts=run.attempts,
+        error="; ".join(_explained(name, failure, models) for name, failure in failures),
+        status=failures[-1][1].status,
+        retryable=any(failure.retryable for _, failure in failures),
+    )
+
+
+def _explained(name: str, failure: Failure, models: Models) -> str:
+    hint = advice(failure, models.settings_of(name))
+    return f"{name}: {clean_text(failure.text)}" + (f" ({hint})" if hint else "")
+
+
+@dataclass
+class _Run:
+    """What the attempts of one call share, over all its models."""
+
+    call: ModelCall
+    models: Models
+    config: RunnableConfig | None
+    usage: EntryUsage = field(default_factory=EntryUsage)
+    attempts: int = 0
+    spoken: bool = False
+    """Words went out already: what follows is not streamed, so nothing is shown twice."""
+
+
+@dataclass(frozen=True)
+class _Answer:
+    message: AIMessage
+    text: str
+    reasoning: str
+    finish_reason: str
+
+
+async def _asking(run: _Run, name: str) -> _Asking:
+    try:
+        return _Asking(run, name, await run.models.client(name))
+    except UserError as error:
+        if name == run.call.model:
+            raise
+        raise Failure(str(error)) from error  # a fallback that cannot be used is only one way less
+
+
+class _Asking:
+    """One call put to one model until it answers or has failed for good."""
+
+    def __init__(self, run: _Run, name: str, chat: BaseChatModel) -> None:
+        self.run, self.name, self.chat = run, name, chat
+        self.settings = run.models.settings_of(name)
+        self.room = run.call.max_tokens + self.settings.reasoning_tokens
+        self.wide = False
+        self.failures = 0
+        self.empty = 0
+
+    async def reply(self) -> Reply:
+        schema = self.run.call.schema
+        data = None
+        if schema is None:
+            answer = await self._roomy(self.run.call.messages)
+        else:
+            answer, parsed = await self._structured()
+            data = parsed.data
+        return Reply(
+            text=answer.text,
+            data=data,
+            tool_calls=tuple(
+                {"id": tool["id"] or "", "name": tool["name"], "args": tool["args"]}
+                for tool in (answer.message.tool_calls if schema is None else ())
+            ),
+            model=self.name,
+            provider=self._provider(),
+            usage=self.run.usage,
+            finish_reason=answer.finish_reason,
+            reasoning=answer.reasoning,
+            attempts=self.run.attempts,
+        )
+
+    def _provider(self) -> str:
+        local = isinstance(self.chat, LocalModel)
+        return self.chat._llm_type if local else self.run.models.provider(self.name)
+
+    async def _structured(self) -> tuple[_Answer, Parsed]:
+        messages = self.run.call.messages
+        answer = await self._degrading(messages)
+        parsed = self._parsed(answer)
+        if parsed.error:
+            answer = await self._degrading(corrected(messages, answer.text, parsed.error))
+            parsed = self._parsed(answer)
+        if parsed.error:
+            raise Failure(f"the answer does not fit the schema: {parsed.error}")
+        return answer, parsed
+
+    def _parsed(self, answer: _Answer) -> Parsed:
+        assert self.run.call.schema is not None  # noqa: S101  # only structured calls come here
+        calls = answer.message.tool_calls
+        said = answer.text or "".join(bad["args"] or "" for bad in answer.message.invalid_tool_calls)
+        return read_answer(self.run.call.schema, said, calls[0]["args"] if calls else None)
+
+    async def _degrading(self, messages: Messages) -> _Answer:
+        """Ask by the method the model takes; a refused method gives way to a weaker one, remembered."""
+        method = asked = self.run.models.method_of(self.name)
+        while True:
+            try:
+                answer = await self._by_method(messages, method)
+            except Failure as failure:
+                if method not in WEAKER or not _refuses_method(failure):
+                    raise
+                method = WEAKER[method]
+                continue
+            if method != asked:
+                self.run.models.learn_method(self.name, method)
+            return answer
+
+    async def _by_method(self, messages: Messages, method: Method) -> _Answer:
+        schema = self.run.call.schema
+        assert schema is not None  # noqa: S101  # only structured calls come here
+        if isinstance(self.chat, LocalModel):
+            return await self._roomy(messages)
+        described = with_schema(messages, schema) if method in ("json_mode", "prompt") else messages
+        return await self._roomy(described, request_fields(schema, method))
+
+    async def _roomy(self, messages: Messages, fields: dict[str, Any] | None = None) -> _Answer:
+        """Ask; an answer that is cut is asked for once more with double the room."""
+        answer = await self._retried(messages, fields or {})
+        if answer.finish_reason != "length" or not self._widen():
+            return answer
+        try:
+            return await self._retried(messages, fields or {})
+        except Failure:
+            if answer.text:
+                return answer
+            raise
+
+    def _widen(self) -> bool:
+        room = 2 * self.room
+        if self.settings.context_size:
+            room = min(room, self.settings.context_size - self.run.call.prompt_tokens)
+        if self.wide or room <= self.room:
+            return False
+        self.wide, self.room = True, room
+        return True
+
+    async def _retried(self, messages: Messages, fields: dict[str, Any]) -> _Answer:
+        retrying = AsyncRetrying(
+            retry=retry_if_exception(self._worth_another),
+            stop=self._spent,
+            wait=self._wait_s,
+            sleep=self.run.models.backoff.sleep,
+            reraise=True,
+        )
+        return await retrying(self._once, messages, fields)
+
+    def _worth_another(self, error: BaseException) -> bool:
+        if not isinstance(error, Failure) or not error.retryable:
+            return False
+        self.empty += error.empty
+        patient = (error.retry_after or 0.0) <= self.run.models.backoff.patience_s
+        return patient and not (error.empty and self.empty > MAX_EMPTY)
+
+    def _spent(self, state: RetryCallState) -> bool:
+        return self.failures >= self.settings.max_attempts
+
+    def _wait_s(self, state: RetryCallState) -> float:
+        failure = state.outcome.exception() if state.outcome else None
+        asked = failure.retry_after if isinstance(failure, Failure) else None
+        return self.run.models.backoff.wait_s(self.failures, asked)
+
+    async def _once(self, messages: Messages, fields: dict[str, Any]) -> _Answer:
+        self.run.attempts += 1
+        try:
+            return self._heard(messages, *await self._sent(messages, fields))
+        except UserError:
+            raise
+        except Exception as error:
+            self.failures += 1
+            raise failure_of(error, timeout_s=self.settings.timeout_s) from error
+
+    async def _sent(self, messages: Messages, fields: dict[str, Any]) -> tuple[AIMessage, str]:
+        speak_as = self.run.call.speak_as
+        live = speak_as is not None and not self.run.spoken
+        speaker = SpeakerModel(
+            inner=self.chat,
+            entry_id=speak_as.entry_id if speak_as else None,
+            speaker=speak_as.speaker if speak_as else None,
+            disable_streaming=not (live and self.settings.stream),
+        )
+        prompt = to_langchain(
+            messages, merge_roles=self.settings.merge_roles, system_role=self.settings.system_role
+        )
+        # The metadata names the speaker for clients that add chunks up: adding loses a message's name.
+        heard = RunnableConfig(metadata={"speaker": speak_as.speaker}) if speak_as else RunnableConfig()
+        config = merge_configs(self.run.config, heard, RunnableConfig(tags=[] if live else [TAG_NOSTREAM]))
+        config.pop("run_id", None)
+        try:
+            async with asyncio.timeout(self.settings.timeout_s):
+                message = await speaker.ainvoke(prompt, config, **self._parameters(), **fields)
+        finally:
+            self.run.spoken = self.run.spoken or (live and speaker.emitted)
+        return message, speaker.thoughts
+
+    def _parameters(self) -> dict[str, Any]:
+        call = self.run.call
+        parameters: dict[str, Any] = {"max_tokens": self.room}
+        if call.seed is not None and self.settings.seed:
+            parameters["seed"] = call.seed
+        if call.tools and call.schema is None:
+            parameters["tools"] = list(call.tools)
+        if isinstance(self.chat, LocalModel):
+            schema = call.schema.model_json_schema() if call.schema else None
+            return {
+                **parameters,
+                "hints": {"purpose": call.purpose, **call.hints},
+                "json_schema": schema,
+                "prompt_tokens": call.prompt_tokens,
+            }
+        if call.temperature is not None and self.settings.temperature:
+            parameters["temperature"] = call.temperature
+        return parameters
+
+    def _heard(self, sent: Messages, message: AIMessage, thoughts: str) -> _Answer:
+        parted = part(message.text)
+        thoughts = clean_text("\n".join(filter(None, (thoughts, parted.reasoning))))
+        tokens = None if isinstance(self.chat, LocalModel) else reported(message)
+        if tokens is None:
+            tokens = counted(self.run.call, sent, message, thoughts, self.settings.encoding)
+        self.run.usage = added(self.run.usage, priced(tokens, self.settings))
+        finish = str(message.response_metadata.get("finish_reason") or "stop")
+        answer = _Answer(message, clean_text(parted.text), thoughts, finish)
+        self._refuse_nothing(answer)
+        return answer
+
+    def _refuse_nothing(self, answer: _Answer) -> None:
+        message = answer.message
+        if answer.text or message.tool_calls:
+            return
+        if refusal := message.additional_kwargs.get("refusal"):
+            raise Failure(f"the model refused: {str(refusal)[:300]}")
+        if message.invalid_tool_calls:
+            if self.run.call.schema is None:
+                raise Failure("a tool is called with arguments that are no JSON", retryable=True)
+            return
+        if answer.finish_reason == "length" and not self.wide:
+            return  # thinking took all the room: more of it comes first
+        said = "only reasoning" if answer.reasoning else "an empty answer"
+        raise Failure(f"{said} (finish_reason {answer.finish_reason})", retryable=True, empty=True)
+
+
+def _refuses_method(failure: Failure) -> bool:
+    text = failure.text.lower()
+    if failure.status == 404:  # routers that find no server for it
+        return "response_format" in text or "structured" in text
+    too_long = (
+        failure.code == "context_length_exceeded" or "context length" in text or "context window" in text
+    )
+    return failure.status in (400, 422) and not too_long

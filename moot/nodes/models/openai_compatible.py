@@ -1,0 +1,90 @@
+"""OpenAI's chat completions, as OpenAI and the many servers that imitate it speak them. Imported lazily."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import openai
+from langchain_core.language_models import LanguageModelInput
+from langchain_core.messages import AIMessage
+from langchain_core.outputs import ChatGenerationChunk, ChatResult
+from langchain_openai import ChatOpenAI
+from pydantic import SecretStr
+
+from moot.nodes.models.thinking import reasoning_field
+from moot.state.config.model_settings import ModelSettings
+
+MAX_CONNECTIONS = 64
+"""Connections of one client; a batch is limited by its driver long before."""
+_AS_THEY_ARE = ("messages", "tools", "response_format")
+CONNECT_S = 15.0
+"""Longest wait for a connection, seconds."""
+
+
+class CompatibleChat(ChatOpenAI):
+    """`ChatOpenAI` that also hears reasoning fields, and names the answer's limit as the server does."""
+
+    limit_field: str = "max_completion_tokens"
+    """Name of the request's field for the answer's limit."""
+
+    def _get_request_payload(
+        self, input_: LanguageModelInput, *, stop: list[str] | None = None, **kwargs: Any
+    ) -> dict[str, Any]:
+        payload: dict[str, Any] = super()._get_request_payload(input_, stop=stop, **kwargs)
+        if "max_completion_tokens" in payload:
+            payload[self.limit_field] = payload.pop("max_completion_tokens")
+        # In `extra_body`, which the SDK merges into the body as it is. With a `response_format` of its own it
+        # takes another path, which raises on a cut answer; and it would walk messages and tools once for each
+        # form that one can have, for milliseconds a request, to change nothing.
+        as_they_are = {key: payload.pop(key) for key in _AS_THEY_ARE if payload.get(key)}
+        payload["extra_body"] = {**(payload.get("extra_body") or {}), **as_they_are}
+        payload["messages"] = []
+        return payload
+
+    def _convert_chunk_to_generation_chunk(
+        self, chunk: dict[str, Any], default_chunk_class: type, base_generation_info: dict[str, Any] | None
+    ) -> ChatGenerationChunk | None:
+        converted = super()._convert_chunk_to_generation_chunk(
+            chunk, default_chunk_class, base_generation_info
+        )
+        choices = chunk.get("choices") or []
+        if converted is not None and choices:
+            _keep_beside(converted.message.additional_kwargs, choices[0].get("delta") or {})
+        return converted
+
+    def _create_chat_result(
+        self, response: dict[str, Any] | openai.BaseModel, generation_info: dict[str, Any] | None = None
+    ) -> ChatResult:
+        result = super()._create_chat_result(response, generation_info)
+        raw = response if isinstance(response, dict) else response.model_dump(warnings=False)
+        for generation, choice in zip(result.generations, raw["choices"], strict=True):
+            if isinstance(generation.message, AIMessage):
+                _keep_beside(generation.message.additional_kwargs, choice["message"])
+        return result
+
+
+def _keep_beside(kept: dict[str, Any], fields: dict[str, Any]) -> None:
+    if reasoning := reasoning_field(fields):
+        kept["reasoning_content"] = reasoning
+    if isinstance(fields.get("refusal"), str):
+        kept["refusal"] = fields["refusal"]
+
+
+def make_chat(name: str, settings: ModelSettings, *, key: str, base_url: str | None) -> CompatibleChat:
+    """Build a client of one model; it belongs to the event loop that first uses it."""
+    limits = type(openai.DEFAULT_CONNECTION_LIMITS)(
+        max_connections=MAX_CONNECTIONS, max_keepalive_connections=MAX_CONNECTIONS, keepalive_expiry=30.0
+    )
+    timeout = openai.Timeout(settings.timeout_s, connect=min(CONNECT_S, settings.timeout_s))
+    return CompatibleChat(
+        model=name,
+        api_key=SecretStr(key),
+        base_url=base_url,
+        max_retries=0,
+        timeout=timeout,
+        stream_chunk_timeout=None,
+        stream_usage=True,
+        use_responses_api=False,
+        limit_field=settings.max_tokens_field,
+        http_async_client=openai.DefaultAsyncHttpxClient(limits=limits, timeout=timeout),
+    )

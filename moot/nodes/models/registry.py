@@ -1,0 +1,192 @@
+"""Which model a name stands for, and the clients that reach it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+from weakref import WeakKeyDictionary
+
+from langchain_core.language_models.chat_models import BaseChatModel
+
+from moot.nodes.models.backoff import Backoff
+from moot.nodes.models.schemas import Method
+from moot.nodes.text.tokens import encoding, encoding_for
+from moot.state import settings as environment
+from moot.state.config.model_settings import ModelSettings
+from moot.state.errors import ConfigError
+
+OFFLINE = "offline"
+"""Name of the built-in model."""
+
+Factory = Callable[[str, ModelSettings], BaseChatModel]
+"""Builds the client of one model from its name and settings."""
+
+_OPENAI_REASONING: dict[str, Any] = {
+    "temperature": False,
+    "max_tokens_field": "max_completion_tokens",
+    "reasoning_tokens": 4_096,
+}
+_THINKS_ALOUD: dict[str, Any] = {"reasoning_tokens": 4_096}
+
+KNOWN: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("gpt-5-chat", {"max_tokens_field": "max_completion_tokens"}),
+    ("gpt-5", _OPENAI_REASONING),
+    ("o1", _OPENAI_REASONING),
+    ("o3", _OPENAI_REASONING),
+    ("o4", _OPENAI_REASONING),
+    ("deepseek-r1", _THINKS_ALOUD),
+    ("deepseek-reasoner", _THINKS_ALOUD),
+    ("qwq", _THINKS_ALOUD),
+    ("magistral", _THINKS_ALOUD),
+)
+"""Defaults by the start of a model's name, after any vendor's prefix; the first match counts."""
+
+
+def known_settings(name: str) -> dict[str, Any]:
+    """Return the defaults of a well-known model, `{}` for any other."""
+    base = name.rsplit("/", 1)[-1].lower()
+    for start, defaults in KNOWN:
+        if base == start or (base.startswith(start) and not base[len(start)].isalnum()):
+            return defaults
+    return {}
+
+
+def check_name(name: str) -> None:
+    """Refuse what cannot be a model's name.
+
+    Raises:
+        ConfigError: it is empty or an address.
+    """
+    if not name.strip():
+        raise ConfigError("the model's name is empty: give one, or `offline`")
+    if "://" in name:
+        raise ConfigError(
+            f"{name!r} is an address, not a model's name: set OPENAI_BASE_URL (or `base_url` in the model's "
+            "settings) to the address, and give the name that the server knows"
+        )
+
+
+@dataclass(frozen=True)
+class Access:
+    """How an endpoint is reached."""
+
+    key: str = field(repr=False)
+    base_url: str | None
+
+
+def access_to(name: str, settings: ModelSettings) -> Access:
+    """Return the key and the address of a model's endpoint, from its settings and the environment.
+
+    Raises:
+        ConfigError: there is neither a key nor an address.
+    """
+    base_url = settings.base_url or environment.base_url()
+    key = environment.api_key(settings.api_key_env)
+    if key is None and base_url is None:
+        raise ConfigError(
+            f"no key for the model {name!r}: set {settings.api_key_env} (or OPENAI_BASE_URL for a server "
+            "that needs none), or use `--model offline`"
+        )
+    return Access(key or "not-needed", base_url)
+
+
+def make_model(name: str, settings: ModelSettings) -> BaseChatModel:
+    """Build the client of a model: the built-in one for `offline`, else an OpenAI-compatible one.
+
+    Raises:
+        ConfigError: there is neither a key nor an address.
+    """
+    check_name(name)
+    if name == OFFLINE:
+        from moot.nodes.models.offline import OfflineModel
+
+        return OfflineModel()
+    access = access_to(name, settings)
+    from moot.nodes.models.openai_compatible import make_chat
+
+    return make_chat(name, settings, key=access.key, base_url=access.base_url)
+
+
+@dataclass(frozen=True)
+class _Loop:
+    """The clients of one event loop."""
+
+    clients: dict[tuple[str, ModelSettings], BaseChatModel] = field(default_factory=dict)
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+@dataclass(frozen=True)
+class Models:
+    """The models of a run. Make one and keep it: it holds the clients and what was learnt about endpoints."""
+
+    settings: Mapping[str, ModelSettings] = field(default_factory=dict)
+    """Settings by model name; a name without any gets the defaults."""
+    factory: Factory = make_model
+    backoff: Backoff = field(default_factory=Backoff)
+    _loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _Loop] = field(
+        default_factory=WeakKeyDictionary, repr=False, compare=False
+    )
+    _methods: dict[str, Method] = field(default_factory=dict, repr=False, compare=False)
+
+    def settings_of(self, name: str) -> ModelSettings:
+        """Return the settings of a model: what was configured over what is known of it."""
+        given = self.settings.get(name)
+        explicit = given.model_dump(exclude_unset=True) if given else {}
+        return ModelSettings(**{**known_settings(name), **explicit})
+
+    async def client(self, name: str) -> BaseChatModel:
+        """Return the client of a model, one for each event loop: connections belong to a loop.
+
+        It is built in a thread, with the tokenizer that its usage is counted by: both read files.
+
+        Raises:
+            ConfigError: the name or the environment is unusable.
+        """
+        key = (name, self.settings_of(name))
+        here = self._loops.setdefault(asyncio.get_running_loop(), _Loop())
+        async with here.lock:
+            if key not in here.clients:
+                here.clients[key] = await asyncio.to_thread(self._built, *key)
+        return here.clients[key]
+
+    def _built(self, name: str, settings: ModelSettings) -> BaseChatModel:
+        client = self.factory(name, settings)
+        encoding(settings.encoding or encoding_for(name))
+        return client
+
+    def check(self, names: Iterable[str]) -> None:
+        """Refuse, before anything runs, models that cannot be used.
+
+        Raises:
+            ConfigError: a name or the environment is unusable.
+        """
+        for name in dict.fromkeys(names):
+            check_name(name)
+            if self.factory is make_model and name != OFFLINE:
+                access_to(name, self.settings_of(name))
+
+    def provider(self, name: str) -> str:
+        """Return who serves a model: the host of its endpoint, or `offline`."""
+        if name == OFFLINE:
+            return OFFLINE
+        base_url = self.settings_of(name).base_url or environment.base_url()
+        return (urlsplit(base_url).hostname or base_url) if base_url else "api.openai.com"
+
+    def method_of(self, name: str) -> Method:
+        """Return how structured answers are asked of a model, with what its endpoint taught us."""
+        return self._methods.get(name, self.settings_of(name).structured_output)
+
+    def learn_method(self, name: str, method: Method) -> None:
+        """Remember that a model's endpoint takes this method and refused a stronger one."""
+        self._methods[name] = method
+
+    async def aclose(self) -> None:
+        """Close the clients of the running event loop; they are made anew when they are needed again."""
+        here = self._loops.pop(asyncio.get_running_loop(), _Loop())
+        for chat in here.clients.values():
+            close = getattr(getattr(chat, "root_async_client", None), "close", None)
+            if close is not None:
+                await close()

@@ -1,0 +1,188 @@
+"""Structured answers: how a schema is asked for, and how an answer is read back."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pydantic import BaseModel, ValidationError
+
+from moot.nodes.calls import WireMessage
+from moot.state.entries import clean_text
+
+Method = Literal["json_schema", "function_calling", "json_mode", "prompt"]
+
+WEAKER: dict[Method, Method] = {
+    "json_schema": "json_mode",
+    "function_calling": "json_mode",
+    "json_mode": "prompt",
+}
+"""What is tried where an endpoint refuses a method."""
+
+_FENCE = re.compile(r"```(?:json|JSON)?[ \t]*\n(.*?)```", re.DOTALL)
+MAX_CANDIDATES = 40
+"""Places in a prose answer where JSON is looked for."""
+ECHO_CHARS = 2_000
+ERROR_CHARS = 1_000
+
+_UNSUPPORTED = ("default", "discriminator", "minLength", "maxLength", "title", "examples", "uniqueItems")
+
+
+def request_fields(schema: type[BaseModel], method: Method) -> dict[str, Any]:
+    """Return what the request carries beside the messages, for one method."""
+    name, full = _slug(schema.__name__), schema.model_json_schema()
+    if method == "json_schema":
+        strict = strict_schema(full)
+        body = {"name": name, "schema": strict or full, "strict": strict is not None}
+        return {"response_format": {"type": "json_schema", "json_schema": body}}
+    if method == "function_calling":
+        function = {"name": name, "description": "Give the answer.", "parameters": full}
+        return {
+            "tools": [{"type": "function", "function": function}],
+            "tool_choice": {"type": "function", "function": {"name": name}},
+        }
+    return {"response_format": {"type": "json_object"}} if method == "json_mode" else {}
+
+
+def with_schema(messages: tuple[WireMessage, ...], schema: type[BaseModel]) -> tuple[WireMessage, ...]:
+    """Describe the schema at the end of the last message, for methods that do not carry it otherwise."""
+    described = (
+        "Answer with one JSON object and nothing else. It must match this JSON Schema:\n"
+        + json.dumps(schema.model_json_schema(), ensure_ascii=False)
+    )
+    if not messages or messages[-1]["role"] not in ("user", "system"):
+        return (*messages, {"role": "user", "content": described})
+    last: WireMessage = {**messages[-1], "content": f"{messages[-1]['content']}\n\n{described}"}
+    return (*messages[:-1], last)
+
+
+def corrected(messages: tuple[WireMessage, ...], said: str, error: str) -> tuple[WireMessage, ...]:
+    """Append the refused answer and what is wrong with it."""
+    return (
+        *messages,
+        {"role": "assistant", "content": said[:ECHO_CHARS] or "(nothing)"},
+        {
+            "role": "user",
+            "content": f"That answer cannot be used:\n{error[:ERROR_CHARS]}\n"
+            "Answer again with one JSON object that matches the schema, and nothing else.",
+        },
+    )
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """A structured answer, or why there is none."""
+
+    data: dict[str, Any] | None = None
+    error: str = ""
+
+
+def read_answer(schema: type[BaseModel], said: str, arguments: Mapping[str, Any] | None = None) -> Parsed:
+    """Validate an answer: a tool's arguments, else the first JSON object in the text that fits the schema."""
+    error = "there is no JSON object in it"
+    candidates = [dict(arguments)] if arguments is not None else _objects(said)
+    for candidate in candidates:
+        try:
+            return Parsed(data=schema.model_validate(cleaned(candidate)).model_dump(mode="json"))
+        except ValidationError as invalid:
+            error = _explain(invalid)
+        except RecursionError:
+            error = "it is nested too deeply"
+    return Parsed(error=error)
+
+
+def cleaned(value: Any) -> Any:
+    """Return a JSON value with every string cleaned: escapes can spell what text may not hold."""
+    if isinstance(value, str):
+        return clean_text(value)
+    if isinstance(value, list):
+        return [cleaned(item) for item in value]
+    if isinstance(value, dict):
+        return {clean_text(key): cleaned(item) for key, item in value.items()}
+    return value
+
+
+def strict_schema(schema: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the schema in the form that OpenAI's strict mode takes, `None` where it cannot be said so.
+
+    Strict mode wants every property required and none beside; free-form objects, tuples and `Any` do not fit.
+    """
+    try:
+        strict = _strict(schema)
+    except _NotStrict:
+        return None
+    return strict if strict.get("type") == "object" else None
+
+
+class _NotStrict(Exception):
+    """A part of a schema that strict mode cannot say."""
+
+
+def _strict(node: Mapping[str, Any]) -> dict[str, Any]:
+    if "$ref" in node:
+        return {"$ref": node["$ref"]}
+    if not node.keys() & {"type", "anyOf", "oneOf", "allOf", "enum", "const"} or "prefixItems" in node:
+        raise _NotStrict
+    kept: dict[str, Any] = {key: value for key, value in node.items() if key not in _UNSUPPORTED}
+    if "oneOf" in kept:
+        kept["anyOf"] = kept.pop("oneOf")
+    for key in ("anyOf", "allOf"):
+        if key in kept:
+            kept[key] = [_strict(option) for option in kept[key]]
+    if node.get("type") == "array":
+        kept["items"] = _strict(node.get("items", {}))
+    if node.get("type") == "object":
+        kept.update(_strict_object(node))
+    if "$defs" in kept:
+        kept["$defs"] = {name: _strict(part) for name, part in kept["$defs"].items()}
+    return kept
+
+
+def _strict_object(node: Mapping[str, Any]) -> dict[str, Any]:
+    properties = node.get("properties")
+    if properties is None or node.get("additionalProperties", False) is not False:
+        raise _NotStrict
+    return {
+        "properties": {name: _strict(part) for name, part in properties.items()},
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _objects(said: str) -> Iterator[dict[str, Any]]:
+    for text in (said, *_FENCE.findall(said)):
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(value, dict):
+            yield value
+    yield from _embedded(said)
+
+
+def _embedded(said: str) -> Iterator[dict[str, Any]]:
+    decoder, start = json.JSONDecoder(), said.find("{")
+    for _ in range(MAX_CANDIDATES):
+        if start < 0:
+            return
+        try:
+            value, end = decoder.raw_decode(said, start)
+        except (ValueError, RecursionError):
+            end = start + 1
+        else:
+            yield value
+        start = said.find("{", end)
+
+
+def _explain(invalid: ValidationError) -> str:
+    problems = invalid.errors(include_url=False, include_context=False)[:8]
+    return "\n".join(
+        f"- {'.'.join(map(str, problem['loc'])) or 'the object'}: {problem['msg']}" for problem in problems
+    )
+
+
+def _slug(name: str) -> str:
+    return re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:64]

@@ -1,0 +1,164 @@
+"""One attempt at one model: what it says, under the speaker's name, without its thoughts."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from functools import cached_property
+from typing import Any
+
+from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
+from langchain_core.language_models.chat_models import BaseChatModel
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from pydantic import ConfigDict, PrivateAttr
+
+from moot.nodes.models.thinking import Parted, ThinkFilter, content_parts, reasoning_field
+from moot.state.entries import clean_text
+
+
+class SpeakerModel(BaseChatModel):
+    """Delegates to another chat model and gives its words an id and a name.
+
+    LangGraph's `messages` stream emits a chat model's chunks as they are, so this is where they become the
+    speaker's: every chunk and the final message carry `entry_id` and `speaker`, and reasoning is taken out on
+    the fly. Use a new one for each attempt: afterwards `thoughts` holds the reasoning, `emitted` says whether
+    any words went out.
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    inner: BaseChatModel
+    """The provider's model."""
+    entry_id: str | None = None
+    """Id of the entry that the words become; `None` leaves the id to LangChain."""
+    speaker: str | None = None
+    """Slug of who speaks."""
+    cache: Any = False
+    """Never LangChain's global cache: two floors with one prompt are two utterances."""
+
+    _thoughts: list[str] = PrivateAttr(default_factory=list)
+    _emitted: bool = PrivateAttr(default=False)
+
+    @property
+    def thoughts(self) -> str:
+        """What the model thought aloud so far."""
+        return "".join(self._thoughts).strip()
+
+    @property
+    def emitted(self) -> bool:
+        """Whether words of this attempt have been streamed."""
+        return self._emitted
+
+    @property
+    def _llm_type(self) -> str:
+        return self.inner._llm_type
+
+    @cached_property
+    def _serialized(self) -> dict[str, Any]:
+        # LangChain would print every field of both models, for each call anew.
+        return {"lc": 1, "type": "not_implemented", "id": [__name__, type(self).__name__]}
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        return self._spoken(self.inner._generate(messages, stop=stop, **kwargs))
+
+    async def _agenerate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        return self._spoken(await self.inner._agenerate(messages, stop=stop, **kwargs))
+
+    async def _astream(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> AsyncIterator[ChatGenerationChunk]:
+        kwargs.pop("stream", None)  # the inner model's `_astream` sets it itself
+        splitter, last = ThinkFilter(), AIMessageChunk(content="", chunk_position="last")
+        async for chunk in self.inner._astream(messages, stop=stop, **kwargs):
+            message = chunk.message
+            self._remember(last, message, chunk.generation_info)
+            spoken = self._heard(message, splitter)
+            if spoken or getattr(message, "tool_call_chunks", None):
+                yield self._chunk(spoken, message)
+        rest = splitter.close()
+        self._think(rest)
+        if rest.text:
+            yield self._chunk(rest.text, last)
+        last.id, last.name = self.entry_id, self.speaker
+        yield ChatGenerationChunk(message=last, generation_info=dict(last.response_metadata))
+
+    async def _astream_chat_model_events(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: Any = None,
+        **kwargs: Any,
+    ) -> AsyncIterator[Any]:
+        """Serve LangGraph's event protocol (v3), which would otherwise name the message after the run."""
+        from langchain_core.language_models._compat_bridge import achunks_to_events
+
+        chunks = self._astream(messages, stop=stop, **kwargs)
+        async for event in achunks_to_events(chunks, message_id=self.entry_id):
+            yield event
+
+    def _heard(self, message: BaseMessage, splitter: ThinkFilter) -> str:
+        parted = content_parts(message.content)
+        self._thoughts.append(parted.reasoning + reasoning_field(message.additional_kwargs))
+        parted = splitter.feed(parted.text)
+        self._think(parted)
+        return parted.text
+
+    def _think(self, parted: Parted) -> None:
+        if parted.reasoning:
+            self._thoughts.append(parted.reasoning)
+
+    def _chunk(self, text: str, source: BaseMessage) -> ChatGenerationChunk:
+        self._emitted = self._emitted or bool(text)
+        message = AIMessageChunk(
+            content=clean_text(text),
+            tool_call_chunks=list(getattr(source, "tool_call_chunks", ())),
+            id=self.entry_id,
+            name=self.speaker,
+        )
+        return ChatGenerationChunk(message=message)
+
+    def _remember(self, last: AIMessageChunk, message: BaseMessage, info: dict[str, Any] | None) -> None:
+        # Some servers report the usage so far in every chunk: the last report is the total.
+        if usage := getattr(message, "usage_metadata", None):
+            last.usage_metadata = usage
+        last.response_metadata = {**last.response_metadata, **message.response_metadata, **(info or {})}
+        if refusal := message.additional_kwargs.get("refusal"):
+            said = last.additional_kwargs.get("refusal", "")
+            last.additional_kwargs["refusal"] = said + str(refusal)
+
+    def _spoken(self, result: ChatResult) -> ChatResult:
+        first = result.generations[0]
+        splitter = ThinkFilter()
+        text = self._heard(first.message, splitter)
+        rest = splitter.close()
+        self._think(rest)
+        self._emitted = bool(text or rest.text)
+        message = AIMessage(
+            content=clean_text(text + rest.text),
+            tool_calls=getattr(first.message, "tool_calls", []),
+            invalid_tool_calls=getattr(first.message, "invalid_tool_calls", []),
+            usage_metadata=getattr(first.message, "usage_metadata", None),
+            response_metadata={**first.message.response_metadata, **(first.generation_info or {})},
+            additional_kwargs={
+                key: value for key, value in first.message.additional_kwargs.items() if key == "refusal"
+            },
+            id=self.entry_id,
+            name=self.speaker,
+        )
+        return ChatResult(generations=[ChatGeneration(message=message)], llm_output=result.llm_output)

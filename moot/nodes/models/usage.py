@@ -1,0 +1,82 @@
+"""What calls cost: tokens as the provider reports them, else as we count them, and their price."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any, cast
+
+from langchain_core.messages import AIMessage
+
+from moot.nodes.calls import ModelCall, WireMessage
+from moot.nodes.text.tokens import counter, encoding_for, prompt_tokens
+from moot.state.config.model_settings import ModelSettings
+from moot.state.entries import EntryUsage
+
+
+def reported(message: AIMessage) -> EntryUsage | None:
+    """Return the provider's report, `None` where it gave none."""
+    usage = message.usage_metadata
+    if not usage or not usage["input_tokens"]:
+        return None
+    tokens: EntryUsage = {
+        "prompt_tokens": usage["input_tokens"],
+        "completion_tokens": usage["output_tokens"],
+    }
+    if thought := usage.get("output_token_details", {}).get("reasoning"):
+        tokens["reasoning_tokens"] = thought
+    if cached := usage.get("input_token_details", {}).get("cache_read"):
+        tokens["cached_tokens"] = cached
+    return tokens
+
+
+def counted(
+    call: ModelCall,
+    sent: Iterable[WireMessage],
+    message: AIMessage,
+    thoughts: str,
+    encoding: str | None = None,
+) -> EntryUsage:
+    """Count an exchange exactly, for providers that report nothing.
+
+    Args:
+        call: the call; its `prompt_tokens` stand for its own messages where they are known.
+        sent: the messages that were sent, the call's own or more.
+        message: the answer.
+        thoughts: its reasoning, which is counted as part of the answer.
+        encoding: the tokenizer's name; `None` chooses by the model's.
+    """
+    count = counter(encoding or encoding_for(call.model))
+    known = call.prompt_tokens if sent is call.messages else 0
+    arguments = [json.dumps(tool["args"], ensure_ascii=False) for tool in message.tool_calls]
+    tokens: EntryUsage = {
+        "prompt_tokens": known or prompt_tokens(sent, count),
+        "completion_tokens": sum(map(count, (message.text, thoughts, *arguments))),
+    }
+    if thoughts:
+        tokens["reasoning_tokens"] = count(thoughts)
+    return tokens
+
+
+def priced(tokens: EntryUsage, settings: ModelSettings) -> EntryUsage:
+    """Add `cost_usd` where the model's prices are configured."""
+    price_in, price_out = settings.input_usd_per_million, settings.output_usd_per_million
+    if price_in is None or price_out is None:
+        return tokens
+    price_cached = settings.cached_usd_per_million
+    cached = tokens.get("cached_tokens", 0)
+    fresh = tokens["prompt_tokens"] - cached
+    micro_usd = (
+        fresh * price_in
+        + cached * (price_in if price_cached is None else price_cached)
+        + tokens["completion_tokens"] * price_out
+    )
+    return {**tokens, "cost_usd": micro_usd / 1e6}
+
+
+def added(total: EntryUsage, more: EntryUsage) -> EntryUsage:
+    """Return the sum of two usages, field by field."""
+    fields: dict[str, Any] = dict(total)
+    for name, amount in more.items():
+        fields[name] = fields.get(name, 0) + amount
+    return cast(EntryUsage, fields)

@@ -1,0 +1,166 @@
+"""`open`: validates, freezes the configuration into the state and seeds the transcript."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Generator, Mapping, Sequence
+from typing import Any
+
+from langchain_core.messages import BaseMessage
+from langgraph.types import Overwrite
+
+from moot.nodes.driving.environment import NodeContext
+from moot.nodes.effects import Body, Effect, Job, Update, Work
+from moot.nodes.memory.earlier import recollections_of
+from moot.nodes.memory.window import WindowLimits, compact, window_message
+from moot.nodes.people.interjections import adopt_operation, foreign_messages
+from moot.nodes.prompts.library import LOADED
+from moot.nodes.protocols.protocol_table import protocol_named
+from moot.nodes.text.tokens import TokenCounter
+from moot.nodes.tools.context_documents import check_tools, context_document
+from moot.nodes.views.scene import rules_tokens
+from moot.state.config import DebateConfig
+from moot.state.config.frozen import frozen_config
+from moot.state.conversation import SCHEMA_VERSION, ConversationState
+from moot.state.entries import Entry, EntryKind, clean_text, make_entry, topic_text
+from moot.state.errors import InputError
+
+
+def open_debate(state: ConversationState, context: NodeContext) -> Body:
+    """Freeze and seed a new debate; let a new message from the floor reopen a finished one."""
+    if state.get("config"):
+        return _reopen(state)
+    config = context.given or DebateConfig()
+    protocol_named(config.protocol).check(config)
+    documents = yield from _context(config, context)
+    asked = foreign_messages(state)
+    topic, given_as_message = _topic(state, config, asked)
+    entries = _seed(state, topic, documents, context, config)
+    recollections = yield from recollections_of(config, topic, context.debate)
+    return {
+        "topic": topic,
+        "recollections": recollections,
+        "config": config.to_json(),
+        "full_transcript": Overwrite(entries),
+        "messages": _window(entries, config, context, adopted=given_as_message),
+        "status": "running",
+        "turn_count": 0,
+        "round": 0,
+        "current_speaker": "",
+        "schema_version": SCHEMA_VERSION,
+        "prompt_sources": {name: prompt.sha256 for name, prompt in sorted(LOADED.items())},
+    }
+
+
+def _reopen(state: ConversationState) -> Update:
+    """Give the debaters one more round where a person speaks up after the end."""
+    config = frozen_config(state)
+    if state["status"] == "running" or not foreign_messages(state):
+        return {"status": "running"}
+    more = state["turn_count"] + len(config.turn_order())
+    return {
+        "config": {**state["config"], "turns": more},
+        "status": "running",
+        "verdict": {},
+        "solution": "",
+    }
+
+
+def _topic(state: ConversationState, config: DebateConfig, asked: Sequence[BaseMessage]) -> tuple[str, bool]:
+    """Return the topic and whether the first human message is it.
+
+    Raises:
+        InputError: nobody said what is to be argued.
+    """
+    given = topic_text(state.get("topic") or config.topic)
+    if given:
+        return given, False
+    said = clean_text(asked[0].text).strip() if asked else ""
+    if not said:
+        raise InputError("no topic: give `topic`, or a first human message that says what is to be argued")
+    return said, True
+
+
+def _context(
+    config: DebateConfig, context: NodeContext
+) -> Generator[Effect, list[str], Sequence[Mapping[str, str]]]:
+    """Check tools and context, and return the configured context file as a document.
+
+    Raises:
+        ConfigError: they cannot be used.
+    """
+    if config.context is None and not any(debater.tools for debater in config.debaters):
+        return ()
+
+    def look() -> str:
+        check_tools(config, context.env.count_for(config))
+        return json.dumps(context_document(config.context) if config.context else None)
+
+    digest = hashlib.sha256((config.context or "").encode("utf-8", "replace")).hexdigest()
+    document = json.loads((yield Work([Job(digest, look)]))[0])
+    return (document,) if document else ()
+
+
+def _seed(
+    state: ConversationState,
+    topic: str,
+    documents: Sequence[Mapping[str, str]],
+    context: NodeContext,
+    config: DebateConfig,
+) -> list[Entry]:
+    """Return the topic, the context documents and the transcript to continue as entries."""
+    count, now = context.env.count_for(config), context.env.clock()
+    utterances: list[tuple[str, EntryKind, str]] = [("user", "topic", topic)]
+    utterances += [
+        ("user", "context", f"{document.get('name', 'document')}\n\n{document.get('content', '')}")
+        for document in (*documents, *(state.get("context_documents") or []))
+    ]
+    seeds = [_entry(seq, *utterance, count, now, {}) for seq, utterance in enumerate(utterances)]
+    for given in state.get("full_transcript") or []:
+        if given.get("kind") != "topic":
+            seeds.append(_continued(len(seeds), given, count, now))
+    return seeds
+
+
+def _continued(seq: int, given: Mapping[str, Any], count: TokenCounter, now: str) -> Entry:
+    """Return an entry of a transcript that is continued, renumbered.
+
+    Raises:
+        InputError: it has no speaker or no content.
+    """
+    speaker, content = given.get("speaker"), given.get("content")
+    if not isinstance(speaker, str) or not isinstance(content, str):
+        raise InputError(f"full_transcript[{seq}]: every entry needs `speaker` and `content`, both text")
+    kept = {key: given[key] for key in ("phase", "round", "room", "importance", "model") if key in given}
+    return _entry(seq, speaker, given.get("kind", "speech"), content, count, given.get("at") or now, kept)
+
+
+def _entry(
+    seq: int,
+    speaker: str,
+    kind: EntryKind,
+    content: str,
+    count: TokenCounter,
+    at: str,
+    more: Mapping[str, Any],
+) -> Entry:
+    entry = make_entry(seq, speaker, kind, content, at=at, **more)
+    return {**entry, "tokens": count(entry["content"])}
+
+
+def _window(
+    entries: Sequence[Entry], config: DebateConfig, context: NodeContext, *, adopted: bool
+) -> list[Any]:
+    """Return the window's writes: what fits of the seeds; a topic that came as a message is adopted."""
+    count = context.env.count_for(config)
+    limits = WindowLimits.of(config.memory, rules_tokens(entries[0]["content"], config, count))
+    dropped = compact(entries, limits, config.names(), count)
+    first = -1 if dropped is None else dropped
+    operations = [adopt_operation(entries[:1])] if adopted else []
+    if dropped is not None:
+        operations.append({"op": "drop_through", "seq": dropped})
+    return [
+        *operations,
+        *(window_message(entry) for entry in entries if entry["seq"] > max(first, adopted - 1)),
+    ]

@@ -1,0 +1,59 @@
+"""Messages that reached the window from outside: what people say from the floor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from langchain_core.messages import BaseMessage
+
+from moot.nodes.driving.environment import NodeContext
+from moot.nodes.memory.window import window_message
+from moot.state.config import RESERVED_IDS, SLUG
+from moot.state.config.frozen import frozen_config
+from moot.state.entries import Entry, make_entry
+from moot.state.floor import Interjection
+from moot.state.reducers import is_foreign
+
+
+def may_speak(speaker: str) -> bool:
+    """Return whether an id can stand for a speaker from the floor: the moderator, a debater or a guest."""
+    return bool(SLUG.fullmatch(speaker)) and speaker not in RESERVED_IDS - {"moderator", "user"}
+
+
+def foreign_messages(state: Mapping[str, Any]) -> list[BaseMessage]:
+    """Return the window's messages that have no entry yet, oldest first."""
+    return [message for message in state.get("messages") or [] if is_foreign(message)]
+
+
+def adopt_operation(entries: Sequence[Entry]) -> dict[str, Any]:
+    """Return the window operation that gives the oldest foreign messages these entries' ids and names."""
+    return {
+        "op": "adopt",
+        "ids": [entry["id"] for entry in entries],
+        "names": [entry["speaker"] for entry in entries],
+    }
+
+
+def interjected(state: Mapping[str, Any], context: NodeContext, said: Sequence[Interjection]) -> list[Entry]:
+    """Return the entries of what was said from the floor since the last step, numbered on.
+
+    Args:
+        state: the debate's; messages that came with the run's input are in its window.
+        context: clock and counters.
+        said: what was left on the floor's table; comes after those messages.
+    """
+    now = context.env.clock()
+    utterances = [("user", str(message.text), now) for message in foreign_messages(state)]
+    utterances += [(each.speaker, each.content, each.at) for each in said]
+    count, start = context.env.count_for(frozen_config(state)), len(state["full_transcript"])
+    entries = []
+    for seq, (speaker, content, at) in enumerate(utterances, start):
+        entry = make_entry(seq, speaker, "interjection", content, round=state.get("round", 0), at=at)
+        entries.append(Entry(**{**entry, "tokens": count(entry["content"]), "importance": 8}))
+    return entries
+
+
+def taken_up(entries: Sequence[Entry], adopted: int) -> list[Any]:
+    """Return the window's writes for interjections, of which the first `adopted` are in it already."""
+    return [adopt_operation(entries[:adopted]), *(window_message(entry) for entry in entries[adopted:])]

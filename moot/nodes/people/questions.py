@@ -1,0 +1,109 @@
+"""Questions to people, as an interrupt carries them, and answers in whatever shape they come back.
+
+The payload is `{"kind", "round", "questions": [{"id", "debater", "name", "question"}, …]}`, grouped by
+debater; `kind` is `clarifications` (a debater asks) or `turn` (a person who debates is given the floor). A
+question's id is the debater's with a running number, `architect.2`, the same in every run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from typing_extensions import TypedDict
+
+from moot.state.entries import clean_text
+
+MAX_ANSWER_CHARS = 100_000
+
+
+class Question(TypedDict):
+    """One question to a person."""
+
+    id: str
+    """Debater's id and running number, `architect.2`."""
+    debater: str
+    """Id of who asks, or of who is given the floor."""
+    name: str
+    """Display name of that debater."""
+    question: str
+
+
+def question_payload(kind: str, round_no: int, questions: Sequence[Question]) -> dict[str, Any]:
+    """Return what an interrupt holds."""
+    return {"kind": kind, "round": round_no, "questions": [dict(question) for question in questions]}
+
+
+def questions_in(payload: Any) -> list[Question]:
+    """Return the questions of an interrupt's payload, or of a list of such; `[]` for anything else."""
+    if isinstance(payload, Sequence) and not isinstance(payload, str):
+        return [question for each in payload for question in questions_in(each)]
+    return list(payload.get("questions", ())) if isinstance(payload, Mapping) else []
+
+
+def match_answers(questions: Sequence[Question], given: Any) -> dict[str, str]:
+    """Return the answer to each question by its id, `""` where none was given.
+
+    Args:
+        questions: what was asked.
+        given: a text (the answer to the first question), a list in the order of the questions, or a mapping
+            by question id, by the question's words, or by a debater's id or name. Under a debater, a text
+            answers its first question here, a list its question number 1, 2 and so on since the beginning.
+    """
+    return {question["id"]: answer or "" for question, answer in _found(questions, given)}
+
+
+def answers_any(questions: Sequence[Question], given: Any) -> bool:
+    """Return whether what was given, maybe before the questions were known, answers any of them."""
+    return any(answer is not None for _, answer in _found(questions, given))
+
+
+def left_after(questions: Sequence[Question], given: Any) -> Any:
+    """Return what is left of prepared answers once these questions have had theirs.
+
+    Lists under a debater stay, since they are counted through; a text is used up.
+    """
+    if not isinstance(given, Mapping):
+        return {}
+    used = {key for question in questions for key in _keys(question)}
+    return {key: value for key, value in given.items() if str(key) not in used or not isinstance(value, str)}
+
+
+def _found(questions: Sequence[Question], given: Any) -> list[tuple[Question, str | None]]:
+    if isinstance(given, Mapping):
+        by_key = {str(key): value for key, value in given.items()}
+        firsts = {question["debater"]: question["id"] for question in reversed(questions)}
+        return [
+            (question, _by_key(question, by_key, first=firsts[question["debater"]] == question["id"]))
+            for question in questions
+        ]
+    listed = list(given) if _is_list(given) else [given]
+    answers = [*listed, *([None] * len(questions))]
+    return [(question, _text(answer)) for question, answer in zip(questions, answers, strict=False)]
+
+
+def _keys(question: Question) -> tuple[str, ...]:
+    return (question["id"], question["question"], question["debater"], question["name"])
+
+
+def _by_key(question: Question, given: Mapping[str, Any], *, first: bool) -> str | None:
+    for key in _keys(question):
+        if key not in given:
+            continue
+        value = given[key]
+        if _is_list(value):
+            number = int(question["id"].rpartition(".")[2])
+            return _text(value[number - 1]) if number <= len(value) else None
+        if first or key in (question["id"], question["question"]):
+            return _text(value)
+    return None
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str)
+
+
+def _text(value: Any) -> str | None:
+    if value is None:
+        return None
+    return clean_text(value if isinstance(value, str) else str(value)).strip()[:MAX_ANSWER_CHARS]

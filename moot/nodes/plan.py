@@ -1,0 +1,83 @@
+"""`plan`: takes up what was said from the floor, checks the limits, asks the protocol for the next step.
+
+A step's boundary is here: this is also where a run stops that somebody asked to pause.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from typing import Any, cast
+
+from moot.nodes.calls import ModelCall, Reply
+from moot.nodes.clarify import clarification_step
+from moot.nodes.driving.environment import NodeContext
+from moot.nodes.driving.lost_work import failures_update, with_failures
+from moot.nodes.effects import PAUSE, Ask, Body, Emit, Hear, Heard
+from moot.nodes.people.interjections import interjected, taken_up
+from moot.nodes.protocols.limits import limit_reached
+from moot.nodes.protocols.protocol import Consult, End, make_step
+from moot.nodes.protocols.protocol_table import protocol_named
+from moot.state.config import DebateConfig
+from moot.state.config.frozen import frozen_config
+from moot.state.conversation import ConversationState, Step
+
+
+def plan(state: ConversationState, context: NodeContext) -> Body:
+    """Decide the next step."""
+    config = frozen_config(state)
+    heard: Heard = yield Hear(state.get("heard", 0))
+    if heard.pause:
+        yield Ask(PAUSE)
+    step, failures = yield from _next_step(with_failures(state, heard.failed), config)
+    memo = step.pop("memo", {})
+    step["no"] = int(state.get("step", {}).get("no", 0)) + 1
+    speakers = [floor["speaker"] for floor in step["floors"]]
+    update: dict[str, Any] = {"step": step, "round": step["round"], "current_speaker": ", ".join(speakers)}
+    update |= failures_update(state, heard.failed)
+    if failures:
+        at = {"step": step["no"], "node": "plan"}
+        told = [{**at, "error": f"decided by rule: {failure}"} for failure in failures]
+        update["errors"] = [*update.get("errors", ()), *told]
+    if memo:
+        update["protocol_state"] = memo
+    entries = interjected(state, context, heard.said)
+    if entries:
+        update |= {
+            "full_transcript": entries,
+            "messages": taken_up(entries, len(entries) - len(heard.said)),
+        }
+    if heard.said:
+        update["heard"] = heard.said[-1].no
+    for entry in entries:
+        yield Emit({"event": "entry", "entry": entry})
+    yield Emit(
+        {
+            "event": "step",
+            **{key: step[key] for key in ("no", "kind", "phase", "round")},
+            "speakers": speakers,
+        }
+    )
+    return update
+
+
+def _next_step(
+    given: Mapping[str, Any], config: DebateConfig
+) -> Generator[Sequence[ModelCall], list[Reply], tuple[Step, list[str]]]:
+    """Return the next step, and why models that were asked about it gave no answer."""
+    state = cast(ConversationState, given)
+    limit = limit_reached(state, config)
+    protocol = protocol_named(config.protocol)
+    clarifying = None if limit else clarification_step(state, config)
+    if clarifying is not None:
+        return clarifying, []
+    failures: list[str] = []
+    planned = End(limit) if limit else protocol.next_step(state, config)
+    while isinstance(planned, Consult):
+        replies = yield planned.calls
+        failures += [reply.error for reply in replies if not reply.ok]
+        planned = planned.decide(replies)
+    if not isinstance(planned, End):
+        return planned, failures
+    wants_verdict = config.judge.enabled and protocol.brief.judged and not state.get("verdict")
+    step = make_step("closing", state.get("round", 0), [], kind="judge" if wants_verdict else "close")
+    return {**step, "reason": (limit and f"limit: {limit}") or planned.reason}, failures

@@ -1,0 +1,176 @@
+"""A view: the prompt that one speaker gets at one step, within its budget by exact count, never empty.
+
+A view is built of *blocks*. Each block is one wire message or a part of the tail, with a priority; when the
+whole is over budget, the least important blocks go first, and the receipt says which. Blocks that may not go
+are cut in their middle. The order of the blocks is the layout; what fills them is the view policy's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from moot.nodes.calls import WireMessage
+from moot.nodes.prompts.rendering import cut_message
+from moot.nodes.text.tokens import REPLY_PRIMING, TokenCounter, message_tokens
+
+KEEP, OPTIONAL = 0, 1
+"""Priorities: of what is always present, cut if it must be; and of what matters most of all the rest."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """One message of a view, and how it is treated when room is short."""
+
+    section: str
+    """Section that the receipt counts it under."""
+    message: WireMessage
+    priority: int = KEEP
+    """`KEEP` stays; of the rest, the highest number goes first, and among equals the earliest."""
+    ids: tuple[str, ...] = ()
+    """Entries that it shows."""
+    group: str = ""
+    """Blocks of one group stay or go together."""
+    label: str = ""
+    """What it is, for the receipt of what was left out."""
+    cut: int = 0
+    """Tokens that the view policy has cut out of it already."""
+    retrieved: tuple[str, ...] = ()
+    """Ids of entries and memories that were brought back into it."""
+
+
+@dataclass(frozen=True)
+class View:
+    """An assembled prompt and its account."""
+
+    messages: tuple[WireMessage, ...]
+    total_tokens: int
+    """Exact size by OpenAI's chat formula."""
+    budget: int
+    sections: Mapping[str, int] = field(default_factory=dict)
+    """Tokens by section; they add up to the total less the reply's priming."""
+    shown: tuple[str, ...] = ()
+    """Ids of the entries shown, in order."""
+    left_out: tuple[dict[str, Any], ...] = ()
+    """`{what, why, tokens}` each."""
+    retrieved: tuple[str, ...] = ()
+    """Ids of what was brought back, in order."""
+    layout: tuple[str, ...] = ()
+    """Section of each message, in order."""
+
+
+def fit(blocks: Sequence[Block], budget: int, count: TokenCounter) -> View:
+    """Assemble blocks, in their order, into a view of at most `budget` tokens.
+
+    Raises:
+        ValueError: not even the bare messages that must stay fit, which a validated budget rules out.
+    """
+    costs = [message_tokens(block.message, count) for block in blocks]
+    dropped = _choose_dropped(blocks, costs, budget)
+    kept = [
+        (block, cost) for i, (block, cost) in enumerate(zip(blocks, costs, strict=True)) if i not in dropped
+    ]
+    notes = [_note(blocks[i], costs[i], "no room") for i in sorted(dropped)]
+    notes += [_note(block, block.cut, "cut in its middle") for block, _ in kept if block.cut]
+    kept, cut_notes = _cut_to_fit(kept, budget, count)
+    return _make_view(kept, budget, [*notes, *cut_notes])
+
+
+def fit_messages(messages: Sequence[WireMessage], budget: int, count: TokenCounter) -> View:
+    """Fit a prompt that is no debater's view: first and last message stay, the others go oldest first."""
+    last = len(messages) - 1
+    return fit(
+        [
+            Block("system" if i == 0 else "messages", message, KEEP if i in (0, last) else OPTIONAL)
+            for i, message in enumerate(messages)
+        ],
+        budget,
+        count,
+    )
+
+
+def _choose_dropped(blocks: Sequence[Block], costs: Sequence[int], budget: int) -> set[int]:
+    """Return the indices of blocks to leave out: least important and earliest first, whole groups."""
+    over = REPLY_PRIMING + sum(costs) - budget
+    dropped: set[int] = set()
+    rank = _ranks(blocks)
+    order = sorted((i for i, b in enumerate(blocks) if b.priority > KEEP), key=lambda i: (-rank[i], i))
+    for index in order:
+        if over <= 0:
+            break
+        for member in _group(blocks, index) - dropped:
+            dropped.add(member)
+            over -= costs[member]
+    return dropped
+
+
+def _ranks(blocks: Sequence[Block]) -> list[int]:
+    """Return each block's priority: a group matters as much as its most important member."""
+    best: dict[str, int] = {}
+    for block in blocks:
+        best[block.group] = min(block.priority, best.get(block.group, block.priority))
+    return [best[block.group] if block.group else block.priority for block in blocks]
+
+
+def _group(blocks: Sequence[Block], index: int) -> set[int]:
+    group = blocks[index].group
+    if not group:
+        return {index}
+    return {i for i, block in enumerate(blocks) if block.group == group and block.priority > KEEP}
+
+
+def _cut_to_fit(
+    kept: list[tuple[Block, int]], budget: int, count: TokenCounter
+) -> tuple[list[tuple[Block, int]], list[dict[str, Any]]]:
+    """Cut the longest of the blocks that must stay until the whole fits."""
+    notes: list[dict[str, Any]] = []
+    while (over := REPLY_PRIMING + sum(cost for _, cost in kept) - budget) > 0:
+        index = max(range(len(kept)), key=lambda i: kept[i][1])
+        block, cost = kept[index]
+        message = cut_message(block.message, cost - over, count)
+        smaller = message_tokens(message, count)
+        if smaller >= cost:
+            raise ValueError(f"a view of {budget} tokens cannot hold its own frame")
+        kept[index] = (Block(**{**block.__dict__, "message": message}), smaller)
+        notes.append(_note(block, cost - smaller, "cut in its middle"))
+    return kept, notes
+
+
+def _note(block: Block, tokens: int, why: str) -> dict[str, Any]:
+    return {"what": block.label or block.section, "why": why, "tokens": tokens}
+
+
+def _make_view(kept: Iterable[tuple[Block, int]], budget: int, notes: Sequence[dict[str, Any]]) -> View:
+    sections: dict[str, int] = {}
+    messages: list[WireMessage] = []
+    shown: list[str] = []
+    retrieved: list[str] = []
+    layout: list[str] = []
+    for block, cost in kept:
+        layout.append(block.section)
+        sections[block.section] = sections.get(block.section, 0) + cost
+        messages.append(block.message)
+        shown.extend(block.ids)
+        retrieved.extend(block.retrieved)
+    total = REPLY_PRIMING + sum(sections.values())
+    return View(
+        messages=tuple(messages),
+        total_tokens=total,
+        budget=budget,
+        sections=sections,
+        shown=tuple(shown),
+        left_out=tuple(_merge_notes(notes)),
+        retrieved=tuple(retrieved),
+        layout=tuple(layout),
+    )
+
+
+def _merge_notes(notes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Fold notes about the same thing, so that a receipt stays small."""
+    merged: dict[tuple[str, str], dict[str, Any]] = {}
+    for note in notes:
+        known = merged.setdefault((note["what"], note["why"]), {**note, "tokens": 0, "count": 0})
+        known["tokens"] += note["tokens"]
+        known["count"] += 1
+    return list(merged.values())

@@ -1,0 +1,99 @@
+"""Views that show chosen material in full: the problem, then pieces of different rank, within one budget.
+
+Where everything fits, everything is shown as it was written. Where it does not, the higher rank is served
+first, and within a rank all pieces are cut to one common length, so that the short ones stay whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from moot.nodes.calls import WireMessage
+from moot.nodes.prompts.fitting import KEEP, Block
+from moot.nodes.prompts.rendering import cut_message
+from moot.nodes.text.tokens import REPLY_PRIMING, TokenCounter, message_tokens
+from moot.state.config.budgets import Budget
+
+LEAST_CUT = 60
+"""A piece is only shown in part where at least this many tokens of it fit."""
+
+LEFT_OUT = 9
+"""Priority of a piece that has no room: it is the first to go, and the receipt names it."""
+
+PROBLEM_SHARE = 0.5
+"""Most of the whole budget that the problem statement may take; it is the same in every prompt."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One message of a view and how much it matters."""
+
+    message: WireMessage
+    rank: int
+    """0 is served first; a piece of rank 0 always stays, cut if it must be."""
+    label: str
+    """What it is, for the receipt."""
+    ids: tuple[str, ...] = ()
+    section: str = "messages"
+
+
+def problem_block(problem: str, budget: Budget, count: TokenCounter, *, heading: str = "# Problem") -> Block:
+    """Return the problem statement as a message of its own, in full while it fits its share."""
+    whole: WireMessage = {"role": "user", "content": f"{heading}\n{problem}"}
+    room = int(min(budget.total * PROBLEM_SHARE, budget.messages))
+    message = cut_message(whole, room, count)
+    cut = message_tokens(whole, count) - message_tokens(message, count)
+    return Block("messages", message, label="problem statement", cut=cut)
+
+
+def with_pieces(
+    head: Sequence[Block], pieces: Sequence[Piece], tail: Block, budget: int, count: TokenCounter
+) -> list[Block]:
+    """Return head, pieces and tail as blocks; pieces share what the others leave of `budget`, rank by rank.
+
+    Args:
+        head: what stays first, such as rules and problem.
+        pieces: in layout order.
+        tail: contract and instruction.
+        budget: tokens of the whole view.
+        count: token counter.
+    """
+    fixed = sum(message_tokens(block.message, count) for block in (*head, tail))
+    room = budget - REPLY_PRIMING - fixed
+    blocks: dict[int, Block] = {}
+    for rank in sorted({piece.rank for piece in pieces}):
+        members = [index for index, piece in enumerate(pieces) if piece.rank == rank]
+        costs = [message_tokens(pieces[index].message, count) for index in members]
+        for index, cost, cap in zip(members, costs, common_length(costs, room), strict=True):
+            blocks[index] = _block(pieces[index], cost, cap, count)
+        room -= sum(
+            message_tokens(blocks[i].message, count) for i in members if blocks[i].priority < LEFT_OUT
+        )
+    return [*head, *(blocks[index] for index in range(len(pieces))), tail]
+
+
+def common_length(costs: Sequence[int], room: int) -> list[int]:
+    """Return what each piece may have: its cost, or the one length to which all longer ones are cut.
+
+    The sum is at most `room`, and none of it is left while a piece is cut, but for rounding.
+    """
+    caps = [0] * len(costs)
+    left = max(0, room)
+    order = sorted(range(len(costs)), key=lambda index: costs[index])
+    for position, index in enumerate(order):
+        caps[index] = min(costs[index], left // (len(order) - position))
+        left -= caps[index]
+    return caps
+
+
+def _block(piece: Piece, cost: int, cap: int, count: TokenCounter) -> Block:
+    priority = KEEP if piece.rank == 0 else piece.rank
+    if cap < min(cost, LEAST_CUT):
+        if priority == KEEP:
+            cap = min(cost, LEAST_CUT)
+        else:
+            return Block(piece.section, piece.message, LEFT_OUT, piece.ids, label=piece.label)
+    message = piece.message if cost <= cap else cut_message(piece.message, cap, count)
+    cut = cost - message_tokens(message, count)
+    return Block(piece.section, message, priority, piece.ids, label=piece.label, cut=cut)

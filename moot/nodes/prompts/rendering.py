@@ -1,0 +1,34 @@
+"""How one entry looks in a prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from moot.nodes.calls import WireMessage
+from moot.nodes.text.tokens import TokenCounter, cut_middle, message_tokens
+from moot.state.entries import Entry
+
+PEOPLE = {
+    "user": "The person who opened the debate",
+    "moot": "Note",
+    "moderator": "Moderator",
+    "tools": "Tool result",
+}
+"""Display names of speakers who are no debaters."""
+
+
+def display_name(speaker: str, names: Mapping[str, str]) -> str:
+    """Return a speaker's display name, the id itself where there is none."""
+    return names.get(speaker) or PEOPLE.get(speaker) or speaker
+
+
+def render_entry(entry: Entry, names: Mapping[str, str]) -> WireMessage:
+    """Return an entry as a message in the third person, under its speaker's name and its id."""
+    label = f"{display_name(entry['speaker'], names)} [{entry['id']}]:"
+    return {"role": "user", "name": entry["speaker"], "content": f"{label}\n{entry['content']}"}
+
+
+def cut_message(message: WireMessage, max_tokens: int, count: TokenCounter) -> WireMessage:
+    """Return a message within `max_tokens` as the chat formula counts it, cut in its middle if need be."""
+    overhead = message_tokens(message, count, content=0)
+    return {**message, "content": cut_middle(message["content"], max(1, max_tokens - overhead), count)}

@@ -1,0 +1,29 @@
+"""How readily debaters agree: one setting, said in words."""
+
+from __future__ import annotations
+
+from moot.state.config import DebateConfig
+
+_BANDS = (
+    (
+        0.2,
+        "Give no ground: concede only what you cannot answer, and look for the fault in what you hear.",
+    ),
+    (0.4, "Be hard to convince: concede only what is proven."),
+    (0.6, "Concede what is right and hold what is not answered."),
+    (0.8, "Look for common ground: say first what you can accept, then what you cannot."),
+    (1.0, "Seek agreement: adopt what you can of the others' views, and press only what you must."),
+)
+
+
+def agreement_text(config: DebateConfig) -> str:
+    """Return what a speaker is told about agreeing, `""` where nothing is configured."""
+    intensity = config.agreement_intensity
+    if intensity is None:
+        return ""
+    return next(text for most, text in _BANDS if intensity <= most)
+
+
+def with_agreement(instruction: str, config: DebateConfig) -> str:
+    """Return an instruction with what is configured about agreeing."""
+    return "\n\n".join(filter(None, (instruction, agreement_text(config))))

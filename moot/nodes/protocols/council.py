@@ -1,0 +1,159 @@
+"""Council: a design debate; everybody criticises everybody, then refines, and a judge writes the solution.
+
+Propose, critique (all ordered pairs at once) and refine make a round; from the second on, a proposal is the
+debater's last refinement. It ends after the last round, or once the judge finds that the proposals agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from moot.nodes.judging.convergence import CONVERGENCE
+from moot.nodes.memory.perspective import latest_proposals
+from moot.nodes.prompts.fitting import Block
+from moot.nodes.prompts.library import load_prompt
+from moot.nodes.prompts.rendering import display_name
+from moot.nodes.protocols.council_forecast import ROUNDS, council_forecast, utterances_of
+from moot.nodes.protocols.council_views import council_instruction, council_view
+from moot.nodes.protocols.forecast import Forecast
+from moot.nodes.protocols.protocol import End, JudgeBrief, Protocol, make_floor, make_step
+from moot.nodes.views.scene import Scene
+from moot.state.config import DebateConfig
+from moot.state.conversation import ConversationState, Floor, Step
+from moot.state.entries import Entry
+from moot.state.errors import ConfigError
+
+KINDS = {"propose": "proposal", "critique": "critique", "refine": "refinement"}
+"""Phases of a round, in order, and the kind of entry that each makes."""
+
+
+class Council(Protocol):
+    """Debaters propose, criticise and refine.
+
+    A judge is asked once, not in two orders: it writes a solution, and there is no winner to favour.
+    """
+
+    name = "council"
+    brief = JudgeBrief(wanted=load_prompt("council/wanted").render(), rubric="design", swap=False)
+    perspectives = True
+    bounded_by = ("rounds",)
+
+    def check(self, config: DebateConfig) -> None:
+        """Refuse fewer than two debaters: nobody would criticise."""
+        if len(config.debaters) < 2:
+            raise ConfigError(
+                f"protocol council needs at least 2 debaters, not {len(config.debaters)}: add one under "
+                "`debaters`, leave the key out for three, or use protocol single"
+            )
+
+    def next_step(self, state: ConversationState, config: DebateConfig) -> Step | End:
+        """Go from phase to phase, and from round to round until the debate is over."""
+        phase, round_no = _last_phase(state["full_transcript"])
+        match phase:
+            case "":
+                return make_step("propose", 1, [make_floor(debater) for debater in config.names()])
+            case "propose":
+                return _critiques(state, config, round_no)
+            case "critique":
+                return make_step("refine", round_no, [make_floor(debater) for debater in config.names()])
+        return _after_round(state, config, round_no)
+
+    def view(self, scene: Scene) -> Sequence[Block]:
+        """The problem always; what else, the phase decides."""
+        return council_view(scene)
+
+    def instruction(self, scene: Scene) -> str:
+        """What the phase asks, with what the speaker's role minds in it."""
+        return council_instruction(scene)
+
+    def entry_kind(self, phase: str) -> str:
+        """Each phase makes entries of its own kind."""
+        return KINDS[phase]
+
+    def stand_in(
+        self, state: ConversationState, config: DebateConfig, floor: Floor, error: str
+    ) -> str | None:
+        """Go on without the floor: a critique is missing, or a debater's last proposal stands."""
+        names = config.names()
+        speaker = display_name(floor["speaker"], names)
+        if floor["targets"]:
+            targets = ", ".join(display_name(target, names) for target in floor["targets"])
+            return f"The critique of {targets} by {speaker} is missing: its call failed."
+        last = latest_proposals(state["full_transcript"]).get(floor["speaker"])
+        kind = KINDS[state["step"]["phase"]]
+        stands = f"its last one, [{last['id']}], stands" if last else "it has none so far"
+        return f"{speaker} gave no {kind}, for its call failed; {stands}."
+
+    def evidence(self, state: ConversationState) -> list[Entry] | None:
+        """The final proposals; the final round's critiques too, unless the judge has its own summary."""
+        transcript = state["full_transcript"]
+        shown = list(latest_proposals(transcript).values())
+        if not (state.get("judge_summary") or {}).get("text"):
+            shown += _critiques_of_last_round(transcript)
+        return sorted(shown, key=lambda entry: entry["seq"])
+
+    def final_round(self, state: ConversationState) -> list[Entry]:
+        """The last round's critiques and refinements."""
+        transcript = state["full_transcript"]
+        critiques = _critiques_of_last_round(transcript)
+        proposals = [e for e in latest_proposals(transcript).values() if e["kind"] == "refinement"]
+        return sorted([*critiques, *proposals], key=lambda entry: entry["seq"])
+
+    def most_turns(self, config: DebateConfig) -> int:
+        """Every round; a council that converges takes less."""
+        return utterances_of(config)
+
+    def forecast(self, config: DebateConfig) -> Forecast:
+        """Every round; a council that converges takes less."""
+        return council_forecast(config)
+
+
+def _last_phase(transcript: Sequence[Entry]) -> tuple[str, int]:
+    """Return the phase and round that the transcript ends in, `("", 0)` before the first."""
+    for entry in reversed(transcript):
+        if entry["phase"] in KINDS:
+            return entry["phase"], entry["round"]
+    return "", 0
+
+
+def _critiques_of_last_round(transcript: Sequence[Entry]) -> list[Entry]:
+    _, round_no = _last_phase(transcript)
+    return [entry for entry in transcript if entry["kind"] == "critique" and entry["round"] == round_no]
+
+
+def _critiques(state: ConversationState, config: DebateConfig, round_no: int) -> Step:
+    """Return one floor for each ordered pair of a critic and a target that has a proposal."""
+    proposals = latest_proposals(state["full_transcript"])
+    floors = [
+        make_floor(critic, targets=[target])
+        for target in config.names()
+        for critic in config.names()
+        if critic != target and target in proposals
+    ]
+    return make_step("critique", round_no, floors)
+
+
+def _after_round(state: ConversationState, config: DebateConfig, round_no: int) -> Step | End:
+    """End, ask whether the proposals agree, or begin the next round.
+
+    `turns`, which a debate that is taken up again gets, adds rounds until so many utterances are reached.
+    """
+    if state.get("turn_count", 0) < (config.turns or 0):
+        return _critiques(state, config, round_no + 1)
+    if round_no >= (config.rounds or ROUNDS):
+        return End(f"all {round_no} rounds are done")
+    if config.termination.type == "convergence":
+        check = _check_of(state, round_no)
+        if check is None:
+            return make_step(CONVERGENCE, round_no, [], kind="judge")
+        found, wanted = check["agreement"], config.termination.threshold
+        if found is not None and found >= wanted:
+            return End(f"the proposals converged in round {round_no}: {found:.2f} of {wanted:.2f}")
+    return _critiques(state, config, round_no + 1)
+
+
+def _check_of(state: ConversationState, round_no: int) -> dict[str, Any] | None:
+    checks = (state.get("protocol_state") or {}).get(CONVERGENCE) or {}
+    found: dict[str, Any] | None = checks.get(str(round_no))
+    return found

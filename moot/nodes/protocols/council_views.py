@@ -1,0 +1,173 @@
+"""What a member of the council sees, phase by phase: always the problem, and what the phase is about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from moot.nodes.calls import WireMessage
+from moot.nodes.memory.perspective import latest_proposals, perspective_of
+from moot.nodes.prompts.fitting import Block
+from moot.nodes.prompts.library import load_prompt
+from moot.nodes.prompts.material import Piece, problem_block, with_pieces
+from moot.nodes.prompts.rendering import cut_message, display_name, render_entry
+from moot.nodes.protocols.agreeableness import with_agreement
+from moot.nodes.roles.role import role_of
+from moot.nodes.text.tokens import cut_middle
+from moot.nodes.views.anchors import anchor_text
+from moot.nodes.views.entry_pieces import entry_piece, given_entries, given_piece, tool_pieces
+from moot.nodes.views.scene import ANCHOR_SHARE, NO_PARTS, TAIL, Scene, contract_text
+from moot.state.entries import Entry
+
+RULES = load_prompt("council/rules", "debaters", "language")
+PROPOSE = load_prompt("council/propose", "words", "focus")
+CRITIQUE = load_prompt("council/critique", "target", "words", "focus")
+REFINE = load_prompt("council/refine", "standing", "words", "focus")
+
+PROPOSAL_WORDS, CRITIQUE_WORDS = 400, 200
+"""What proposals, refinements and critiques are asked to stay within."""
+
+SUBJECT, GIVEN, OWN = 0, 1, 2
+"""Ranks: what the phase is about; what people said; the debater's own past, and documents."""
+
+_STANDING = "Your present proposal and the criticism that it received stand above."
+_STANDING_ALONE = "Your present proposal stands above; nobody criticised it in this round."
+_NONE_YET = "You have no proposal yet: write one that stands up to what is known so far."
+
+
+def council_view(scene: Scene) -> list[Block]:
+    """Return the blocks of a view: rules, problem, material, contract and instruction.
+
+    The material is what people gave, what the phase is about, and the speaker's own past.
+    """
+    makers = {"propose": _proposing, "critique": _criticising, "refine": _refining}
+    subject = makers[scene.step["phase"]](scene)
+    shown = frozenset(key for piece in subject for key in piece.ids)
+    head = [_rules_block(scene), problem_block(scene.state["topic"], scene.config.memory.budget, scene.count)]
+    given = [given_piece(scene, entry, said=GIVEN, document=OWN) for entry in given_entries(scene)]
+    pieces = [*given, *subject, *_own_past(scene, shown)]
+    about = [piece.message["content"] for piece in subject if piece.rank == SUBJECT]
+    return with_pieces(head, pieces, _tail_block(scene, about), scene.room, scene.count)
+
+
+def council_instruction(scene: Scene) -> str:
+    """Return what the phase asks of the speaker, and whatever else the floor does."""
+    phase = scene.step["phase"]
+    focus = role_of(scene.speaker).says(phase)
+    match phase:
+        case "propose":
+            asked = PROPOSE.render(words=str(PROPOSAL_WORDS), focus=focus)
+        case "critique":
+            (target,) = scene.floor["targets"]
+            name = display_name(target, scene.names)
+            asked = CRITIQUE.render(target=name, words=str(CRITIQUE_WORDS), focus=focus)
+        case _:
+            asked = REFINE.render(standing=_standing(scene), words=str(PROPOSAL_WORDS), focus=focus)
+    return with_agreement("\n\n".join(filter(None, (asked, scene.floor["instruction"]))), scene.config)
+
+
+def _standing(scene: Scene) -> str:
+    if _own_proposal(scene) is None:
+        return _NONE_YET
+    return _STANDING if _received(scene) else _STANDING_ALONE
+
+
+def _proposing(scene: Scene) -> list[Piece]:
+    return []
+
+
+def _criticising(scene: Scene) -> list[Piece]:
+    (target,) = scene.floor["targets"]
+    name = display_name(target, scene.names)
+    proposal = latest_proposals(scene.state["full_transcript"])[target]
+    return _subject(scene, proposal, "proposal criticised", f"# {name}'s proposal")
+
+
+def _refining(scene: Scene) -> list[Piece]:
+    own = _own_proposal(scene)
+    pieces = _subject(scene, own, "own proposal", "# Your present proposal") if own else []
+    for entry in _received(scene):
+        pieces += _subject(scene, entry, "critique received")
+    return pieces
+
+
+def _subject(scene: Scene, entry: Entry, label: str, heading: str = "") -> list[Piece]:
+    """Return what the phase is about, after what tools brought for it."""
+    return [*tool_pieces(scene, entry, SUBJECT), entry_piece(scene, entry, SUBJECT, label, heading)]
+
+
+def _own_proposal(scene: Scene) -> Entry | None:
+    return latest_proposals(scene.state["full_transcript"]).get(scene.speaker.id)
+
+
+def _received(scene: Scene) -> list[Entry]:
+    """Return this round's critiques of the speaker, and the notices of those that are missing."""
+    speaker, round_no = scene.speaker.id, scene.step["round"]
+    return [
+        entry
+        for entry in scene.state["full_transcript"]
+        if entry["kind"] in ("critique", "notice")
+        and entry["phase"] == "critique"
+        and entry["round"] == round_no
+        and speaker in _about(entry)
+    ]
+
+
+def _about(entry: Entry) -> Sequence[str]:
+    # A notice also names who was to speak, first.
+    return entry["targets"][1:] if entry["kind"] == "notice" else entry["targets"]
+
+
+def _own_past(scene: Scene, shown: frozenset[str]) -> list[Piece]:
+    """Return the speaker's perspective as one piece: summary and what came after, less what is shown."""
+    perspective = perspective_of(scene.state, scene.speaker.id)
+    entries = [entry for entry in perspective.entries if entry["id"] not in shown]
+    parts = [perspective.summary, *(_past_text(scene, entry) for entry in entries)]
+    text = "\n\n".join(filter(None, parts))
+    if not text:
+        return []
+    message: WireMessage = {"role": "user", "content": f"# Your part in the debate so far\n{text}"}
+    ids = tuple(entry["id"] for entry in entries)
+    return [Piece(message, OWN, "own perspective", ids, "summary")]
+
+
+def _past_text(scene: Scene, entry: Entry) -> str:
+    title = {"critique": "Critique that you received, by "}.get(entry["kind"], f"Your {entry['kind']}, ")
+    return title + render_entry(entry, scene.names)["content"]
+
+
+def _rules_block(scene: Scene) -> Block:
+    lines = [
+        f"- {d.name} ({', '.join(dict.fromkeys(filter(None, (d.id, d.role))))})"
+        for d in scene.config.debaters
+    ]
+    language = f"- Write {scene.config.language}." if scene.config.language else ""
+    text = RULES.render(debaters="\n".join(lines), language=language)
+    if scene.config.memory.layout == "per-speaker":
+        text = f"{_contract(scene)}\n\n{text}"
+    message: WireMessage = {"role": "system", "content": text}
+    return Block(
+        "system", cut_message(message, scene.config.memory.budget.system, scene.count), label="rules"
+    )
+
+
+def _contract(scene: Scene) -> str:
+    speaker = scene.speaker
+    prompt = speaker.system_prompt or role_of(speaker).says("system")
+    text = contract_text(speaker.model_copy(update={"system_prompt": prompt}))
+    return cut_middle(text, scene.config.memory.budget.system // 2, scene.count)
+
+
+def _tail_block(scene: Scene, about: Sequence[str]) -> Block:
+    """Return contract and instruction, with what fits out of the speaker's own texts.
+
+    Args:
+        scene: the floor.
+        about: the texts that the phase is about.
+    """
+    shared = scene.config.memory.layout == "shared"
+    query = "\n".join([scene.state["topic"], *about])
+    room = scene.config.memory.budget.tail // ANCHOR_SHARE
+    values = NO_PARTS | {"anchors": anchor_text(scene.speaker.anchors, query, room, scene.count)}
+    contract = _contract(scene) if shared else ""
+    text = TAIL.render(contract=contract, instruction=council_instruction(scene), **values)
+    return Block("tail", {"role": "user", "content": text}, label="contract and instruction")

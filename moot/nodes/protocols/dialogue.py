@@ -1,0 +1,260 @@
+"""Dialogue: personas on a topic split into aspects, with crux rooms where two disagree on a specific claim.
+
+Openings (a cold start) → per aspect a first take, then minirounds of response and reply → crux rooms after a
+response or reply that brought a disagreement worth one → closings. Everybody speaks at the same time within a
+phase; rooms of disjoint pairs run at the same time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from moot.nodes.blackboard.bounds import SHORT, noted
+from moot.nodes.blackboard.by_model import debater_lines, found_in
+from moot.nodes.blackboard.notes import OVERALL
+from moot.nodes.blackboard.overview import outcome_text
+from moot.nodes.blackboard.rooms import KEY as ROOMS
+from moot.nodes.blackboard.rooms import rooms_of
+from moot.nodes.blackboard.update import LAST_WORDS, SILENT_KINDS
+from moot.nodes.calls import ModelCall, Reply, WireMessage
+from moot.nodes.prompts.fitting import Block, fit_messages
+from moot.nodes.prompts.library import load_prompt
+from moot.nodes.protocols.agreeableness import with_agreement
+from moot.nodes.protocols.crux_rooms import new_rooms, open_rooms, opened, room_step
+from moot.nodes.protocols.dialogue_forecast import dialogue_forecast, rooms_at_most, steps_at_most
+from moot.nodes.protocols.dialogue_views import dialogue_view
+from moot.nodes.protocols.forecast import Forecast
+from moot.nodes.protocols.protocol import Consult, End, JudgeBrief, Protocol, make_floor, make_step
+from moot.nodes.text.tokens import counter, encoding_for
+from moot.nodes.views.scene import Scene
+from moot.state.config import DebateConfig
+from moot.state.config.frozen import frozen_config
+from moot.state.conversation import ConversationState, Floor, Step
+from moot.state.entries import Entry
+from moot.state.errors import ConfigError
+
+SPLIT = load_prompt("dialogue/aspects", "topic", "debaters", "most")
+OPENING = load_prompt("dialogue/opening", "words")
+TAKE = load_prompt("dialogue/take", "aspect", "words")
+RESPOND = load_prompt("dialogue/respond", "aspect", "target", "words")
+REPLY = load_prompt("dialogue/reply", "aspect", "target", "words")
+CLOSING = load_prompt("dialogue/closing", "words")
+
+WORDS = {"opening": 180, "take": 120, "respond": 120, "reply": 100, "closing": 200}
+"""What speeches are asked to stay within."""
+
+PLACE = "dialogue"
+"""Where `protocol_state` holds how far the main floor has come."""
+
+LENSES = ("what there is to gain, and for whom", "what it costs and what can go wrong", "what must be true")
+"""Aspects of a topic that neither the configuration nor a model has split."""
+_TOPIC_CHARS = 6000
+_CLAUSES = re.compile(r"\s*(?:[;\n；]|\b(?:and|und|et|y)\b)\s*")
+
+
+class Aspects(BaseModel):
+    """How a topic is split."""
+
+    reasoning: str
+    aspects: list[str] = Field(description="Short phrases, the most important first.")
+
+
+class Dialogue(Protocol):
+    """Personas in conversation."""
+
+    name = "dialogue"
+    brief = JudgeBrief(
+        wanted="Weigh who engaged with the others' strongest points and who moved for a reason."
+    )
+    always_answers = True
+    goes_on = False
+    bounded_by = ("dialogue.aspects", "dialogue.max_aspects", "dialogue.minirounds")
+
+    def check(self, config: DebateConfig) -> None:
+        """Refuse a dialogue with oneself.
+
+        Raises:
+            ConfigError: there are fewer than two debaters.
+        """
+        if len(config.debaters) < 2:
+            raise ConfigError("protocol 'dialogue' needs at least 2 debaters: add one, or use 'single'")
+
+    def next_step(self, state: ConversationState, config: DebateConfig) -> Step | End | Consult:
+        """Go on in the rooms that are open, open those that are due, else go on on the main floor."""
+        memory = state.get("protocol_state") or {}
+        if not memory.get("aspects"):
+            return _split(state, config)
+        rooms = open_rooms(state)
+        if rooms:
+            return room_step(state, config, rooms)
+        place = memory.get(PLACE) or {}
+        if place.get("stage") in ("respond", "reply"):
+            rooms = new_rooms(state, config)
+            if rooms:
+                step = room_step(state, config, rooms)
+                return {**step, "memo": {**step.get("memo", {}), **opened(state, rooms)}}
+        return _main_floor(state, config, place, list(memory["aspects"]))
+
+    def view(self, scene: Scene) -> Sequence[Block]:
+        """See `dialogue_views`."""
+        return dialogue_view(scene)
+
+    def stand_in(
+        self, state: ConversationState, config: DebateConfig, floor: Floor, error: str
+    ) -> str | None:
+        """Go on without one speaker, and say so."""
+        return f"{config.names()[floor['speaker']]} could not be heard: {error}"
+
+    def most_turns(self, config: DebateConfig) -> int | None:
+        """What the main floor takes; `None` where crux rooms may open: nobody knows how many will."""
+        return None if rooms_at_most(config) else len(config.debaters) * steps_at_most(config)
+
+    def forecast(self, config: DebateConfig) -> Forecast:
+        """The main floor's calls as planned, and at most those of all rooms that may open."""
+        return dialogue_forecast(config, WORDS)
+
+    def answer(self, state: ConversationState) -> str:
+        """Return claims with stances, agreements, evidence, flip conditions and paths to a resolution."""
+        config = frozen_config(state)
+        flips = {d.id: d.flip_conditions for d in config.debaters}
+        return outcome_text(state, config.names(), flips)
+
+
+def _split(state: ConversationState, config: DebateConfig) -> Step | Consult:
+    """Open with the configured aspects, else ask a model for them."""
+    if config.dialogue.aspects:
+        return _open(config, [noted(aspect, SHORT) for aspect in config.dialogue.aspects])
+    system = SPLIT.render(
+        topic=state["topic"][:_TOPIC_CHARS],
+        debaters=debater_lines(config),
+        most=str(config.dialogue.max_aspects),
+    )
+    model = config.blackboard.model or config.model
+    count = counter(config.settings(model).encoding or encoding_for(model))
+    asked: list[WireMessage] = [
+        {"role": "system", "content": system},
+        {"role": "user", "content": "Split the topic."},
+    ]
+    view = fit_messages(asked, config.memory.budget.total, count)
+    call = ModelCall(
+        purpose="extract",
+        model=model,
+        messages=view.messages,
+        prompt_tokens=view.total_tokens,
+        max_tokens=config.blackboard.reply,
+        temperature=config.blackboard.temperature,
+        seed=config.seed,
+        fallbacks=config.fallbacks,
+        schema=Aspects,
+        hints={"phase": "aspects", "topic": state["topic"], "debaters": list(config.names())},
+    )
+    return Consult([call], partial(_open_with_reply, config, state["topic"]))
+
+
+def _open_with_reply(config: DebateConfig, topic: str, replies: Sequence[Reply]) -> Step:
+    found = found_in(Aspects, replies[0]) or {"aspects": ()}
+    named = [noted(aspect, SHORT) for aspect in found["aspects"]]
+    distinct = list(dict.fromkeys(filter(None, named)))[: config.dialogue.max_aspects]
+    return _open(config, distinct or aspects_by_rule(topic, config.dialogue.max_aspects))
+
+
+def aspects_by_rule(topic: str, most: int) -> list[str]:
+    """Return a topic's aspects without a model: its own parts where it lists some, else common lenses."""
+    parts = [noted(part, SHORT) for part in _CLAUSES.split(topic.strip()[:_TOPIC_CHARS])]
+    parts = list(dict.fromkeys(part for part in parts if len(part) > 3))
+    return (parts if len(parts) > 1 else list(LENSES))[:most]
+
+
+def _open(config: DebateConfig, aspects: list[str]) -> Step:
+    instruction = with_agreement(OPENING.render(words=str(WORDS["opening"])), config)
+    floors = [make_floor(debater.id, instruction) for debater in config.debaters]
+    step = make_step("opening", 1, floors)
+    return {**step, "memo": {"aspects": aspects, "aspect": OVERALL, PLACE: _place("opening", 0, 0)}}
+
+
+def _place(stage: str, aspect: int, mini: int) -> dict[str, Any]:
+    return {"stage": stage, "aspect": aspect, "mini": mini}
+
+
+def _main_floor(
+    state: ConversationState, config: DebateConfig, place: dict[str, Any], aspects: list[str]
+) -> Step | End:
+    """Return the main floor's next step."""
+    stage, aspect, mini = _following(place, len(aspects), config.dialogue.minirounds)
+    if stage == "end":
+        return End(f"all {len(aspects)} aspects are talked through")
+    closing = stage == "closing"
+    about = OVERALL if closing else aspects[aspect]
+    instruction_of = partial(_instruction, config, stage, about)
+    floors = _floors(state, config, stage, aspect + mini, instruction_of)
+    step = make_step(stage, len(aspects) + 2 if closing else aspect + 2, floors)
+    memo = {"aspect": about, PLACE: _place(stage, aspect, mini), LAST_WORDS: closing}
+    return {**step, "memo": {**memo, **_forget_closed(state)}}
+
+
+def _forget_closed(state: ConversationState) -> dict[str, Any]:
+    """Drop rooms that are closed: their cards tell what came of them."""
+    return {ROOMS: open_rooms(state)} if rooms_of(state) else {}
+
+
+def _following(place: dict[str, Any], aspects: int, minirounds: int) -> tuple[str, int, int]:
+    """Return stage, aspect and miniround that come after a place on the main floor."""
+    stage, aspect, mini = place["stage"], place["aspect"], place["mini"]
+    if stage == "opening":
+        return "take", 0, 0
+    if stage == "take":
+        return "respond", aspect, 0
+    if stage == "respond":
+        return "reply", aspect, mini
+    if stage == "reply" and mini + 1 < minirounds:
+        return "respond", aspect, mini + 1
+    if stage == "reply" and aspect + 1 < aspects:
+        return "take", aspect + 1, 0
+    return ("closing" if stage == "reply" else "end"), aspect, mini
+
+
+def _instruction(config: DebateConfig, stage: str, aspect: str, target: str) -> str:
+    words, name = str(WORDS[stage]), config.names().get(target, "")
+    if stage == "closing":
+        text = CLOSING.render(words=words)
+    elif stage == "take":
+        text = TAKE.render(aspect=aspect, words=words)
+    else:
+        prompt = RESPOND if stage == "respond" else REPLY
+        text = prompt.render(aspect=aspect, target=name, words=words)
+    return with_agreement(text, config)
+
+
+def _floors(
+    state: ConversationState, config: DebateConfig, stage: str, turn: int, instruction_of: Any
+) -> list[Floor]:
+    """Return everybody's floor: in a response each answers another, and in a reply whoever responded."""
+    ids = list(config.names())
+    if stage not in ("respond", "reply"):
+        return [make_floor(who, instruction_of("")) for who in ids]
+    distance = 1 + turn % (len(ids) - 1)
+    step = distance if stage == "respond" else -distance
+    floors = []
+    for place, who in enumerate(ids):
+        target = ids[(place + step) % len(ids)]
+        targets = [target, *_last_said(state, target)]
+        floors.append(make_floor(who, instruction_of(target), targets=targets))
+    return floors
+
+
+_LOOK_BACK = 200
+
+
+def _last_said(state: ConversationState, who: str) -> list[str]:
+    """Return the id of what a debater said last on the main floor."""
+    recent = state["full_transcript"][-_LOOK_BACK:]
+    return next(([e["id"]] for e in reversed(recent) if _speaks(e, who)), [])
+
+
+def _speaks(entry: Entry, who: str) -> bool:
+    return entry["speaker"] == who and not entry["room"] and entry["kind"] not in SILENT_KINDS

@@ -1,0 +1,170 @@
+"""What a persona sees in a dialogue, phase by phase: DESIGN's table of view policies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from moot.nodes.blackboard.cards import room_entries
+from moot.nodes.blackboard.notes import OVERALL
+from moot.nodes.blackboard.overview import (
+    card_text,
+    cards_text,
+    claims_text,
+    ledger_text,
+    reflections_text,
+    rounds_text,
+)
+from moot.nodes.blackboard.rooms import Room, rooms_of
+from moot.nodes.calls import WireMessage
+from moot.nodes.prompts.fitting import Block
+from moot.nodes.prompts.library import load_prompt
+from moot.nodes.prompts.material import Piece, with_pieces
+from moot.nodes.views.entry_pieces import (
+    ANSWERS,
+    DOCUMENTS,
+    GIVEN,
+    REMARKS,
+    TOOL_KINDS,
+    entry_piece,
+    given_entries,
+    given_piece,
+    tool_pieces,
+)
+from moot.nodes.views.scene import (
+    Scene,
+    anchors_part,
+    blackboard_part,
+    contract_text,
+    rules_block,
+    tail_block,
+)
+from moot.state.entries import Entry
+
+ASPECTS = load_prompt("dialogue/rules", "aspects")
+
+SUBJECT, EXCHANGE, BACKGROUND = 0, 1, 2
+"""Ranks of material: what is answered, what was said around it, what else helps."""
+TOP_REFLECTIONS = 3
+
+
+def dialogue_view(scene: Scene) -> list[Block]:
+    """Return the blocks of a view: rules with the aspects, the material, contract and instruction.
+
+    The material is what people gave first, the phase's own, and what was said from the floor since.
+    """
+    material = {
+        "opening": _opening,
+        "take": _take,
+        "respond": _exchange,
+        "reply": _exchange,
+        "closing": _everything,
+    }
+    given = [_given_piece(scene, entry) for entry in given_entries(scene, DOCUMENTS | ANSWERS)]
+    pieces = [*given, *material.get(scene.step["phase"], _room)(scene)]
+    return with_pieces([_rules(scene)], pieces, _tail(scene), scene.room, scene.count)
+
+
+def _rules(scene: Scene) -> Block:
+    aspects = (scene.state.get("protocol_state") or {}).get("aspects") or []
+    listed = ASPECTS.render(aspects="\n".join(f"- {aspect}" for aspect in aspects)) if aspects else ""
+    persona = contract_text(scene.speaker) if scene.config.memory.layout == "per-speaker" else ""
+    return rules_block(scene, extra="\n\n".join(filter(None, (listed, persona))))
+
+
+def _tail(scene: Scene) -> Block:
+    cold = scene.step["phase"] in ("opening", "closing")
+    parts = [anchors_part(scene, _query(scene))]
+    if not cold:
+        parts.append(blackboard_part(scene, share=0.6 if parts[0].text else 1.0))
+    return tail_block(scene, parts)
+
+
+def _query(scene: Scene) -> str:
+    """Return what a persona's own texts are searched for: the aspect or topic, and what is answered."""
+    aspect = str((scene.state.get("protocol_state") or {}).get("aspect") or OVERALL)
+    said = [entry["content"] for entry in room_entries(scene.state, scene.floor["targets"])]
+    about = scene.state["topic"] if aspect == OVERALL else aspect
+    return "\n".join([about, scene.floor["instruction"], *said])
+
+
+def _opening(scene: Scene) -> Iterator[Piece]:
+    yield from _said(scene, (), ())
+
+
+def _take(scene: Scene) -> Iterator[Piece]:
+    yield from _text_piece("Insights so far", reflections_text(scene.state), BACKGROUND)
+    yield from _said(scene, (), ())
+
+
+def _exchange(scene: Scene) -> Iterator[Piece]:
+    """Yield the aspect's exchange on the main floor, what is answered first of all, and the top insights."""
+    top = "\n".join(reflections_text(scene.state).splitlines()[:TOP_REFLECTIONS])
+    yield from _text_piece("Insights so far", top, BACKGROUND)
+    exchange = recent_exchange(scene.state["full_transcript"], scene.step["round"])
+    yield from _said(scene, exchange, scene.floor["targets"])
+
+
+def recent_exchange(transcript: Sequence[Entry], round_no: int) -> list[Entry]:
+    """Return what debaters said on the main floor in the round, oldest first; only the round is walked."""
+    said: list[Entry] = []
+    for entry in reversed(transcript):
+        if entry["round"] != round_no:
+            break
+        if not entry["room"] and entry["kind"] not in TOOL_KINDS | GIVEN:
+            said.append(entry)
+    return said[::-1]
+
+
+def _room(scene: Scene) -> Iterator[Piece]:
+    """Yield the claim's origin, both positions, related cards, and the whole room so far."""
+    room = rooms_of(scene.state)[scene.floor["room"]]
+    yield from _text_piece("Positions of the two of you", _positions(scene, room), BACKGROUND)
+    for card in (scene.state.get("crux_cards") or {}).values():
+        if set(card["sides"]) & set(room["between"]):
+            yield from _text_piece("An earlier crux", card_text(card, scene.names), BACKGROUND)
+    entries = room_entries(scene.state, [*room["trigger"], *room["message_ids"]])
+    yield from _said(scene, entries, room["message_ids"])
+
+
+def _said(scene: Scene, speeches: Sequence[Entry], subjects: Sequence[str]) -> Iterator[Piece]:
+    """Yield speeches, each after what tools brought for it, with all remarks from the floor in their places.
+
+    Args:
+        scene: the floor.
+        speeches: to be shown.
+        subjects: ids of those that come first when room is short.
+    """
+    shown = {entry["seq"]: entry for entry in (*speeches, *given_entries(scene, REMARKS))}
+    for _, entry in sorted(shown.items()):
+        if entry["kind"] in REMARKS and entry["id"] not in subjects:
+            yield _given_piece(scene, entry)
+            continue
+        rank = SUBJECT if entry["id"] in subjects else EXCHANGE
+        yield from tool_pieces(scene, entry, rank)
+        yield entry_piece(scene, entry, rank)
+
+
+def _given_piece(scene: Scene, entry: Entry) -> Piece:
+    return given_piece(scene, entry, said=EXCHANGE, document=BACKGROUND)
+
+
+def _positions(scene: Scene, room: Room) -> str:
+    ledger = scene.state.get("ledger") or {}
+    rows = {who: ledger[who] for who in room["between"] if who in ledger}
+    return ledger_text({"ledger": rows}, scene.names)
+
+
+def _everything(scene: Scene) -> Iterator[Piece]:
+    """Yield the whole blackboard, and what was said from the floor."""
+    yield from _text_piece("Where everybody stands", ledger_text(scene.state, scene.names), SUBJECT)
+    yield from _text_piece("Contested claims", claims_text(scene.state, scene.names), SUBJECT)
+    yield from _text_piece("Cruxes", cards_text(scene.state, scene.names), SUBJECT)
+    yield from _text_piece("Insights", reflections_text(scene.state), EXCHANGE)
+    yield from _text_piece("Round by round", rounds_text(scene.state), EXCHANGE)
+    yield from _said(scene, (), ())
+
+
+def _text_piece(title: str, text: str, rank: int) -> Iterator[Piece]:
+    if text:
+        message: WireMessage = {"role": "user", "content": f"# {title}\n{text}"}
+        yield Piece(message, rank, title.lower(), section="blackboard")

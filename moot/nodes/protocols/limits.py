@@ -1,0 +1,23 @@
+"""Limits that end a debate in good order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from moot.state.config import DebateConfig
+
+
+def limit_reached(state: Mapping[str, Any], config: DebateConfig) -> str:
+    """Return which limit the debate has reached, in words; `""` while it is within all of them."""
+    usage, limits = state.get("usage") or {}, config.limits
+    tokens = usage.get("prompt_tokens", 0) + usage.get("completion_tokens", 0)
+    measured = (
+        ("limits.total_tokens", tokens, limits.total_tokens),
+        ("limits.cost_usd", usage.get("cost_usd", 0), limits.cost_usd),
+        ("limits.wall_clock_s", usage.get("elapsed_s", 0), limits.wall_clock_s),
+    )
+    for name, spent, limit in measured:
+        if limit is not None and spent >= limit:
+            return f"{name} of {limit:g} is reached"
+    return ""

@@ -1,0 +1,121 @@
+"""Moderated: a model gives the floor, turn by turn, and says what to do with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from pydantic import BaseModel
+
+from moot.nodes.blackboard.bounds import noted
+from moot.nodes.blackboard.by_model import debater_lines, found_in, known_debater
+from moot.nodes.blackboard.digest import render_blackboard
+from moot.nodes.calls import ModelCall, Reply, WireMessage
+from moot.nodes.prompts.fitting import fit_messages
+from moot.nodes.prompts.library import load_prompt
+from moot.nodes.prompts.rendering import render_entry
+from moot.nodes.protocols.forecast import Batch, Forecast, Tokens, make_forecast, prompt_of
+from moot.nodes.protocols.long_form import (
+    is_stuck,
+    last_speakers,
+    least_recent,
+    long_form_phase,
+    speech_instruction,
+)
+from moot.nodes.protocols.protocol import Consult, End, make_floor, make_step
+from moot.nodes.protocols.round_robin import RoundRobin
+from moot.nodes.text.tokens import counter, cut_middle, encoding_for
+from moot.state.config import DebateConfig
+from moot.state.conversation import ConversationState, Step
+from moot.state.errors import ConfigError
+
+MODERATE = load_prompt("moderate", "topic", "debaters", "board", "turn", "turns")
+
+SHOWN = 6
+"""Messages that the moderator sees."""
+ORDER = 200
+"""Characters of what the moderator asks a debater to do."""
+REPLY_TOKENS = 300
+
+
+class Nomination(BaseModel):
+    """Whom a moderator gives the floor."""
+
+    reasoning: str
+    next_speaker: str
+    instruction: str
+
+
+class Moderated(RoundRobin):
+    """The long form with a moderator; in the order of the configuration where it names nobody."""
+
+    name = "moderated"
+
+    def check(self, config: DebateConfig) -> None:
+        """Refuse a debate with nobody to choose from.
+
+        Raises:
+            ConfigError: there are fewer than two debaters.
+        """
+        if len(config.debaters) < 2:
+            raise ConfigError("protocol 'moderated' needs at least 2 debaters: add one")
+
+    def next_step(self, state: ConversationState, config: DebateConfig) -> Step | End | Consult:
+        """Ask the moderator who speaks next, until all turns are taken."""
+        turns = config.total_turns()
+        if state.get("turn_count", 0) >= turns:
+            return End(f"all {turns} turns are taken")
+        return Consult([_call(state, config)], partial(_decide, state, config))
+
+    def forecast(self, config: DebateConfig) -> Forecast:
+        """As round-robin, with one short call of the moderator's before each turn."""
+        plain, turns = super().forecast(config), config.total_turns()
+        reply = Tokens(REPLY_TOKENS / 3, REPLY_TOKENS)
+        moderating = Batch("moderate", "moderation", 1, prompt_of(SHOWN * 150, config), reply, turns)
+        return make_forecast(config, [moderating, *plain.batches])
+
+
+def _call(state: ConversationState, config: DebateConfig) -> ModelCall:
+    model = config.moderator.model or config.model
+    count = counter(config.settings(model).encoding or encoding_for(model))
+    room, names = config.memory.budget.total // 4, config.names()
+    system = MODERATE.render(
+        topic=cut_middle(state["topic"], room, count),
+        debaters=debater_lines(config),
+        board=render_blackboard(state, "", max_tokens=room, count=count, names=names),
+        turn=str(state.get("turn_count", 0) + 1),
+        turns=str(config.total_turns()),
+    )
+    recent = [entry for entry in state["full_transcript"][-SHOWN:] if entry["kind"] != "topic"]
+    shown: list[WireMessage] = [
+        {"role": "user", "content": cut_middle(render_entry(entry, names)["content"], room // SHOWN, count)}
+        for entry in recent
+    ]
+    view = fit_messages([{"role": "system", "content": system}, *shown], config.memory.budget.total, count)
+    return ModelCall(
+        purpose="moderate",
+        model=model,
+        messages=view.messages,
+        prompt_tokens=view.total_tokens,
+        max_tokens=REPLY_TOKENS,
+        temperature=config.moderator.temperature,
+        seed=config.seed,
+        fallbacks=config.fallbacks,
+        schema=Nomination,
+        hints={"phase": "moderate", "topic": state["topic"], "debaters": list(names)},
+    )
+
+
+def _decide(state: ConversationState, config: DebateConfig, replies: Sequence[Reply]) -> Step:
+    found = found_in(Nomination, replies[0]) or {"next_speaker": "", "instruction": ""}
+    named = known_debater(found["next_speaker"], config.names())
+    turn, size = state.get("turn_count", 0), len(config.debaters)
+    speaker = named or config.debaters[turn % size].id
+    order = noted(found["instruction"], ORDER) if named else ""
+    if is_stuck(state, config, speaker):
+        speaker, order = least_recent(state, config, but=last_speakers(state, config, 1)), ""
+    asked = f"The moderator gives you the floor: {order}" if order else ""
+    instruction = "\n\n".join(filter(None, (speech_instruction(state, config, speaker), asked)))
+    return make_step(
+        long_form_phase(state, config, speaker), turn // size + 1, [make_floor(speaker, instruction)]
+    )

@@ -1,0 +1,64 @@
+"""Single: one model, once. The baseline that a debate must beat."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from moot.nodes.prompts.fitting import Block
+from moot.nodes.protocols.alone import ANSWER_WORDS, PHASE, alone_instruction, alone_view, answers
+from moot.nodes.protocols.forecast import (
+    Batch,
+    Forecast,
+    make_forecast,
+    prompt_of,
+    reading_batches,
+    words_to_tokens,
+)
+from moot.nodes.protocols.protocol import End, JudgeBrief, Protocol, make_floor, make_step
+from moot.nodes.views.scene import Scene
+from moot.state.config import DebateConfig
+from moot.state.conversation import ConversationState, Step
+
+
+class Single(Protocol):
+    """The first debater answers; nobody judges."""
+
+    name = "single"
+    brief = JudgeBrief(judged=False)
+    goes_on = False
+    bounded_by = ()
+
+    def next_step(self, state: ConversationState, config: DebateConfig) -> Step | End:
+        """Give the floor once, and again when a person has spoken up since."""
+        if answers(state["full_transcript"]):
+            return End("the answer is given")
+        return make_step(PHASE, state.get("round", 0) + 1, [make_floor(config.debaters[0].id)])
+
+    def view(self, scene: Scene) -> Sequence[Block]:
+        """The question alone."""
+        return alone_view(scene)
+
+    def instruction(self, scene: Scene) -> str:
+        """To answer."""
+        return alone_instruction()
+
+    def answer(self, state: ConversationState) -> str:
+        """The last answer, as it was given."""
+        given = answers(state["full_transcript"])
+        return given[-1]["content"] if given else ""
+
+    def most_turns(self, config: DebateConfig) -> int:
+        """One."""
+        return 1
+
+    def forecast(self, config: DebateConfig) -> Forecast:
+        """One call."""
+        reply = words_to_tokens(ANSWER_WORDS, config)
+        calls = 0 if config.debaters[0].is_human else 1
+        return make_forecast(
+            config,
+            [
+                *reading_batches(config, 1, reply.expected),
+                Batch("turn", PHASE, calls, prompt_of(0, config, frame=150), reply),
+            ],
+        )

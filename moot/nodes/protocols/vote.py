@@ -1,0 +1,179 @@
+"""Vote: independent answers at the same time, and the answer that most of them give.
+
+Self-consistency: Wang et al. 2023, *Self-Consistency Improves Chain of Thought Reasoning in Language Models*.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from moot.nodes.judging.decision import TIE, Dissent, Outcome
+from moot.nodes.judging.opinions import failed_verdict
+from moot.nodes.prompts.fitting import Block
+from moot.nodes.protocols.alone import ANSWER_WORDS, PHASE, alone_instruction, alone_view, answers
+from moot.nodes.protocols.forecast import (
+    Batch,
+    Forecast,
+    judge_batch,
+    make_forecast,
+    prompt_of,
+    reading_batches,
+    words_to_tokens,
+)
+from moot.nodes.protocols.protocol import End, JudgeBrief, Protocol, make_floor, make_step
+from moot.nodes.views.scene import Scene
+from moot.state.config import DebateConfig
+from moot.state.conversation import ConversationState, Floor, Step
+from moot.state.entries import Entry
+
+ENDING = 'End with one line: "Answer: " and your final answer in as few words as possible.'
+
+WANTED = (
+    "The messages are independent answers to one question. In `solution_markdown` write the answer that they "
+    "bear out best, with its reason; where most of them agree, depart from that only for a reason you name."
+)
+
+SHOWN_CHARS = 100
+"""An answer without an `Answer:` line is a whole text; the count shows its beginning."""
+
+_LAST_LINE = re.compile(r"^[\s>*_#-]*answer[\s*_]*:[\s*_]*(.+?)\s*$", re.IGNORECASE | re.MULTILINE)
+_EDGES = " \t\r\n.,;:!?\"'`*_()[]{}“”‘’«»"
+
+
+class Vote(Protocol):
+    """As many answers as `vote.answers` says; `vote.by` says who counts them."""
+
+    name = "vote"
+    brief = JudgeBrief(wanted=WANTED, swap=False)
+    goes_on = False
+    bounded_by = ("vote.answers",)
+
+    def next_step(self, state: ConversationState, config: DebateConfig) -> Step | End:
+        """Give all floors at once, and again when a person has spoken up since."""
+        if answers(state["full_transcript"]):
+            return End(f"all {config.vote.answers} answers are given")
+        speakers = list(config.names())
+        floors = [make_floor(speakers[index % len(speakers)]) for index in range(config.vote.answers)]
+        return make_step(PHASE, state.get("round", 0) + 1, floors)
+
+    def view(self, scene: Scene) -> Sequence[Block]:
+        """The question alone: no answer sees another."""
+        return alone_view(scene, ENDING)
+
+    def instruction(self, scene: Scene) -> str:
+        """To answer, with a last line that can be counted."""
+        return alone_instruction(ENDING)
+
+    def stand_in(
+        self, state: ConversationState, config: DebateConfig, floor: Floor, error: str
+    ) -> str | None:
+        """Count without an answer that failed."""
+        return "One answer is missing: its call failed."
+
+    def ruling(self, state: ConversationState, config: DebateConfig) -> dict[str, Any] | None:
+        """The count, where answers are counted."""
+        return _verdict(_count(_given(state))) if config.vote.by == "answer" else None
+
+    def answer(self, state: ConversationState) -> str:
+        """The first of the answers that agree with most others; `""` for a tie."""
+        count = _count(_given(state))
+        return count.first["content"] if count.first else ""
+
+    def most_turns(self, config: DebateConfig) -> int:
+        """As many as vote."""
+        return config.vote.answers
+
+    def forecast(self, config: DebateConfig) -> Forecast:
+        """All answers at once; the judge's call where it counts."""
+        reply = words_to_tokens(ANSWER_WORDS, config)
+        speakers = config.debaters
+        calls = sum(not speakers[i % len(speakers)].is_human for i in range(config.vote.answers))
+        votes = [
+            *reading_batches(config, 1, config.vote.answers * reply.expected),
+            Batch("turn", PHASE, calls, prompt_of(0, config, frame=180), reply),
+        ]
+        if config.vote.by == "answer":
+            return make_forecast(config, votes)
+        orders = 2 if config.judge.swap and len(config.debaters) > 1 else 1
+        judging = judge_batch(config, config.vote.answers * reply.expected, criteria=5, orders=orders)
+        return make_forecast(config, [*votes, judging])
+
+
+@dataclass(frozen=True)
+class _Count:
+    """How the answers fall together."""
+
+    by_answer: dict[str, list[Entry]]
+    """Entries by normalised answer, in the order of their first appearance."""
+    tied: list[str]
+    """The answers that share the first place, where there are several."""
+    first: Entry | None
+    """The first entry of the answer that won, `None` for a tie or no answer."""
+
+
+def final_answer(text: str) -> str:
+    """Return the answer that a text ends with, normalised: its last `Answer:` line, else all of it.
+
+    Case, markup, punctuation at the edges, and width of characters do not tell answers apart; nor does the
+    grouping of digits.
+    """
+    marked = _LAST_LINE.findall(text)
+    plain = unicodedata.normalize("NFKC", marked[-1] if marked else text).casefold()
+    plain = re.sub(r"(?<=\d),(?=\d{3}(?!\d))", "", plain)
+    return " ".join(plain.split()).strip(_EDGES)
+
+
+def _short(said: str) -> str:
+    if len(said) <= SHOWN_CHARS:
+        return said
+    # Long answers that begin alike are still different answers.
+    return f"{said[:SHOWN_CHARS]}… ({hashlib.sha256(said.encode()).hexdigest()[:6]})"
+
+
+def _given(state: ConversationState) -> list[Entry]:
+    return [entry for entry in answers(state["full_transcript"]) if entry["kind"] == "speech"]
+
+
+def _count(given: Sequence[Entry]) -> _Count:
+    by_answer: dict[str, list[Entry]] = {}
+    for entry in given:
+        by_answer.setdefault(final_answer(entry["content"]), []).append(entry)
+    most = max(map(len, by_answer.values()), default=0)
+    leading = [said for said, entries in by_answer.items() if len(entries) == most]
+    first = by_answer[leading[0]][0] if len(leading) == 1 else None
+    return _Count(by_answer, sorted(leading) if len(leading) > 1 else [], first)
+
+
+def _verdict(count: _Count) -> dict[str, Any]:
+    """Return the count as the debate's verdict; confidence is the share of answers that agree."""
+    given = sum(map(len, count.by_answer.values()))
+    if not given:
+        return {**failed_verdict("count", "no answer was given"), "outcome": {}}
+    tally = {_short(said): float(len(entries)) for said, entries in count.by_answer.items()}
+    lines = [f"- {said}: {int(votes)} of {given}" for said, votes in tally.items()]
+    winner = count.first["speaker"] if count.first else TIE
+    share = 100 * max(tally.values()) / given
+    return {
+        **failed_verdict(
+            "count", "", order=sorted({e["speaker"] for v in count.by_answer.values() for e in v})
+        ),
+        "status": "ok",
+        "winner": winner,
+        "reasoning": "\n".join(["Equal answers, counted:", *lines]),
+        "confidence": share if count.first else 0.0,
+        "solution_markdown": count.first["content"] if count.first else "",
+        "outcome": Outcome(
+            rule="majority",
+            winner=winner,
+            tally=tally,
+            tied=[_short(said) for said in count.tied],
+            mean_scores={},
+            dissent=list[Dissent](),
+            judges=given,
+        ),
+    }

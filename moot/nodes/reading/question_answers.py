@@ -1,0 +1,62 @@
+"""Which questions were answered, and by which message."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from moot.nodes.reading.facts import Facts, Question
+from moot.nodes.text.terms import message_terms, term_set
+from moot.state.entries import Entry, seq_of
+
+_SILENT = ("topic", "context", "notice", "tool_call", "tool_result")
+_AT_ONCE = 3  # a reply within so many messages needs to share only one term with the question
+
+
+class Reply(NamedTuple):
+    """A message seen as a possible answer."""
+
+    entry: Entry
+    states: bool
+    """Whether it says anything besides asking."""
+    terms: frozenset[str]
+
+
+def as_reply(entry: Entry, facts: Facts) -> Reply:
+    """Prepare a message to be held against many questions."""
+    states = entry["kind"] not in _SILENT and bool(facts["claims"])
+    return Reply(entry, states, message_terms(entry["content"]) if states else frozenset())
+
+
+def answers(reply: Reply, *, text: str, asker: str, asked_in: str, to: Iterable[str]) -> bool:
+    """Whether `reply` answers the question `text`, put by `asker` in message `asked_in` to the debaters `to`.
+
+    It does when it points at the question's message, or when somebody who was asked takes up its terms: one
+    of them in an immediate or explicit reply, half of them later on. Others must take up nearly all of it.
+    """
+    entry, asked = reply.entry, seq_of(asked_in)
+    if not reply.states or entry["speaker"] == asker or asked is None or entry["seq"] <= asked:
+        return False
+    if asked_in in entry["targets"]:
+        return True
+    wanted, addressed = term_set(text), list(to)
+    shared = len(wanted & reply.terms)
+    if addressed and entry["speaker"] not in addressed:
+        return shared >= 3 and shared >= 0.75 * len(wanted)
+    if entry["seq"] - asked <= _AT_ONCE or asker in entry["targets"] or entry["kind"] == "answer":
+        return shared >= 1 or not wanted
+    return shared >= 2 and shared >= 0.5 * len(wanted)
+
+
+def mark_answered(history: Iterable[tuple[Entry, Facts]]) -> list[Question]:
+    """Return all questions of a sequence of messages, in order, with `answered_by` filled where known."""
+    asked: list[tuple[str, Question]] = []
+    for entry, facts in history:
+        reply = as_reply(entry, facts)
+        for asker, question in asked:
+            if not question["answered_by"] and answers(
+                reply, text=question["text"], asker=asker, asked_in=question["message_id"], to=question["to"]
+            ):
+                question["answered_by"] = entry["id"]
+        asked.extend((entry["speaker"], Question(**question)) for question in facts["questions"])
+    return [question for _, question in asked]

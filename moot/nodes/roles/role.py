@@ -1,0 +1,82 @@
+"""Reads roles: Markdown files beside this module, a `## section` for each part.
+
+A role says who a debater is (`system`), what it minds in each phase, what its summaries keep, and what it
+would ask before it begins. The configuration can replace its system, summary and clarification prompts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+
+from moot.state.config import DebaterConfig, slug
+
+SECTIONS = ("system", "propose", "critique", "refine", "summary", "clarify")
+ROLES = ("architect", "data-modeling", "generalist", "performance", "security", "simplicity", "testing")
+"""Roles that ship, by name."""
+
+GENERALIST = "generalist"
+"""Whose prompts a role that does not ship gets."""
+
+_ALIASES = {
+    "kiss": "simplicity",
+    "software-architect": "architect",
+    "data-modeler": "data-modeling",
+    "data-modeller": "data-modeling",
+    "data-modelling": "data-modeling",
+    "tester": "testing",
+    "test-engineer": "testing",
+    "performance-engineer": "performance",
+    "security-engineer": "security",
+}
+
+_HEADING = re.compile(r"^## (\w+)[ \t]*$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Role:
+    """What one role says, section by section."""
+
+    name: str
+    sections: Mapping[str, str]
+
+    def says(self, section: str) -> str:
+        """Return a section's text, `""` where it has none."""
+        return self.sections.get(section, "")
+
+
+def parse_role(name: str, text: str) -> Role:
+    """Read a role's Markdown.
+
+    Raises:
+        ValueError: a section is missing, unknown or empty.
+    """
+    parts = _HEADING.split(text)[1:]
+    sections = {title: body.strip() for title, body in zip(parts[::2], parts[1::2], strict=True)}
+    if sorted(sections) != sorted(SECTIONS) or not all(sections.values()):
+        raise ValueError(f"role {name!r} has sections {sorted(sections)}, not {sorted(SECTIONS)}")
+    return Role(name, sections)
+
+
+@lru_cache(maxsize=1)
+def shipped_roles() -> dict[str, Role]:
+    """Return the roles that ship, by name."""
+    folder = files("moot.nodes.roles")
+    return {name: parse_role(name, (folder / f"{name}.md").read_text(encoding="utf-8")) for name in ROLES}
+
+
+def shipped_role(debater: DebaterConfig) -> Role | None:
+    """Return the role that a debater's `role` or id names, `None` where none of that name ships."""
+    for named in (slug(debater.role), debater.id):
+        name = _ALIASES.get(named, named)
+        if name in shipped_roles():
+            return shipped_roles()[name]
+    return None
+
+
+def role_of(debater: DebaterConfig) -> Role:
+    """Return a debater's role: a shipped one, else the generalist."""
+    return shipped_role(debater) or shipped_roles()[GENERALIST]

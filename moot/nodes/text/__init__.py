@@ -1,0 +1,1 @@
+"""Text as every reader of it sees it: tokens, terms, sentences."""

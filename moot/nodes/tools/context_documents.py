@@ -1,0 +1,76 @@
+"""The context of a debate: a folder for the tools, or one text file that everybody is shown."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from moot.nodes.text.tokens import TokenCounter
+from moot.nodes.tools.sandbox import Refused, Sandbox
+from moot.nodes.tools.tool import function_of
+from moot.nodes.tools.tool_table import tool_named
+from moot.state.config import DebateConfig
+from moot.state.errors import ConfigError
+from moot.state.settings import context_root
+
+
+def check_tools(config: DebateConfig, count: TokenCounter) -> None:
+    """Refuse tools and a context that could not be used.
+
+    Raises:
+        ConfigError: an unknown tool, a tool without the folder that it needs, a budget too small for it, or a
+            context that does not exist or may not be read.
+    """
+    if config.context is not None:
+        check_context(config.context)
+    folder = config.context is not None and Path(config.context).is_dir()
+    for debater in config.debaters:
+        tools = [tool_named(name) for name in debater.tools]
+        for tool in tools:
+            if tool.needs_context and not folder:
+                raise ConfigError(
+                    f"tool {tool.name!r} of {debater.id!r} needs a folder: give it as `context`"
+                )
+        offered = sum(count(str(function_of(tool))) for tool in tools)
+        if offered > config.memory.budget.messages // 4:
+            raise ConfigError(
+                f"memory.budget.messages is {config.memory.budget.messages} tokens, too few for the tools of "
+                f"{debater.id!r}: give at least {4 * offered}, or fewer tools"
+            )
+
+
+def check_context(context: str) -> None:
+    """Refuse a context that does not exist, may not be read, or lies outside `MOOT_CONTEXT_ROOT`.
+
+    Raises:
+        ConfigError: why, and what to do.
+    """
+    path, root = Path(context), context_root()
+    if not path.exists():
+        raise ConfigError(f"context {context!r} does not exist: give a folder or a text file")
+    if root is not None and not path.resolve().is_relative_to(Path(root).resolve()):
+        raise ConfigError(
+            f"context {context!r} lies outside {root!r}, the folder that MOOT_CONTEXT_ROOT allows"
+        )
+    if path.is_dir():
+        if os.open not in os.supports_dir_fd:
+            raise ConfigError("tools on a context folder need a system that opens files relative to a folder")
+        return
+    context_document(context)
+
+
+def context_document(context: str) -> dict[str, str] | None:
+    """Return a context file as a document, `{name, content}`; `None` for a folder.
+
+    Raises:
+        ConfigError: it cannot be read, or is no text.
+    """
+    path = Path(context)
+    if path.is_dir():
+        return None
+    # Through the folder that it really lies in: a link to it is meant by whoever configured it.
+    real = path.resolve()
+    try:
+        return {"name": path.name, "content": Sandbox(real.parent).read(real.name)}
+    except (Refused, OSError) as error:
+        raise ConfigError(f"cannot read context {context!r}: {error}") from error

@@ -1,0 +1,55 @@
+"""`search_debate`: what was said before, also long before the window."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import Field
+
+from moot.nodes.tools.files import query_words
+from moot.nodes.tools.tool import Arguments, Surroundings
+
+MAX_HITS = 10
+EXCERPT_CHARS = 300
+
+
+class DebateArguments(Arguments):
+    """Of `search_debate`."""
+
+    query: str = Field(min_length=1, max_length=200, description="Words to look for, in any order.")
+
+
+class SearchDebate:
+    """Messages that hold the query's words, those with most of them first, the newest among equals."""
+
+    name: ClassVar[str] = "search_debate"
+    about: ClassVar[str] = "Search what has been said in this debate. Returns excerpts with message ids."
+    arguments: ClassVar[type[Arguments]] = DebateArguments
+    needs_context: ClassVar[bool] = False
+
+    def run(self, given: DebateArguments, around: Surroundings) -> str:
+        """Return the best messages."""
+        words = query_words(given.query)
+        hits = []
+        for entry in around.transcript:
+            folded = entry["content"].casefold()
+            if entry["kind"] != "tool_result" and (count := sum(word in folded for word in words)):
+                hits.append(
+                    (
+                        count,
+                        entry["seq"],
+                        f"{entry['speaker']} [{entry['id']}]: {_excerpt(entry['content'], words)}",
+                    )
+                )
+        if not hits:
+            return f"no matches for {given.query!r}"
+        best = sorted(hits, reverse=True)[:MAX_HITS]
+        return f"{len(hits)} matches for {given.query!r}\n" + "\n".join(line for _, _, line in best)
+
+
+def _excerpt(content: str, words: list[str]) -> str:
+    flat = " ".join(content.split())
+    folded = flat.casefold()
+    first = min((at for word in words if (at := folded.find(word)) >= 0), default=0)
+    start = max(0, min(first - EXCERPT_CHARS // 3, len(flat) - EXCERPT_CHARS))
+    return flat[start : start + EXCERPT_CHARS]

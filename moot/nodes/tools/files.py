@@ -1,0 +1,166 @@
+"""`search`, `read_file` and `list_files`: the context folder."""
+
+from __future__ import annotations
+
+import heapq
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import ClassVar
+
+from pydantic import Field
+
+from moot.nodes.tools.sandbox import MAX_FILE_BYTES, Refused, Sandbox
+from moot.nodes.tools.tool import Arguments, Surroundings, ToolFailed
+
+MAX_HITS = 20
+MAX_LISTED = 200
+MAX_SEARCHED_BYTES = 50_000_000
+"""Bytes that one search reads."""
+LINES = 200
+"""Lines that `read_file` gives at once."""
+LINE_CHARS = 300
+"""Characters of one line that are shown."""
+
+
+class SearchArguments(Arguments):
+    """Of `search`."""
+
+    query: str = Field(min_length=1, max_length=200, description="Words to look for, in any order.")
+    files: str = Field("*", max_length=200, description="Only files whose path fits, such as *.md.")
+
+
+class ReadArguments(Arguments):
+    """Of `read_file`."""
+
+    path: str = Field(min_length=1, max_length=500, description="Path within the context folder.")
+    start: int = Field(1, ge=1, description="First line, from 1.")
+    lines: int = Field(LINES, ge=1, le=LINES, description="How many lines.")
+
+
+class ListArguments(Arguments):
+    """Of `list_files`."""
+
+    path: str = Field(".", max_length=500, description="Folder within the context folder.")
+    files: str = Field("*", max_length=200, description="Only files whose path fits, such as *.md.")
+
+
+def sandbox_of(around: Surroundings) -> Sandbox:
+    """Return the context folder.
+
+    Raises:
+        ToolFailed: there is none.
+    """
+    if around.sandbox is None:
+        raise ToolFailed("there is no context folder")
+    return around.sandbox
+
+
+@dataclass(frozen=True)
+class _Hit:
+    words: int
+    """Different words of the query in the line."""
+    path: str
+    line: int
+    text: str
+
+
+class Search:
+    """Lines that hold the query's words, those with most of them first."""
+
+    name: ClassVar[str] = "search"
+    about: ClassVar[str] = (
+        "Search the text files of the context folder. Returns lines with their file and line number."
+    )
+    arguments: ClassVar[type[Arguments]] = SearchArguments
+    needs_context: ClassVar[bool] = True
+
+    def run(self, given: SearchArguments, around: Surroundings) -> str:
+        """Return the best lines."""
+        words = query_words(given.query)
+        counted = Counter[str]()
+        hits = _counting(_hits(sandbox_of(around), words, given.files), counted)
+        best = heapq.nsmallest(MAX_HITS, hits, key=lambda hit: -hit.words)
+        if not best:
+            return f"no matches for {given.query!r}"
+        shown = "\n".join(f"{hit.path}:{hit.line}: {hit.text}" for hit in best)
+        return f"{counted.total()} matches for {given.query!r}\n{shown}"
+
+
+def _counting(hits: Iterator[_Hit], counted: Counter[str]) -> Iterator[_Hit]:
+    """Pass hits on, counting them by file: all of them may not be kept."""
+    for hit in hits:
+        counted[hit.path] += 1
+        yield hit
+
+
+def query_words(query: str) -> list[str]:
+    """Return the different words of a query, folded.
+
+    Raises:
+        ToolFailed: there is none.
+    """
+    words = list(dict.fromkeys(re.findall(r"\w+", query.casefold())))
+    if not words:
+        raise ToolFailed("the query has no words")
+    return words
+
+
+def _hits(sandbox: Sandbox, words: Sequence[str], pattern: str) -> Iterator[_Hit]:
+    left = MAX_SEARCHED_BYTES
+    for listed in sandbox.files():
+        if not _fits(listed.path, pattern) or listed.size > min(left, MAX_FILE_BYTES):
+            continue
+        left -= listed.size
+        try:
+            text = sandbox.read(listed.path)
+        except (Refused, OSError):
+            continue
+        for number, line in enumerate(text.splitlines(), 1):
+            folded = line.casefold()
+            if count := sum(word in folded for word in words):
+                yield _Hit(count, listed.path, number, line.strip()[:LINE_CHARS])
+
+
+def _fits(path: str, pattern: str) -> bool:
+    return fnmatchcase(path, pattern) or fnmatchcase(path.rsplit("/", 1)[-1], pattern)
+
+
+class ReadFile:
+    """A file's lines, numbered."""
+
+    name: ClassVar[str] = "read_file"
+    about: ClassVar[str] = f"Read a text file of the context folder, at most {LINES} lines at once."
+    arguments: ClassVar[type[Arguments]] = ReadArguments
+    needs_context: ClassVar[bool] = True
+
+    def run(self, given: ReadArguments, around: Surroundings) -> str:
+        """Return the lines asked for and how many there are."""
+        try:
+            lines = sandbox_of(around).read(given.path).splitlines()
+        except Refused as error:
+            raise ToolFailed(str(error)) from error
+        end = min(len(lines), given.start - 1 + given.lines)
+        chosen = enumerate(lines[given.start - 1 : end], given.start)
+        shown = "\n".join(f"{number}: {line[:LINE_CHARS]}" for number, line in chosen)
+        return f"{given.path}, lines {given.start} to {end} of {len(lines)}\n{shown}"
+
+
+class ListFiles:
+    """The files below a folder."""
+
+    name: ClassVar[str] = "list_files"
+    about: ClassVar[str] = "List the files of the context folder, with their sizes."
+    arguments: ClassVar[type[Arguments]] = ListArguments
+    needs_context: ClassVar[bool] = True
+
+    def run(self, given: ListArguments, around: Surroundings) -> str:
+        """Return paths and sizes."""
+        try:
+            files = [each for each in sandbox_of(around).files(given.path) if _fits(each.path, given.files)]
+        except Refused as error:
+            raise ToolFailed(str(error)) from error
+        shown = "\n".join(f"{each.path} ({each.size:,} bytes)" for each in files[:MAX_LISTED])
+        return f"{len(files)} files\n{shown}" if files else "no files"

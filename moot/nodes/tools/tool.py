@@ -1,0 +1,88 @@
+"""What a tool is: a name, what it says of itself to a model, and a function of its arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from moot.nodes.tools.sandbox import Sandbox
+from moot.state.entries import Entry
+
+MAX_RESULT_CHARS = 20_000
+"""Characters of one result that are kept; what a prompt shows of it is less."""
+
+
+class ToolFailed(Exception):
+    """A tool cannot do what was asked; the message goes to the model, which may ask otherwise."""
+
+
+class Arguments(BaseModel):
+    """Base of tools' arguments: what a model says is checked before it counts."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What tools may look at."""
+
+    sandbox: Sandbox | None = None
+    """The context folder; `None` where there is none."""
+    transcript: Sequence[Entry] = ()
+    """What has been said."""
+
+
+class Tool(Protocol):
+    """One tool."""
+
+    name: ClassVar[str]
+    about: ClassVar[str]
+    """What it does and when to use it, for the model."""
+    arguments: ClassVar[type[Arguments]]
+    needs_context: ClassVar[bool]
+    """Whether it is of no use without a context folder."""
+
+    def run(self, given: Any, around: Surroundings) -> str:
+        """Return the result.
+
+        Args:
+            given: an instance of `arguments`.
+            around: what it may look at.
+
+        Raises:
+            ToolFailed: what was asked cannot be done.
+        """
+        ...
+
+
+def function_of(tool: Tool) -> dict[str, Any]:
+    """Return a tool in OpenAI's function form."""
+    schema = tool.arguments.model_json_schema()
+    properties = {
+        name: {key: value for key, value in field.items() if key != "title"}
+        for name, field in schema["properties"].items()
+    }
+    parameters = {"type": "object", "properties": properties, "required": schema.get("required", [])}
+    return {
+        "type": "function",
+        "function": {"name": tool.name, "description": tool.about, "parameters": parameters},
+    }
+
+
+def run_tool(tool: Tool, arguments: Mapping[str, Any], around: Surroundings) -> str:
+    """Run a tool and return its result; what goes wrong is a result too, beginning with `error: `."""
+    try:
+        return tool.run(tool.arguments.model_validate(dict(arguments)), around)[:MAX_RESULT_CHARS]
+    except ValidationError as error:
+        detail = error.errors()[0]
+        return f"error: argument {'.'.join(map(str, detail['loc']))!r}: {detail['msg']}"
+    except (ToolFailed, OSError) as error:
+        return f"error: {_without_paths(error)}"
+
+
+def _without_paths(error: Exception) -> str:
+    # An OSError would name the folder's place on this machine.
+    return str(error.strerror or "cannot be read") if isinstance(error, OSError) else str(error)

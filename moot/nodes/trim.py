@@ -1,0 +1,22 @@
+"""`trim`: moves the window when it has grown past its high-water mark."""
+
+from __future__ import annotations
+
+from moot.nodes.driving.environment import NodeContext
+from moot.nodes.effects import Body
+from moot.nodes.memory.window import WindowLimits, compact, first_seq
+from moot.nodes.views.scene import rules_tokens
+from moot.state.config.frozen import frozen_config
+from moot.state.conversation import ConversationState
+
+
+def trim(state: ConversationState, context: NodeContext) -> Body:
+    """Forget the oldest messages of an over-full window, in one block."""
+    yield from ()
+    config = frozen_config(state)
+    transcript = state["full_transcript"]
+    window = transcript[first_seq(state["messages"], len(transcript)) :]
+    count = context.env.count_for(config)
+    limits = WindowLimits.of(config.memory, rules_tokens(state["topic"], config, count))
+    through = compact(window, limits, config.names(), count)
+    return {} if through is None else {"messages": {"op": "drop_through", "seq": through}}

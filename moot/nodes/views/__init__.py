@@ -1,0 +1,1 @@
+"""What one speaker gets to see."""

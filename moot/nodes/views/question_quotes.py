@@ -1,0 +1,144 @@
+"""Messages as a question's view quotes them: whole, or chosen passages of a long one with visible marks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from moot.nodes.memory.indexes import NOT_INDEXED
+from moot.nodes.prompts.rendering import display_name
+from moot.nodes.text.plain import clip, inert
+from moot.nodes.text.tokens import TokenCounter, cut_middle
+from moot.nodes.views.passages import Place, Span, Splitting, key_of, place_of
+from moot.state.entries import Entry, entry_id
+
+NAME_CHARS = 60
+CUT = "[…cut…]"
+TOO_LONG = "too long: cut around what bears on the question"
+_LIKE_A_MESSAGE = re.compile(r"\n(?=[^\S\n]*\[m\d)")
+
+
+class EntryLines:
+    """Entries as a question's view shows them, and what each costs."""
+
+    def __init__(
+        self, transcript: Sequence[Entry], names: Mapping[str, str], count: TokenCounter, splitting: Splitting
+    ) -> None:
+        self.transcript, self.names, self.count, self.splitting = transcript, names, count, splitting
+        self._labels: dict[str, str] = {}
+        self._spans: dict[int, list[Span]] = {}
+
+    def text(self, seq: int) -> str:
+        """Return an entry as one paragraph that no other can be mistaken for a part of."""
+        return self._line(seq, self.transcript[seq]["content"])
+
+    def cost(self, seq: int) -> int:
+        """Return the tokens of an entry as shown."""
+        return self.count(self.text(seq))
+
+    def passages(self, keys: Iterable[int]) -> str:
+        """Return the passages of `keys`, in order: one paragraph a message, a mark for each gap in it."""
+        return "".join(self._line(seq, self._parts(seq, parts)) for seq, parts in by_message(keys))
+
+    def key_cost(self, key: int) -> int:
+        """Return the tokens of a passage where nothing beside it is shown."""
+        return self.count(self.passages([key])) if self.is_part(key) else self.cost(place_of(key).seq)
+
+    def is_part(self, key: int) -> bool:
+        """Whether a key stands for less than its message."""
+        return len(self.spans(place_of(key).seq)) > 1
+
+    def keys(self, seqs: Iterable[int]) -> list[int]:
+        """Return the keys of all passages of these messages."""
+        return [key_of(Place(seq, part)) for seq in seqs for part in range(len(self.spans(seq)))]
+
+    def spans(self, seq: int) -> list[Span]:
+        """Return where the passages of a message are."""
+        if seq not in self._spans:
+            self._spans[seq] = self.splitting.spans(self.transcript[seq])
+        return self._spans[seq]
+
+    def _line(self, seq: int, content: str) -> str:
+        entry = self.transcript[seq]
+        who = entry["speaker"]
+        if who not in self._labels:
+            self._labels[who] = clip(inert(display_name(who, self.names)), NAME_CHARS)
+        said = _LIKE_A_MESSAGE.sub("\n> ", content.strip())
+        return f"[{entry['id']}] {self._labels[who]}: {said}\n"
+
+    def _parts(self, seq: int, parts: Sequence[int]) -> str:
+        content, spans = self.transcript[seq]["content"], self.spans(seq)
+        if len(parts) == len(spans):
+            return content
+        shown, end = list[str](), 0
+        for start, after in (spans[part] for part in parts):
+            if start > end:
+                shown.append(f" {CUT} ")
+            shown.append(content[start:after])
+            end = after
+        return "".join([*shown, f" {CUT}" if end < len(content) else ""])
+
+
+def by_message(keys: Iterable[int]) -> Iterator[tuple[int, list[int]]]:
+    """Yield `seq` and the numbers of the passages of each message that `keys`, in order, are of."""
+    for seq, places in groupby(map(place_of, keys), key=lambda place: place.seq):
+        yield seq, [place.part for place in places]
+
+
+@dataclass(frozen=True)
+class Quoted:
+    """The messages of a view."""
+
+    text: str
+    whole: tuple[int, ...]
+    """`seq` of the messages shown in full."""
+    cut: Mapping[int, int]
+    """`seq` of those shown in part → tokens that they lack, about."""
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Ids of all of them, in order."""
+        return tuple(map(entry_id, sorted((*self.whole, *self.cut))))
+
+    def left_out(self, transcript: Sequence[Entry]) -> list[Entry]:
+        """Return the entries of which nothing is shown."""
+        shown = {*self.whole, *self.cut}
+        return [e for e in transcript if e["seq"] not in shown and e["kind"] not in NOT_INDEXED]
+
+    def notes(self, transcript: Sequence[Entry]) -> list[dict[str, Any]]:
+        """Return what is not there and why, for the receipt: `{what, why, tokens, count}` each."""
+        gone = [entry["tokens"] for entry in self.left_out(transcript)]
+        notes = [_note(entry_id(seq), TOO_LONG, tokens, 1) for seq, tokens in self.cut.items()]
+        return [*notes, _note("messages", "no room", sum(gone), len(gone))] if gone else notes
+
+
+def _note(what: str, why: str, tokens: int, count: int) -> dict[str, Any]:
+    return {"what": what, "why": why, "tokens": tokens, "count": count}
+
+
+def quote(keys: Sequence[int], lines: EntryLines, room: int) -> Quoted:
+    """Return the messages and passages of `keys`, which are in order, within `room` tokens."""
+    kept = list(keys)
+    text = lines.passages(kept)
+    while kept and lines.count(text) > room:  # joined lines may count a token more than each
+        kept.remove(min(kept, key=lines.key_cost))
+        text = lines.passages(kept)
+    shown = dict(by_message(kept))
+    cut = {seq: parts for seq, parts in shown.items() if len(parts) < len(lines.spans(seq))}
+    said = {seq: lines.passages(key_of(Place(seq, part)) for part in parts) for seq, parts in cut.items()}
+    whole = tuple(seq for seq in shown if seq not in cut)
+    return Quoted(text, whole, {seq: _lack(seq, line, lines) for seq, line in said.items()})
+
+
+def quote_cut(key: int, lines: EntryLines, room: int) -> Quoted:
+    """Return one passage cut in its middle, for where not even one has room."""
+    text = cut_middle(lines.passages([key]), max(1, room), lines.count)
+    seq = place_of(key).seq
+    return Quoted(text, (), {seq: _lack(seq, text, lines)})
+
+
+def _lack(seq: int, shown: str, lines: EntryLines) -> int:
+    return max(0, lines.transcript[seq]["tokens"] - lines.count(shown))

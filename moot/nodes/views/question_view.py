@@ -1,0 +1,350 @@
+"""Answering a question about a debate: the window shrinks, and retrieval fills the whole budget."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, Field
+
+from moot.nodes.blackboard.digest import render_blackboard
+from moot.nodes.calls import ModelCall, Reply, WireMessage
+from moot.nodes.memory.summarizers.rule_based import lay_out, render
+from moot.nodes.prompts.fitting import Block, View, fit
+from moot.nodes.prompts.library import load_prompt
+from moot.nodes.prompts.rendering import cut_message
+from moot.nodes.text.plain import inert
+from moot.nodes.text.tokens import REPLY_PRIMING, TokenCounter, cut_middle, message_tokens
+from moot.nodes.views.passages import Splitting
+from moot.nodes.views.question_quotes import EntryLines, Quoted, quote, quote_cut
+from moot.nodes.views.scene import SUMMARY
+from moot.nodes.views.unknown_words import unsaid
+from moot.state.config import DebateConfig
+from moot.state.conversation import ConversationState
+from moot.state.entries import entry_id, seq_of
+
+if TYPE_CHECKING:
+    from moot.nodes.memory.indexes import Indexes
+    from moot.nodes.memory.retrieval import Evidence, EvidenceIndex
+
+ASK = load_prompt("ask", "topic", "speakers")
+QUESTION = load_prompt("question", "question")
+
+SUMMARY_SHARE, RECENT_SHARE = 0.125, 0.15
+"""Most of the budget that the summary and the most recent messages take; retrieval gets all the rest."""
+FRAME_SHARE = 0.2
+"""Most of the budget that each of instruction and question takes, however long topic and question are."""
+LEDGER_SHARE = 0.4
+"""Most of the summary's room that the position ledger takes."""
+HEADING = "# Messages\n"
+_NAMED = re.compile(r"(?<!\w)m\d{6,}(?!\w)", re.IGNORECASE)
+_CITED = re.compile(r"m?0*(\d{1,9})")
+
+
+class AskAnswer(BaseModel):
+    """What the model says to a question."""
+
+    reasoning: str = Field(description="What in the record bears on the question, and what it lacks.")
+    answer: str = Field(description="The answer, Markdown, with message ids such as [m000012].")
+    citations: list[str] = Field(description="Ids of the messages that the answer rests on.")
+    not_found: list[str] = Field(description="What was asked and the record does not say; empty for nothing.")
+
+
+@dataclass(frozen=True)
+class AskView:
+    """The prompt of a question and what was chosen for it."""
+
+    view: View
+    messages: Quoted
+    room: int
+    """Tokens that the messages could take."""
+    unknown: tuple[str, ...]
+    """Words of the question that nobody ever used."""
+    failure: str = ""
+    """Why the embedding model could not be used."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer to a question about a debate."""
+
+    text: str
+    """Markdown; `""` where nothing at all was found."""
+    citations: tuple[str, ...]
+    """Ids of existing messages, in the order cited."""
+    not_found: tuple[str, ...]
+    """What was asked and could not be found."""
+    dropped: int
+    """Citations of messages that do not exist."""
+    model: str
+    usage: Mapping[str, Any]
+    receipt: Mapping[str, Any] = field(default_factory=dict)
+    """What the view held: tokens by section, message ids, what was left out and why, terms nobody used, and
+    why an embedding model was not used."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON types."""
+        return {
+            "answer": self.text,
+            "citations": list(self.citations),
+            "not_found": list(self.not_found),
+            "dropped_citations": self.dropped,
+            "model": self.model,
+            "usage": dict(self.usage),
+            "receipt": dict(self.receipt),
+        }
+
+
+def ask(
+    state: ConversationState, config: DebateConfig, asked: AskView
+) -> Generator[Sequence[ModelCall], list[Reply], Answer]:
+    """Answer a question in one structured call.
+
+    Args:
+        state: the debate's, running or over.
+        config: its configuration.
+        asked: the question's view.
+
+    Raises:
+        ModelError: no model answered.
+    """
+    call = ModelCall(
+        purpose="ask",
+        model=answering_model(config),
+        messages=asked.view.messages,
+        max_tokens=config.memory.budget.reply,
+        temperature=config.judge.temperature,
+        seed=config.seed,
+        fallbacks=config.fallbacks,
+        schema=AskAnswer,
+        prompt_tokens=asked.view.total_tokens,
+        hints={"phase": "ask", "topic": state["topic"], "fields": {"not_found": list(asked.unknown)}},
+    )
+    (reply,) = yield [call]
+    said = AskAnswer.model_validate(reply.require().data or _nothing())
+    cited, dropped = check_citations(said.citations, len(state["full_transcript"]))
+    return Answer(
+        text=said.answer.strip(),
+        citations=cited,
+        not_found=tuple(filter(None, map(str.strip, said.not_found))),
+        dropped=dropped,
+        model=reply.model,
+        usage=dict(reply.usage),
+        receipt=_receipt(asked, state),
+    )
+
+
+def answering_model(config: DebateConfig) -> str:
+    """Return the model that answers questions: the judge's."""
+    return config.judge.model or config.model
+
+
+def _nothing() -> dict[str, Any]:
+    return {"reasoning": "", "answer": "", "citations": [], "not_found": ["the model gave no answer"]}
+
+
+def check_citations(cited: Iterable[str], entries: int) -> tuple[tuple[str, ...], int]:
+    """Return the distinct ids of existing messages, in order, and how many others were named."""
+    found: dict[str, None] = {}
+    dropped = 0
+    for text in cited:
+        match = _CITED.fullmatch(text.strip().strip("[]()"))
+        if match and int(match[1]) < entries:
+            found[entry_id(int(match[1]))] = None
+        else:
+            dropped += 1
+    return tuple(found), dropped
+
+
+def ask_view(
+    state: ConversationState,
+    config: DebateConfig,
+    question: str,
+    index: EvidenceIndex,
+    count: TokenCounter,
+    *,
+    budget: int | None = None,
+) -> AskView:
+    """Assemble the view of a question: instruction, summary, messages in order, question.
+
+    Of the messages, the most recent are always there; all others are chosen for the question until the exact
+    budget is full.
+
+    Args:
+        state: the debate's.
+        config: its configuration.
+        question: what is asked.
+        index: what `ask_index` returns.
+        count: token counter.
+        budget: tokens of the whole view; by default `memory.budget.total`.
+    """
+    from moot.nodes.memory.retrieval import read_question, select_evidence
+
+    total = config.memory.budget.total if budget is None else budget
+    head = [_instruction(state, config, total, count), *_summary(state, config, total, count)]
+    tail = _question(question, total, count)
+    frame: WireMessage = {"role": "user", "content": HEADING}
+    fixed = sum(message_tokens(message, count) for message in (*_messages(head), frame, tail.message))
+    room = total - REPLY_PRIMING - fixed
+    lines = entry_lines(state, config, count)
+    read = read_question(index, question)
+    named = named_seqs(question, len(state["full_transcript"]))
+    look = partial(
+        select_evidence,
+        index,
+        read,
+        costs=lines.key_cost,
+        must_keep=lines.keys(recent_seqs(state, lines, total)),
+        named=lines.keys(named),
+    )
+    quoted, failure = _quoted(look, index, lines, room)
+    shown = [_shown(quoted)] if len(index) else []
+    unknown = unsaid(read, config.names(), ids=map(entry_id, named))
+    return AskView(fit([*head, *shown, tail], total, count), quoted, room, unknown, failure)
+
+
+def named_seqs(question: str, entries: int) -> list[int]:
+    """Return the `seq` of the existing messages whose ids a question names."""
+    named = (seq_of(found.lower()) for found in _NAMED.findall(question))
+    return [seq for seq in dict.fromkeys(named) if seq is not None and seq < entries]
+
+
+def _quoted(
+    look: Callable[..., Evidence], index: EvidenceIndex, lines: EntryLines, room: int
+) -> tuple[Quoted, str]:
+    """Return what fills `room`, and why the embedding model could not be used, `""` where it could."""
+    failure = ""
+    try:
+        found = look(budget=room)
+    except Exception as error:  # an embedding service that is out of order must not cost the answer
+        if index.vectors is None:
+            raise
+        failure = f"{type(error).__name__}: {error}"
+        look = partial(look, semantic=False)
+        found = look(budget=room)
+    if found.oversize is not None:
+        return quote_cut(found.oversize, lines, room), failure
+    if found.left_out and any(map(lines.is_part, found.seqs)):
+        # Passages side by side cost less than each by itself, as which they were chosen.
+        spare = room - lines.count(lines.passages(found.seqs))
+        more = look(budget=room + max(0, spare))
+        found = more if lines.count(lines.passages(more.seqs)) <= room else found
+    return quote(found.seqs, lines, room), failure
+
+
+def entry_lines(state: ConversationState, config: DebateConfig, count: TokenCounter) -> EntryLines:
+    """Return the rendering of a debate's entries."""
+    splitting = Splitting.within(config.memory.budget.total)
+    return EntryLines(state["full_transcript"], config.names(), count, splitting)
+
+
+def ask_index(
+    indexes: Indexes, debate: str, state: ConversationState, config: DebateConfig, embeddings: Any = None
+) -> EvidenceIndex:
+    """Return the index in which questions about a debate look: of the passages of all its messages."""
+    splitting = Splitting.within(config.memory.budget.total)
+    use = f"ask {splitting.long}"
+    return indexes.of(
+        debate, use, state["full_transcript"], config.names(), embeddings, split=splitting.pieces
+    )
+
+
+def _messages(blocks: Iterable[Block]) -> list[WireMessage]:
+    return [block.message for block in blocks]
+
+
+def _instruction(state: ConversationState, config: DebateConfig, total: int, count: TokenCounter) -> Block:
+    room = int(total * FRAME_SHARE)
+    spoke = dict.fromkeys(debater.name for debater in config.debaters)
+    text = ASK.render(
+        topic=cut_middle(state["topic"], room // 3, count),
+        speakers=cut_middle(inert(", ".join(spoke)), room // 3, count),
+    )
+    message = cut_message({"role": "system", "content": text}, room, count)
+    return Block("system", message, label="instruction")
+
+
+def _question(question: str, total: int, count: TokenCounter) -> Block:
+    room = int(total * FRAME_SHARE)
+    text = QUESTION.render(question=cut_middle(question, max(8, room - 60), count))
+    return Block("tail", cut_message({"role": "user", "content": text}, room, count), label="question")
+
+
+def _summary(state: ConversationState, config: DebateConfig, total: int, count: TokenCounter) -> list[Block]:
+    """Return summary and ledger as one message within their share, `[]` while there is neither."""
+    room = int(total * SUMMARY_SHARE) - 16
+    board = render_blackboard(
+        state, "", max_tokens=int(room * LEDGER_SHARE), count=count, names=config.names()
+    )
+    summary = _summary_text(state, config, room - count(board) - 8, count)
+    text = "\n\n".join(filter(None, [f"# Summary\n{summary}" if summary else "", board]))
+    if not text:
+        return []
+    message = cut_message({"role": "user", "content": text}, int(total * SUMMARY_SHARE), count)
+    return [Block("summary", message, SUMMARY, label="summary and ledger")]
+
+
+def _summary_text(state: ConversationState, config: DebateConfig, room: int, count: TokenCounter) -> str:
+    """Return the rolling summary within `room` tokens: as it is where it fits, else laid out anew."""
+    summary = state.get("rolling_summary") or {}
+    text = str(summary.get("text", ""))
+    if not text or room <= 0 or count(text) <= room:
+        return text if room > 0 else ""
+    points = summary.get("points")
+    if points and str(summary.get("method", "")).startswith("rule-based"):
+        return _laid_out(_Layout(text, room, tuple(config.names().items()), points, count))
+    return cut_middle(text, room, count)
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """A rule-based summary to be laid out in less room; told apart by its text."""
+
+    text: str
+    room: int
+    names: tuple[tuple[str, str], ...]
+    points: Any = field(compare=False)
+    count: TokenCounter = field(compare=False)
+
+
+@lru_cache(maxsize=64)
+def _laid_out(wanted: _Layout) -> str:
+    names = dict(wanted.names)
+    return render(lay_out(wanted.points, max_tokens=wanted.room, count=wanted.count, names=names), names)
+
+
+def recent_seqs(state: ConversationState, lines: EntryLines, total: int) -> list[int]:
+    """Return the `seq` of the newest messages that fit their share of a view of `total` tokens."""
+    room, kept = int(total * RECENT_SHARE), list[int]()
+    for entry in reversed(state["full_transcript"]):
+        if entry["tokens"] > room or entry["kind"] == "topic":
+            break
+        room -= lines.cost(entry["seq"])
+        if room < 0:
+            break
+        kept.append(entry["seq"])
+    return kept
+
+
+def _shown(quoted: Quoted) -> Block:
+    message: WireMessage = {"role": "user", "content": f"{HEADING}{quoted.text}".rstrip("\n")}
+    return Block("messages", message, ids=quoted.ids, label="messages")
+
+
+def _receipt(asked: AskView, state: ConversationState) -> dict[str, Any]:
+    view = asked.view
+    transcript = state["full_transcript"]
+    return {
+        "budget": view.budget,
+        "total_tokens": view.total_tokens,
+        "sections": dict(view.sections),
+        "message_ids": list(view.shown),
+        "summary_version": int((state.get("rolling_summary") or {}).get("version", 0)),
+        "messages_left_out": len(asked.messages.left_out(transcript)),
+        "left_out": [*view.left_out, *asked.messages.notes(transcript)],
+        "unknown_terms": list(asked.unknown),
+        "embeddings_error": asked.failure,
+    }

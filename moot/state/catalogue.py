@@ -1,0 +1,157 @@
+"""The catalogue of debates: what `moot list` reads, without loading a single state."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from moot.state.errors import DebateExists, DebateNotFound, InputError
+from moot.state.sql import Sql
+
+_CREATE = """
+CREATE TABLE IF NOT EXISTS moot_debates (
+    id TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE, topic TEXT NOT NULL, protocol TEXT NOT NULL,
+    status TEXT NOT NULL, turns BIGINT NOT NULL, tokens BIGINT NOT NULL, cost_usd DOUBLE PRECISION NOT NULL,
+    parent TEXT NOT NULL, created_at TEXT NOT NULL, updated_at TEXT NOT NULL
+)"""
+
+
+@dataclass(frozen=True)
+class DebateRow:
+    """One debate in the catalogue."""
+
+    id: str
+    """UUID, the LangGraph thread's id."""
+    name: str
+    """What `--id` gave, else the UUID."""
+    topic: str
+    """First 200 characters."""
+    protocol: str
+    status: str
+    turns: int
+    """Utterances by debaters."""
+    tokens: int
+    """Prompt and completion tokens of all calls."""
+    cost_usd: float
+    parent: str
+    """The debate that this one was forked from, `""` for none."""
+    created_at: str
+    updated_at: str
+
+
+_COLUMNS = [field.name for field in fields(DebateRow)]
+TOPIC_CHARS = 200
+
+
+MAX_NAME = 200
+"""Characters of a debate's name."""
+
+
+def check_name(name: str) -> None:
+    """Refuse a name that could not be typed again.
+
+    Raises:
+        InputError: it is no text, empty, too long or has characters that do not print.
+    """
+    given: object = name
+    if not isinstance(given, str) or not name.strip() or len(name) > MAX_NAME or not name.isprintable():
+        shown = repr(given)[:MAX_NAME]
+        raise InputError(f"no debate can be called {shown} (--id): give 1 to {MAX_NAME} printable characters")
+
+
+def new_debate_id(name: str | None) -> str:
+    """Return the UUID of a debate that is to be made: what its name stands for, a new one without a name.
+
+    Raises:
+        InputError: it cannot be called that.
+    """
+    if name is None:
+        return new_thread_id()
+    check_name(name)
+    return thread_id_of(name)
+
+
+def thread_id_of(name: str) -> str:
+    """Return `name` where it is a UUID already, else the UUID that it stands for."""
+    try:
+        return str(uuid.UUID(name))
+    except ValueError:
+        return str(uuid.uuid5(uuid.NAMESPACE_URL, f"moot:{name}"))
+
+
+def new_thread_id() -> str:
+    """Return a UUID for a debate without a name."""
+    return str(uuid.uuid4())
+
+
+class Catalogue:
+    """Rows by debate, in the debate's own database."""
+
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
+        sql.execute(_CREATE)
+
+    def add(self, row: DebateRow) -> None:
+        """Add a debate.
+
+        Raises:
+            DebateExists: its id or name is taken.
+        """
+        marks = ", ".join("?" * len(_COLUMNS))
+        added = self._sql.execute(
+            f"INSERT INTO moot_debates ({', '.join(_COLUMNS)}) VALUES ({marks}) "  # noqa: S608  # constants of ours
+            "ON CONFLICT DO NOTHING RETURNING id",
+            [getattr(row, column) for column in _COLUMNS],
+        )
+        if not added:
+            raise DebateExists(f"debate {row.name!r} exists already: go on with `moot resume {row.name}`")
+
+    def update(self, debate: str, **values: Any) -> None:
+        """Set columns of a debate; nothing happens where it is not in the catalogue."""
+        unknown = values.keys() - set(_COLUMNS)
+        if unknown:
+            raise ValueError(f"no such columns: {sorted(unknown)}")
+        assignments = ", ".join(f"{column} = ?" for column in values)
+        self._sql.execute(
+            f"UPDATE moot_debates SET {assignments} WHERE id = ?",  # noqa: S608  # checked against the columns
+            [*values.values(), debate],
+        )
+
+    def find(self, name: str) -> DebateRow:
+        """Return the debate of this id, name, or unambiguous beginning of an id of 4 characters or more.
+
+        Raises:
+            DebateNotFound: there is none.
+            InputError: several ids begin like this.
+        """
+        rows = self._select("WHERE id = ? OR name = ?", [thread_id_of(name), name])
+        if not rows and len(name) >= 4 and name.replace("-", "").isalnum():
+            rows = self._select("WHERE id LIKE ?", [f"{name.lower()}%"])
+        if not rows:
+            raise DebateNotFound(f"no debate {name!r}: `moot list` shows which there are")
+        if len(rows) > 1:
+            raise InputError(f"{name!r} begins the ids of {len(rows)} debates: give more of it")
+        return rows[0]
+
+    def name_of(self, debate: str) -> str:
+        """Return the name of the debate of this very id, the id itself where it is not in the catalogue."""
+        rows = self._select("WHERE id = ?", [debate])
+        return rows[0].name if rows else debate
+
+    def rows(self) -> list[DebateRow]:
+        """Return all debates, the most recently active first."""
+        return self._select("ORDER BY updated_at DESC, id", [])
+
+    def copy(self, source: str, target: str) -> None:
+        """Add a row for a copy of a debate, forked from it; nothing happens where there is no such debate."""
+        for row in self._select("WHERE id = ?", [source]):
+            self.add(replace(row, id=target, name=target, parent=source))
+
+    def delete(self, debate: str) -> None:
+        """Remove a debate's row."""
+        self._sql.execute("DELETE FROM moot_debates WHERE id = ?", (debate,))
+
+    def _select(self, clause: str, parameters: list[Any]) -> list[DebateRow]:
+        rows = self._sql.execute(f"SELECT {', '.join(_COLUMNS)} FROM moot_debates {clause}", parameters)  # noqa: S608  # constants of ours
+        return [DebateRow(*row) for row in rows]

@@ -1,0 +1,205 @@
+"""Checkpointers: SQLite by default, Postgres by URL, each with Moot's records beside the checkpoints."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiosqlite
+import anyio.to_thread
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import (
+    BaseCheckpointSaver,
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+)
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+from moot.state.errors import ConfigError
+from moot.state.records import Records, open_records
+from moot.state.settings import database_url, is_postgres, sqlite_path
+from moot.state.uncancelled import to_the_end
+
+COMPRESS_FROM = 512
+"""Blobs of at least this many bytes are compressed: snapshots shrink to a fifth, small writes would not."""
+
+_PREFIX = "zlib+"
+
+
+class CompressingSerializer(JsonPlusSerializer):
+    """LangGraph's serialiser, compressing what it makes; reads plain blobs as well.
+
+    A subclass, because LangGraph hands its list of types that may be loaded to this very class alone.
+    """
+
+    def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
+        """Return the type tag and bytes of an object."""
+        tag, blob = super().dumps_typed(obj)
+        if len(blob) < COMPRESS_FROM:
+            return tag, blob
+        return _PREFIX + tag, zlib.compress(blob, 1)
+
+    def loads_typed(self, data: tuple[str, bytes]) -> Any:
+        """Return the object behind a type tag and bytes."""
+        tag, blob = data
+        if tag.startswith(_PREFIX):
+            return super().loads_typed((tag.removeprefix(_PREFIX), zlib.decompress(blob)))
+        return super().loads_typed(data)
+
+
+class MootSqliteSaver(AsyncSqliteSaver):
+    """`AsyncSqliteSaver` with Moot's records, compression, and what the LangGraph server asks besides.
+
+    What the server deletes or copies, it deletes or copies with what Moot knows of it.
+    """
+
+    def __init__(self, conn: aiosqlite.Connection, records: Records) -> None:
+        super().__init__(conn, serde=CompressingSerializer())
+        self.records = records
+
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """Save a checkpoint; a cancellation waits for the commit, or the write lock would stay taken."""
+        return await to_the_end(super().aput(config, checkpoint, metadata, new_versions))
+
+    async def aput_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """Save a task's writes; a cancellation waits for the commit."""
+        await to_the_end(super().aput_writes(config, writes, task_id, task_path))
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        """Delete a debate's checkpoints, journal and place in the catalogue."""
+        await to_the_end(self._delete_thread(thread_id))
+
+    async def _delete_thread(self, thread_id: str) -> None:
+        await super().adelete_thread(thread_id)
+        await anyio.to_thread.run_sync(self.records.forget, str(thread_id))
+
+    async def adelete_for_runs(self, run_ids: Iterable[str]) -> None:
+        """Delete the checkpoints of these server runs."""
+        await to_the_end(self._delete_for_runs(set(map(str, run_ids))))
+
+    async def _delete_for_runs(self, doomed: set[str]) -> None:
+        await self.setup()
+        async with self.lock, self.conn.cursor() as cursor:
+            await cursor.execute("SELECT thread_id, checkpoint_ns, checkpoint_id, metadata FROM checkpoints")
+            keys = [row[:3] for row in await cursor.fetchall() if json.loads(row[3]).get("run_id") in doomed]
+            for table in ("checkpoints", "writes"):
+                await cursor.executemany(
+                    f"DELETE FROM {table} WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?",  # noqa: S608  # constants of ours
+                    keys,
+                )
+            await self.conn.commit()
+
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """Copy a thread's checkpoints and writes to another thread."""
+        await to_the_end(self._copy_thread(source_thread_id, target_thread_id))
+
+    async def _copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        await self.setup()
+        async with self.lock, self.conn.cursor() as cursor:
+            for table in ("checkpoints", "writes"):
+                await cursor.execute(f"PRAGMA table_info({table})")
+                columns = [row[1] for row in await cursor.fetchall() if row[1] != "thread_id"]
+                names = ", ".join(columns)
+                await cursor.execute(
+                    f"INSERT OR REPLACE INTO {table} (thread_id, {names}) "  # noqa: S608  # names of the table itself
+                    f"SELECT ?, {names} FROM {table} WHERE thread_id = ?",
+                    (str(target_thread_id), str(source_thread_id)),
+                )
+            await self.conn.commit()
+        await anyio.to_thread.run_sync(self.records.copy, str(source_thread_id), str(target_thread_id))
+
+    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """Delete threads, or of each the branches that its latest checkpoint does not descend from.
+
+        The ancestors of the latest checkpoint stay: its delta channels are rebuilt from them.
+
+        Raises:
+            ValueError: `strategy` is neither `delete` nor `keep_latest`.
+        """
+        if strategy not in {"delete", "delete_all", "keep_latest"}:
+            raise ValueError(f"unknown prune strategy {strategy!r}: use 'delete' or 'keep_latest'")
+        for thread in map(str, thread_ids):
+            if strategy == "keep_latest":
+                await to_the_end(self._drop_dead_branches(thread))
+            else:
+                await self.adelete_thread(thread)
+
+    async def _drop_dead_branches(self, thread: str) -> None:
+        await self.setup()
+        async with self.lock, self.conn.cursor() as cursor:
+            for table in ("writes", "checkpoints"):
+                await cursor.execute(_DEAD_BRANCHES.format(table=table), {"thread": thread})
+            await self.conn.commit()
+
+
+_DEAD_BRANCHES = """
+WITH RECURSIVE kept(ns, id) AS (
+    SELECT checkpoint_ns, max(checkpoint_id) FROM checkpoints WHERE thread_id = :thread GROUP BY checkpoint_ns
+    UNION
+    SELECT parent.checkpoint_ns, parent.parent_checkpoint_id FROM checkpoints AS parent
+    JOIN kept ON parent.checkpoint_ns = kept.ns AND parent.checkpoint_id = kept.id
+    WHERE parent.thread_id = :thread AND parent.parent_checkpoint_id IS NOT NULL
+)
+DELETE FROM {table}
+WHERE thread_id = :thread AND (checkpoint_ns, checkpoint_id) NOT IN (SELECT ns, id FROM kept)
+"""
+
+
+@asynccontextmanager
+async def open_saver(url: str | None = None) -> AsyncIterator[BaseCheckpointSaver[Any]]:
+    """Open the checkpointer of a database: a path, `sqlite:///path`, `postgresql://…`, or the default.
+
+    Raises:
+        InputError: the database cannot be opened.
+        ConfigError: a Postgres URL without the `postgres` extra installed.
+    """
+    url = url or database_url()
+    records = await anyio.to_thread.run_sync(open_records, url)
+    opened = _open_postgres(url, records) if is_postgres(url) else _open_sqlite(url, records)
+    try:
+        async with opened as saver:
+            yield saver
+    finally:
+        await anyio.to_thread.run_sync(records.close)
+
+
+@asynccontextmanager
+async def _open_sqlite(url: str, records: Records) -> AsyncIterator[BaseCheckpointSaver[Any]]:
+    async with aiosqlite.connect(sqlite_path(url), timeout=30) as connection:
+        await connection.execute("PRAGMA journal_mode=WAL")
+        await connection.execute("PRAGMA synchronous=NORMAL")
+        saver = MootSqliteSaver(connection, records)
+        await saver.setup()
+        yield saver
+
+
+@asynccontextmanager
+async def _open_postgres(url: str, records: Records) -> AsyncIterator[BaseCheckpointSaver[Any]]:
+    try:
+        from moot.state.postgres import MootPostgresSaver
+    except ImportError as error:
+        raise ConfigError("Postgres needs more packages: pip install 'moot[postgres]'") from error
+    async with MootPostgresSaver.from_conn_string(url, serde=CompressingSerializer()) as saver:
+        await saver.setup()
+        saver.records = records  # type: ignore[attr-defined]  # annotated as the class that makes it
+        yield saver
+
+
+@asynccontextmanager
+async def make() -> AsyncIterator[BaseCheckpointSaver[Any]]:
+    """Open the default database's checkpointer, for `langgraph.json`."""
+    async with open_saver() as saver:
+        yield saver

@@ -1,0 +1,29 @@
+"""The configuration of a debate: a section a file, the whole in `debate_config`."""
+
+from moot.state.config.debate_config import (
+    OFFLINE,
+    RESERVED_IDS,
+    SLUG,
+    DebateConfig,
+    DebaterConfig,
+    JudgeConfig,
+    JudgeSeat,
+    LimitsConfig,
+    Section,
+    differing_keys,
+    slug,
+)
+
+__all__ = [
+    "OFFLINE",
+    "RESERVED_IDS",
+    "SLUG",
+    "DebateConfig",
+    "DebaterConfig",
+    "JudgeConfig",
+    "JudgeSeat",
+    "LimitsConfig",
+    "Section",
+    "differing_keys",
+    "slug",
+]

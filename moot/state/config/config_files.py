@@ -1,0 +1,76 @@
+"""Reading configurations from YAML, TOML or JSON, with errors that say what to do."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from moot.state.config.debate_config import DebateConfig
+from moot.state.errors import ConfigError
+
+
+def load_config(path: str | Path) -> dict[str, Any]:
+    """Return the mapping that a configuration file holds, not yet validated.
+
+    Raises:
+        ConfigError: unreadable, malformed, of an unknown type, or not a mapping.
+    """
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read configuration {str(path)!r}: {error}") from error
+    data = _parse(text, path)
+    if not isinstance(data, dict):
+        raise ConfigError(f"configuration {str(path)!r} holds no mapping of keys to values")
+    return data
+
+
+def _parse(text: str, path: Path) -> Any:
+    try:
+        match path.suffix.lower():
+            case ".yaml" | ".yml":
+                return yaml.load(text, _StrictLoader)  # noqa: S506  # a SafeLoader
+            case ".toml":
+                return tomllib.loads(text)
+            case ".json":
+                return json.loads(text, object_pairs_hook=_pairs)
+    except (yaml.YAMLError, tomllib.TOMLDecodeError, json.JSONDecodeError) as error:
+        raise ConfigError(f"configuration {str(path)!r} is malformed: {error}") from error
+    except ConfigError as error:
+        raise ConfigError(f"configuration {str(path)!r}: {error}") from error
+    raise ConfigError(f"configuration {str(path)!r}: use a .yaml, .toml or .json file")
+
+
+def make_config(data: Mapping[str, Any]) -> DebateConfig:
+    """Validate a mapping.
+
+    Raises:
+        ConfigError: one line for each thing wrong, with the key as the user writes it.
+    """
+    return DebateConfig.model_validate(dict(data))
+
+
+class _StrictLoader(yaml.SafeLoader):
+    """Refuses a key that is given twice, of which YAML would silently take the last."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode) and key.value != "<<"]
+        _refuse_twice(keys)
+        return super().construct_mapping(node, deep=deep)
+
+
+def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    _refuse_twice([key for key, _ in pairs])
+    return dict(pairs)
+
+
+def _refuse_twice(keys: Sequence[str]) -> None:
+    twice = sorted({key for key in keys if keys.count(key) > 1})
+    if twice:
+        raise ConfigError(f"given twice: {', '.join(map(repr, twice))}: leave one out")

@@ -1,0 +1,388 @@
+"""The configuration of one debate: validated on entry, frozen into the state, compared by fingerprint."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import unicodedata
+from typing import Any, Literal
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ModelWrapValidatorHandler,
+    ValidationError,
+    field_serializer,
+    field_validator,
+    model_validator,
+)
+
+from moot.state.config.budgets import MemoryConfig, PerspectiveOverride
+from moot.state.config.config_mistakes import explain
+from moot.state.config.model_settings import ModelSettings
+from moot.state.config.people_config import HUMAN, ClarificationsConfig
+from moot.state.config.personas import BlackboardConfig, DialogueConfig, ModeratorConfig, Persona
+from moot.state.config.protocol_config import TerminationConfig, VoteConfig, default_debaters
+from moot.state.errors import ConfigError
+
+SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
+RESERVED_IDS = frozenset({"user", "moot", "judge", "moderator", "tie", "synthesis", "tools"})
+OFFLINE = "offline"
+
+
+def slug(name: str) -> str:
+    """Return a slug for a display name: ASCII lower case, words joined by `-`; `""` where nothing is left."""
+    ascii_name = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
+    return re.sub(r"[^a-z0-9]+", "-", ascii_name).strip("-")[:40].rstrip("-")
+
+
+def _check_model_name(name: str | None) -> str | None:
+    if name is not None and (not name.strip() or "://" in name):
+        raise ValueError(
+            f"{name!r} is not a model's name: give the name as the provider knows it "
+            "and the endpoint as `base_url` or OPENAI_BASE_URL"
+        )
+    return name
+
+
+class Section(BaseModel):
+    """Base of every configuration section: unknown keys are errors, values are frozen."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class DebaterConfig(Persona, Section):
+    """One who speaks."""
+
+    id: str = ""
+    """Slug, the wire's `name`; made from `name` where it is not given."""
+    name: str = Field(min_length=1, max_length=80)
+    """Display name."""
+    role: str = ""
+    """What this debater looks at, such as `security engineer`."""
+    stance: str = ""
+    """What this debater argues for."""
+    persona: str = ""
+    """Free text of the persona contract, before its named fields."""
+    identity: str = Field("", max_length=80)
+    """Who this is across debates: with `memory.cross_debate` it recalls what it argued before under this
+    name."""
+    model: str | None = None
+    """Model name; `None` means the debate's; `human` means a person, who is asked for each turn."""
+    temperature: float | None = Field(None, ge=0, le=2)
+    """Sampling temperature; `None` means the debate's."""
+    fallbacks: tuple[str, ...] | None = None
+    """Models tried in order when this debater's fails; `None` means the debate's."""
+    system_prompt: str = ""
+    """Stands for what a shipped role would say to this debater; a file's text on the command line."""
+    summary_prompt: str = ""
+    """Stands for the built-in prompt of this debater's perspective summary."""
+    clarification_prompt: str = ""
+    """Stands for the built-in prompt of what this debater asks before the first round."""
+    perspective: PerspectiveOverride | None = None
+    """This debater's own settings of `memory.perspectives`."""
+    tools: tuple[str, ...] = ()
+    """Tools that it may call: `search`, `read_file`, `list_files`, `search_debate`, `calculator`."""
+    tool_call_limit: int = Field(10, ge=1, le=100)
+    """Tool calls in one turn."""
+
+    @property
+    def is_human(self) -> bool:
+        """Whether a person takes this debater's turns."""
+        return self.model == HUMAN
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_id(cls, data: Any) -> Any:
+        if isinstance(data, dict) and not data.get("id") and isinstance(data.get("name"), str):
+            return {**data, "id": slug(data["name"])}
+        return data
+
+    @field_validator("id")
+    @classmethod
+    def _check_id(cls, value: str) -> str:
+        if not value:
+            raise ValueError("this name has no letters a-z or digits to make an id of: give an id")
+        if not SLUG.fullmatch(value):
+            raise ValueError(f"{value!r} is not a slug: use a-z, 0-9, - and _, at most 40 characters")
+        if value in RESERVED_IDS:
+            raise ValueError(f"{value!r} is reserved: give another id")
+        return value
+
+    _model_name = field_validator("model")(_check_model_name)
+
+    @model_validator(mode="after")
+    def _check_tools(self) -> DebaterConfig:
+        if self.is_human and self.tools:
+            raise ValueError(f"{self.name!r} is a person: leave `tools` out")
+        twice = sorted({tool for tool in self.tools if self.tools.count(tool) > 1})
+        if twice:
+            raise ValueError(f"tools named twice: {', '.join(twice)}")
+        return self
+
+
+class JudgeSeat(Section):
+    """One judge of a panel; what is not given is the panel's."""
+
+    id: str = Field(pattern=SLUG.pattern)
+    """Slug."""
+    model: str | None = None
+    """Model name."""
+    rubric: str | dict[str, Any] | None = None
+    """Rubric: a shipped one's name, or its content."""
+    temperature: float | None = Field(None, ge=0, le=2)
+    """Sampling temperature."""
+
+    _model_name = field_validator("model")(_check_model_name)
+
+
+class JudgeConfig(Section):
+    """Who scores, and how."""
+
+    enabled: bool = True
+    """Whether there is a verdict at the end."""
+    model: str | None = None
+    """Model name; `None` means the debate's."""
+    temperature: float | None = Field(0.0, ge=0, le=2)
+    """Sampling temperature of judging."""
+    rubric: str | dict[str, Any] | None = None
+    """Rubric: a shipped one's name (`debate`, `design`), a file on the command line, or its content; `None`
+    means the protocol's."""
+    instruction: str = ""
+    """What the judge should weigh beyond the rubric."""
+    blind: bool = True
+    """Names are replaced by neutral labels, also where they are mentioned."""
+    swap: bool | None = None
+    """Every judge judges twice, the second time in reversed order; a contradiction is a tie. `None` leaves it
+    to the protocol: yes where there is a winner to choose, no where a solution is to be written."""
+    panel: tuple[JudgeSeat, ...] = ()
+    """Several judges; empty means one."""
+    rule: Literal["mean", "majority", "ranked", "approval", "unanimous"] = "mean"
+    """How a panel's ballots become one decision."""
+    reply: int = Field(2000, ge=200)
+    """Reserve for a judge's answer, tokens."""
+
+    _model_name = field_validator("model")(_check_model_name)
+
+    @field_validator("panel")
+    @classmethod
+    def _check_panel(cls, value: tuple[JudgeSeat, ...]) -> tuple[JudgeSeat, ...]:
+        ids = [seat.id for seat in value]
+        if len(set(ids)) < len(ids):
+            raise ValueError(f"duplicate judge ids in {ids}: give each judge an id of its own")
+        return value
+
+    def seats(self) -> tuple[JudgeSeat, ...]:
+        """Return the panel, one judge where none is configured."""
+        return self.panel or (JudgeSeat(id="judge"),)
+
+
+class LimitsConfig(Section):
+    """Where a debate ends in good order, with a verdict on what was said.
+
+    Limits are looked at before each step. The step that reaches one is finished, and the verdict is then paid
+    on top: with small limits, judging can cost more than the limit itself. `judge: {enabled: false}` ends
+    without.
+    """
+
+    total_tokens: int | None = Field(None, gt=0)
+    """Prompt and completion tokens of all calls. Looked at before each step: the step that reaches it is
+    finished, and the verdict comes on top."""
+    cost_usd: float | None = Field(None, gt=0)
+    """Cost of all calls; needs the prices of every model but `offline`. The step that reaches it is finished,
+    and the verdict comes on top."""
+    wall_clock_s: float | None = Field(None, gt=0)
+    """Seconds of running, pauses not counted. The step that reaches it is finished, and the verdict comes on
+    top."""
+    concurrency: int = Field(8, ge=1, le=256)
+    """Model calls at the same time."""
+
+
+class DebateConfig(Section):
+    """All that decides a debate. Everything but the topic has a default."""
+
+    topic: str | None = None
+    """What is argued; the topic given with the run wins."""
+    protocol: str = "round-robin"
+    """Rules of the debate, a name in the table of protocols."""
+    turns: int | None = Field(None, ge=1)
+    """Utterances in all, for protocols that count turns; `None` means `rounds` for each debater, else 6."""
+    rounds: int | None = Field(None, ge=1)
+    """Rounds, for protocols that count rounds."""
+    model: str = OFFLINE
+    """Model of everybody who names none."""
+    fallbacks: tuple[str, ...] = ()
+    """Models tried in order when a model fails."""
+    temperature: float | None = Field(0.7, ge=0, le=2)
+    """Sampling temperature of debaters."""
+    seed: int | None = None
+    """Sent with every call to models that take one; the offline model is deterministic in it."""
+    language: str = ""
+    """Language of the debate, such as `German`; empty means the topic's."""
+    debaters: tuple[DebaterConfig, ...] = ()
+    """Who speaks, in speaking order; where the key is missing, the protocol's usual ones."""
+    order: tuple[str, ...] = ()
+    """Ids of debaters in the order of their turns, over and over, for `round-robin`; some may come again.
+    Empty means once each, in the order of `debaters`."""
+    termination: TerminationConfig = Field(default_factory=TerminationConfig)
+    """When a council stops early."""
+    vote: VoteConfig = Field(default_factory=VoteConfig)
+    """How the `vote` baseline votes."""
+    agreement_intensity: float | None = Field(None, ge=0, le=1)
+    """How readily debaters agree, from 0, not at all, to 1, wherever they can; `None` says nothing of it."""
+    dialogue: DialogueConfig = Field(default_factory=DialogueConfig)
+    """Aspects and crux rooms of a `dialogue`."""
+    moderator: ModeratorConfig = Field(default_factory=ModeratorConfig)
+    """Who gives the floor in `moderated`."""
+    blackboard: BlackboardConfig = Field(default_factory=BlackboardConfig)
+    """Who notes what was said."""
+    memory: MemoryConfig = Field(default_factory=MemoryConfig)
+    """Budgets and summaries."""
+    judge: JudgeConfig = Field(default_factory=JudgeConfig)
+    """The verdict."""
+    clarifications: ClarificationsConfig = Field(default_factory=ClarificationsConfig)
+    """What debaters may ask before the first round."""
+    context: str | None = None
+    """A folder that tools may search and read, or a text file that everybody is shown."""
+    limits: LimitsConfig = Field(default_factory=LimitsConfig)
+    """Where it stops."""
+    models: dict[str, ModelSettings] = Field(default_factory=dict)
+    """Settings per model name."""
+
+    _model_name = field_validator("model")(_check_model_name)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_debaters(cls, data: Any) -> Any:
+        if not isinstance(data, dict) or "debaters" in data:
+            return data
+        return {**data, "debaters": default_debaters(data.get("protocol"))}
+
+    @field_validator("topic")
+    @classmethod
+    def _check_topic(cls, value: str | None) -> str | None:
+        if value is not None and not value.strip():
+            raise ValueError("the topic is empty: say what is to be argued")
+        return value
+
+    @field_validator("debaters")
+    @classmethod
+    def _check_debaters(cls, value: tuple[DebaterConfig, ...]) -> tuple[DebaterConfig, ...]:
+        if not value:
+            raise ValueError("0 debaters: give at least one, or leave the key out for two")
+        ids = [debater.id for debater in value]
+        twice = sorted({name for name in ids if ids.count(name) > 1})
+        if twice:
+            raise ValueError(f"duplicate debater ids {twice}: give each debater an id of its own")
+        return value
+
+    @model_validator(mode="after")
+    def _check_people(self) -> DebateConfig:
+        if HUMAN in self.model_names():
+            raise ValueError(f"only a debater's model can be {HUMAN!r}: everything else needs a real one")
+        names = [debater.name for debater in self.debaters if debater.is_human]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"several people are called {', '.join(twice)}: give each a name of their own")
+        return self
+
+    @model_validator(mode="after")
+    def _check_order(self) -> DebateConfig:
+        if self.order and self.protocol != "round-robin":
+            raise ValueError(f"only round-robin goes by `order`, not {self.protocol}: leave it out")
+        differing = sorted(set(self.order) ^ set(self.names()))
+        if self.order and differing:
+            raise ValueError(f"order: name every debater and nobody else; this differs in {differing}")
+        return self
+
+    @model_validator(mode="after")
+    def _check_context(self) -> DebateConfig:
+        budget = self.memory.budget
+        for name in self.model_names():
+            size = self.settings(name).context_size
+            if size is not None and budget.total + budget.reply > size:
+                raise ValueError(
+                    f"memory.budget.total + reply is {budget.total + budget.reply} tokens, more than the "
+                    f"context_size {size} of model {name!r}: lower memory.budget.total"
+                )
+        return self
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _explain_mistakes(cls, data: Any, validate: ModelWrapValidatorHandler[DebateConfig]) -> DebateConfig:
+        """Say what is wrong as Moot does, wherever a configuration is made."""
+        try:
+            return validate(data)
+        except ValidationError as error:
+            raise ConfigError(explain(error, cls)) from error
+
+    @field_serializer("models")
+    def _only_what_was_set(self, models: dict[str, ModelSettings]) -> dict[str, Any]:
+        """Keep what is known of a model apart from what was configured, also after a round trip."""
+        return {
+            name: settings.model_dump(mode="json", exclude_unset=True) for name, settings in models.items()
+        }
+
+    def debater(self, debater_id: str) -> DebaterConfig:
+        """Return the debater with this id; `KeyError` where there is none."""
+        return {d.id: d for d in self.debaters}[debater_id]
+
+    def has_person(self, debater_id: str) -> bool:
+        """Return whether this is a debater whose turns a person takes."""
+        return any(debater.id == debater_id and debater.is_human for debater in self.debaters)
+
+    def names(self) -> dict[str, str]:
+        """Return display names by debater id."""
+        return {debater.id: debater.name for debater in self.debaters}
+
+    def model_of(self, debater: DebaterConfig) -> str:
+        """Return the model that a debater uses; for a person's the debate's, which then summarises for it."""
+        return self.model if debater.is_human else debater.model or self.model
+
+    def model_names(self) -> list[str]:
+        """Return every model that the debate may call, sorted."""
+        named = {self.model_of(d) for d in self.debaters} | {self.judge.model or self.model}
+        named |= {seat.model for seat in self.judge.panel if seat.model}
+        named |= set(self.fallbacks) | {m for d in self.debaters for m in d.fallbacks or ()}
+        others = (self.memory.summary_model, self.blackboard.model, self.moderator.model)
+        return sorted(named | {model for model in others if model})
+
+    def unpriced_models(self) -> list[str]:
+        """Return the models whose calls cost something that nobody can count, sorted."""
+        return [m for m in self.model_names() if m != OFFLINE and not self.settings(m).is_priced]
+
+    def settings(self, model: str) -> ModelSettings:
+        """Return the settings of a model, defaults where none are configured."""
+        return self.models.get(model) or ModelSettings()
+
+    def turn_order(self) -> tuple[str, ...]:
+        """Return the ids of debaters in the order of their turns, one round of them."""
+        return self.order or tuple(self.names())
+
+    def total_turns(self) -> int:
+        """Return how many utterances a turn-counting protocol gives."""
+        return self.turns or (self.rounds or 0) * len(self.turn_order()) or 6
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the configuration as JSON types, defaults included, without the topic."""
+        return self.model_dump(mode="json", exclude={"topic"})
+
+    def fingerprint(self) -> str:
+        """Return 16 hex digits that change when anything in the configuration but the topic does."""
+        canonical = json.dumps(self.to_json(), sort_keys=True, ensure_ascii=False)
+        return hashlib.sha256(canonical.encode()).hexdigest()[:16]
+
+
+def differing_keys(one: Any, other: Any, prefix: str = "") -> list[str]:
+    """Return the dotted keys in which two JSON values differ, sorted."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        keys = sorted(one.keys() | other.keys())
+        nested = [differing_keys(one.get(key), other.get(key), f"{prefix}{key}.") for key in keys]
+        return [key for found in nested for key in found]
+    return [] if one == other else [prefix.rstrip(".")]
+
+
+Status = Literal["new", "running", "paused", "waiting", "done", "limit", "failed"]
+"""`limit`: ended in good order by a limit; `failed`: a model failed, resumable; `waiting`: for a person."""

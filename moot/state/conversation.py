@@ -1,0 +1,202 @@
+"""ConversationState: everything that a debate is, channel by channel.
+
+LangGraph writes a checkpoint every super-step with all ordinary channel values inline, so every channel that
+grows or is large is a `DeltaChannel`, which stores each write once and a whole snapshot now and then. A delta
+channel takes no `Optional` type: `{}`, `[]` and `""` mean none.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, NotRequired
+
+from langchain_core.messages import AnyMessage
+from langgraph.channels import DeltaChannel
+from typing_extensions import TypedDict
+
+from moot.state.blackboard import Claim, CruxCard, LedgerRow, Reflection, RoundRecord
+from moot.state.entries import Entry
+from moot.state.reducers import add_up, append, fold_rounds, fold_window, latest, merge, merge_fields
+
+SCHEMA_VERSION = 1
+"""Raised when a stored debate needs migration to be read."""
+
+SNAPSHOT_EVERY = 1000
+"""Updates of a channel between whole snapshots: fewer make a larger file, more a slower load."""
+
+_EVERY = {"snapshot_frequency": SNAPSHOT_EVERY}
+
+
+class Floor(TypedDict):
+    """One speaker's floor within a step."""
+
+    speaker: str
+    targets: list[str]
+    """Ids of debaters or entries that are answered."""
+    instruction: str
+    """What the speaker is asked to do, besides the phase's prompt."""
+    room: str
+    """Crux room, `""` on the main floor."""
+
+
+class Step(TypedDict):
+    """What happens next: floors of one phase, taken at the same time."""
+
+    no: int
+    """Counts steps from 1; part of the journal's key."""
+    kind: str
+    """Node that carries it out: `turn`, `clarify`, `reflect`, `judge` or `close`."""
+    phase: str
+    round: int
+    floors: list[Floor]
+    reason: str
+    """Why the debate ends, on a closing step; else `""`."""
+    memo: NotRequired[dict[str, Any]]
+    """What the protocol wants to remember: `plan` merges it into `protocol_state` and drops it here."""
+
+
+class Summary(TypedDict):
+    """One version of a summary, with its provenance."""
+
+    kind: str
+    """`rolling`, `perspective` or `judge`."""
+    owner: str
+    """The debater whose perspective it is; `""` for the shared one."""
+    version: int
+    text: str
+    points: dict[str, Any]
+    """What is behind the text: a pool of points, each with its speaker and message ids."""
+    covers_from_seq: int
+    covers_through_seq: int
+    """Every entry up to this `seq` is folded in; -1 for none."""
+    messages: int
+    """Messages folded in so far."""
+    before_tokens: int
+    """Tokens of the old summary and the messages that went in."""
+    after_tokens: int
+    before_chars: int
+    after_chars: int
+    method: str
+    """Summariser that made it; `rule-based (after llm: …)` where another failed."""
+    model: str
+    """Model that was asked; `""` where none was."""
+    provider: NotRequired[str]
+    """Who answered for it; absent, as `tokens_used`, in debates stored by earlier builds."""
+    temperature: float | None
+    latency_s: float
+    tokens_used: NotRequired[int]
+    """Tokens of model calls, prompts and answers, for this version and all before it."""
+    created_at: str
+    updated_at: str
+
+
+class Receipt(TypedDict):
+    """The record of one view."""
+
+    entry_id: str
+    """The entry that came of it."""
+    seq: int
+    speaker: str
+    phase: str
+    round: int
+    step: int
+    floor: int
+    budget: int
+    """Tokens that the view may have."""
+    total_tokens: int
+    """Tokens that it has, by exact count."""
+    sections: dict[str, int]
+    """Tokens by section."""
+    message_ids: list[str]
+    """First and last window message in it, `[]` for none."""
+    retrieved: list[str]
+    """Ids of what was retrieved into it."""
+    summary_version: int
+    left_out: list[dict[str, Any]]
+    """`{what, why, tokens}` each."""
+    digest: str
+    """SHA-256 of the request."""
+    checkpoint: str
+    """Checkpoint from whose state the view can be assembled again; `""` where there is none."""
+
+
+class ConversationInput(TypedDict, total=False):
+    """What a run may be given."""
+
+    topic: str
+    """What is argued; without it the first human message is the topic."""
+    messages: Annotated[list[AnyMessage], DeltaChannel(fold_window, list, **_EVERY)]
+    """A first human message is the topic; in a running debate, an interjection from the floor."""
+    full_transcript: Annotated[list[Entry], DeltaChannel(append, list, **_EVERY)]
+    """A transcript to continue: `{speaker, content}` at least, in order."""
+    context_documents: Annotated[list[dict[str, str]], DeltaChannel(append, list, **_EVERY)]
+    """`{name, content}` each."""
+
+
+class ConversationOutput(TypedDict, total=False):
+    """What a run returns; the whole state is in the checkpoint."""
+
+    topic: str
+    verdict: Annotated[dict[str, Any], DeltaChannel(latest, dict, **_EVERY)]
+    solution: Annotated[str, DeltaChannel(latest, str, **_EVERY)]
+    status: str
+    messages: Annotated[list[AnyMessage], DeltaChannel(fold_window, list, **_EVERY)]
+
+
+class ConversationState(TypedDict, total=False):
+    """The state of one debate: one LangGraph thread."""
+
+    topic: Annotated[str, DeltaChannel(latest, str, **_EVERY)]
+    """What is argued."""
+    full_transcript: Annotated[list[Entry], DeltaChannel(append, list, **_EVERY)]
+    """Every entry ever, append-only, in `seq` order."""
+    messages: Annotated[list[AnyMessage], DeltaChannel(fold_window, list, **_EVERY)]
+    """The window: the most recent entries as LangChain messages, `name` = speaker, same ids."""
+    context_documents: Annotated[list[dict[str, str]], DeltaChannel(append, list, **_EVERY)]
+    """Documents given with the topic; `open` makes entries of them."""
+    rolling_summary: Annotated[dict[str, Any], DeltaChannel(latest, dict, **_EVERY)]
+    """Current `Summary` of what the messages before the window said; `{}` before the first."""
+    perspective_summaries: Annotated[dict[str, Summary], DeltaChannel(merge, dict, **_EVERY)]
+    """Current `Summary` of each debater's own perspective."""
+    judge_summary: Annotated[dict[str, Any], DeltaChannel(latest, dict, **_EVERY)]
+    """The judge's `Summary` of the final round."""
+    summary_versions: Annotated[list[dict[str, Any]], DeltaChannel(append, list, **_EVERY)]
+    """Every version of every `Summary`, oldest first; of its points those shown, `{text, message_ids, …}`."""
+    ledger: Annotated[dict[str, LedgerRow], DeltaChannel(merge_fields, dict, **_EVERY)]
+    """Position ledger by debater."""
+    claims: Annotated[dict[str, Claim], DeltaChannel(merge, dict, **_EVERY)]
+    """Contested claims by id."""
+    round_records: Annotated[list[RoundRecord], DeltaChannel(fold_rounds, list, **_EVERY)]
+    reflections: Annotated[list[Reflection], DeltaChannel(append, list, **_EVERY)]
+    crux_cards: Annotated[dict[str, CruxCard], DeltaChannel(merge, dict, **_EVERY)]
+    """Crux cards by id."""
+    receipts: Annotated[list[Receipt], DeltaChannel(append, list, **_EVERY)]
+    """One for each view."""
+    config: Annotated[dict[str, Any], DeltaChannel(latest, dict, **_EVERY)]
+    """`DebateConfig` as JSON, frozen by `open`."""
+    prompt_sources: Annotated[dict[str, str], DeltaChannel(merge, dict, **_EVERY)]
+    """SHA-256 of each prompt file used, by name."""
+    protocol_state: Annotated[dict[str, Any], DeltaChannel(merge, dict, **_EVERY)]
+    """What the protocol itself remembers."""
+    recollections: Annotated[dict[str, Any], DeltaChannel(merge, dict, **_EVERY)]
+    """What debaters argued in earlier debates, by debater: looked up once, as the debate opened."""
+    heard: Annotated[int, DeltaChannel(latest, int, **_EVERY)]
+    """Number of the last interjection from the floor that was taken up; 0 for none."""
+    step: Annotated[dict[str, Any], DeltaChannel(latest, dict, **_EVERY)]
+    """Current `Step`; `{}` before the first."""
+    usage: Annotated[dict[str, float], DeltaChannel(add_up, dict, **_EVERY)]
+    """Totals: `calls`, `prompt_tokens`, `completion_tokens`, `cached_tokens`, `cost_usd`, `elapsed_s`."""
+    errors: Annotated[list[dict[str, Any]], DeltaChannel(append, list, **_EVERY)]
+    """`{step, node, error}` each: what failed and was got over; `at` and `run` too where a run stopped."""
+    verdicts: Annotated[list[dict[str, Any]], DeltaChannel(append, list, **_EVERY)]
+    """The panel's verdicts."""
+    verdict: Annotated[dict[str, Any], DeltaChannel(latest, dict, **_EVERY)]
+    """The decision; `{}` before there is one."""
+    solution: Annotated[str, DeltaChannel(latest, str, **_EVERY)]
+    """The synthesised solution, Markdown."""
+    turn_count: int
+    """Utterances by debaters so far."""
+    round: int
+    current_speaker: str
+    status: str
+    """`new`, `running`, `waiting`, `done`, `limit` or `failed`."""
+    schema_version: int

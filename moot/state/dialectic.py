@@ -1,0 +1,286 @@
+"""Reads dialectic's `debate-config.json`: agents, judge and debate become the configuration of a council.
+
+Every field is honoured or named in a warning. Thresholds there are characters and stay characters; the budget
+of a view, which is in tokens, is widened so that it holds them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from moot.state.config import RESERVED_IDS, SLUG, slug
+from moot.state.config.budgets import Budget
+from moot.state.errors import ConfigError
+
+OPENROUTER = {"base_url": "https://openrouter.ai/api/v1", "api_key_env": "OPENROUTER_API_KEY"}
+PROVIDERS: Mapping[str, Mapping[str, str]] = {"openai": {}, "openrouter": OPENROUTER}
+TOOLS = {"context_search": "search_debate", "file_read": "read_file", "list_files": "list_files"}
+FILE_TOOLS = frozenset({"read_file", "list_files"})
+ROLES = frozenset(
+    {"architect", "performance", "security", "testing", "kiss", "generalist", "data-modeling", "datamodeling"}
+)
+METHODS = {"length-based": "llm"}
+
+DEFAULT_ROUNDS = 3
+DEFAULT_QUESTIONS = 5
+CHARS_PER_TOKEN = 3
+"""Low for English, so that a budget made from characters is roomy."""
+
+
+@dataclass
+class Converted:
+    """A configuration of ours, and what could not be taken over as it was."""
+
+    data: dict[str, Any] = field(default_factory=dict)
+    """As `make_config` takes it; `@FILE` stands for a prompt's file beside the configuration."""
+    warnings: list[str] = field(default_factory=list)
+
+
+def is_dialectic(data: Mapping[str, Any]) -> bool:
+    """Return whether a configuration file is dialectic's: ours has neither key."""
+    return "agents" in data or "debate" in data
+
+
+def from_dialectic(data: Mapping[str, Any], folder: Path) -> Converted:
+    """Convert a configuration.
+
+    Args:
+        data: the file's content.
+        folder: where it lies; its relative paths count from there.
+
+    Raises:
+        ConfigError: a part has the wrong shape, or names a provider that there is not.
+    """
+    return _Conversion(folder).convert(data)
+
+
+class _Section:
+    """One mapping of the file, which knows what of it has been read."""
+
+    def __init__(self, data: Any, path: str) -> None:
+        if not isinstance(data, Mapping):
+            raise ConfigError(f"{path}: give keys and values, not {data!r}")
+        self._left = dict(data)
+        self.path = path
+
+    def take(self, key: str, default: Any = None) -> Any:
+        """Return a value and mark it as read; `null` counts as absent."""
+        value = self._left.pop(key, None)
+        return default if value is None else value
+
+    def section(self, key: str) -> _Section | None:
+        """Return a mapping within, `None` where there is none."""
+        value = self.take(key)
+        return None if value is None else _Section(value, f"{self.path}.{key}")
+
+    def unread(self) -> list[str]:
+        """Return the keys that nobody read, as the user writes them."""
+        return [f"{self.path}.{key}" for key in self._left]
+
+
+class _Conversion:
+    """One file being converted."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._result = Converted()
+        self._models: dict[str, dict[str, Any]] = {}
+        self._providers: dict[str, str] = {}
+        self._perspectives: list[Mapping[str, Any]] = []
+
+    def convert(self, data: Mapping[str, Any]) -> Converted:
+        debate = _Section(data.get("debate") or {}, "debate")
+        agents = data.get("agents") or []
+        if not isinstance(agents, list):
+            raise ConfigError("agents: give a list")
+        sections = [_Section(each, f"agents.{number}") for number, each in enumerate(agents)]
+        debaters = [made for section in sections if (made := self._debater(section)) is not None]
+        ours: dict[str, Any] = {"protocol": "council", **self._debate(debate)}
+        if debaters:
+            ours["debaters"] = debaters
+        else:
+            self._warn("agents: nobody is enabled; Moot's own council takes the floor")
+        judge = data.get("judge")
+        ours["judge"] = {} if judge is None else self._judge(_Section(judge, "judge"))
+        named = [each["model"] for each in (*debaters, ours["judge"]) if each.get("model")]
+        if named:
+            ours["model"] = ours["judge"].get("model") or named[0]
+        if self._models:
+            ours["models"] = self._models
+        ours["memory"] = {**ours.get("memory", {}), **self._budget()}
+        if any(FILE_TOOLS & set(each["tools"]) for each in debaters):
+            ours["context"] = str(self._folder.absolute())
+            self._warn(
+                f"tools read files in {str(self._folder)!r} only: choose another folder with --context"
+            )
+        for key in data.keys() - {"agents", "judge", "debate"}:
+            self._warn(f"{key} is not taken over")
+        self._result.data = {key: value for key, value in ours.items() if value not in ({}, [])}
+        return self._result
+
+    def _warn(self, text: str) -> None:
+        self._result.warnings.append(text)
+
+    def _done(self, section: _Section) -> None:
+        for key in section.unread():
+            self._warn(f"{key} is not taken over")
+
+    def _debater(self, section: _Section) -> dict[str, Any] | None:
+        enabled = section.take("enabled", True)
+        tools = self._tools(section)
+        name = str(section.take("name", "") or section.path)
+        role = str(section.take("role", ""))
+        if role.lower() not in ROLES:
+            self._warn(f"{section.path}.role {role!r} is no shipped role: a generalist's prompts are used")
+        debater = {
+            "id": self._id(section, name),
+            "name": name[:80],
+            "role": role,
+            "model": self._model(section),
+            "temperature": section.take("temperature"),
+            "system_prompt": self._file(section.take("systemPromptPath")) or section.take("systemPrompt", ""),
+            "summary_prompt": self._file(section.take("summaryPromptPath")),
+            "clarification_prompt": self._file(section.take("clarificationPromptPath")),
+            "tools": tools,
+            "tool_call_limit": section.take("toolCallLimit", 10),
+        }
+        own = section.section("summarization")
+        if own is not None:
+            debater["perspective"] = self._summarization(own)
+        self._done(section)
+        return debater if enabled else None
+
+    def _id(self, section: _Section, name: str) -> str:
+        given = str(section.take("id", "") or name)
+        made = given if SLUG.fullmatch(given) else slug(given)
+        made = f"{made}-agent" if made in RESERVED_IDS else made
+        if made != given:
+            self._warn(f"{section.path}.id {given!r} is written {made!r}")
+        return made
+
+    def _file(self, path: Any) -> str:
+        return f"@{path}" if path else ""
+
+    def _model(self, section: _Section) -> str | None:
+        model, provider = section.take("model"), str(section.take("provider", "openai")).lower()
+        if provider not in PROVIDERS:
+            raise ConfigError(f"{section.path}.provider {provider!r}: use one of {', '.join(PROVIDERS)}")
+        if model is None:
+            return None
+        former = self._providers.setdefault(str(model), provider)
+        if former != provider:
+            self._warn(f"{section.path}.provider: model {model!r} is reached through {former} everywhere")
+        if PROVIDERS[former]:
+            self._models[str(model)] = dict(PROVIDERS[former])
+        return str(model)
+
+    def _tools(self, section: _Section) -> list[str]:
+        tools = []
+        for tool in section.take("tools", []):
+            name = str(tool.get("name", "")) if isinstance(tool, Mapping) else str(tool)
+            if name in TOOLS:
+                tools.append(TOOLS[name])
+            else:
+                self._warn(f"{section.path}.tools: there is no tool {name!r}; it is left out")
+        return list(dict.fromkeys(tools))
+
+    def _judge(self, section: _Section) -> dict[str, Any]:
+        judge: dict[str, Any] = {
+            "enabled": section.take("enabled", True),
+            "model": self._model(section),
+            "instruction": self._text(section.take("systemPromptPath")) or section.take("systemPrompt", ""),
+            "panel": [{"id": self._id(section, "judge")}],
+        }
+        temperature = section.take("temperature")
+        if temperature is not None:
+            judge["temperature"] = temperature
+        section.take("role")  # its role is to judge
+        self._done(section)
+        return judge
+
+    def _text(self, path: Any) -> str:
+        if not path:
+            return ""
+        try:
+            return (self._folder / str(path)).read_text(encoding="utf-8").strip()
+        except (OSError, ValueError) as error:
+            self._warn(f"judge.systemPromptPath: cannot read {path!r} ({error}): the built-in prompt is used")
+            return ""
+
+    def _debate(self, section: _Section) -> dict[str, Any]:
+        rounds = section.take("rounds", DEFAULT_ROUNDS)
+        ours: dict[str, Any] = {"rounds": rounds, "termination": self._termination(section)}
+        method = section.take("synthesisMethod", "judge")
+        if method != "judge":
+            self._warn(f"debate.synthesisMethod {method!r}: the judge writes the solution")
+        if not section.take("includeFullHistory", True):
+            self._warn("debate.includeFullHistory: each debater is shown its own part of the history, always")
+        ours["limits"] = self._limits(section, rounds)
+        ours["clarifications"] = {
+            "enabled": bool(section.take("interactiveClarifications", False)),
+            "max_per_debater": section.take("clarificationsMaxPerAgent", DEFAULT_QUESTIONS),
+        }
+        summarization = section.section("summarization")
+        if summarization is not None:
+            ours["memory"] = {"perspectives": self._summarization(summarization)}
+        self._done(section)
+        return ours
+
+    def _termination(self, section: _Section) -> dict[str, Any]:
+        condition = section.section("terminationCondition")
+        if condition is None:
+            return {"type": "fixed"}
+        kind, threshold = condition.take("type", "fixed"), condition.take("threshold")
+        self._done(condition)
+        if kind not in ("fixed", "convergence"):
+            self._warn(f"debate.terminationCondition.type {kind!r}: all rounds are run")
+            return {"type": "fixed"}
+        if kind == "fixed" or threshold is None:
+            return {"type": kind}
+        share = threshold / 100 if isinstance(threshold, int | float) and threshold > 1 else threshold
+        return {"type": kind, "threshold": share}
+
+    def _limits(self, section: _Section, rounds: Any) -> dict[str, Any]:
+        timeout = section.take("timeoutPerRound")
+        if timeout is None:
+            return {}
+        if not isinstance(timeout, int | float) or not isinstance(rounds, int):
+            raise ConfigError(f"debate.timeoutPerRound: give milliseconds, not {timeout!r}")
+        seconds = rounds * timeout / 1000
+        self._warn(
+            f"debate.timeoutPerRound: all rounds together may take {seconds:g} s (limits.wall_clock_s)"
+        )
+        return {"wall_clock_s": seconds}
+
+    def _summarization(self, section: _Section) -> dict[str, Any]:
+        method = section.take("method")
+        known = {
+            "enabled": section.take("enabled"),
+            "threshold_chars": section.take("threshold"),
+            "max_chars": section.take("maxLength"),
+            "method": METHODS.get(method, method),
+            "prompt": self._file(section.take("promptPath")) or None,
+        }
+        self._done(section)
+        given = {key: value for key, value in known.items() if value is not None}
+        self._perspectives.append(given)
+        return given
+
+    def _budget(self) -> dict[str, Any]:
+        """Return a budget that holds the longest summary and perspective that are asked for."""
+        usual = Budget()
+        summary, messages = usual.summary, usual.messages
+        for each in self._perspectives:
+            summary = max(summary, _tokens(each.get("max_chars")) + 100)
+            messages = max(messages, _tokens(each.get("threshold_chars")) + usual.messages // 2)
+        if (summary, messages) == (usual.summary, usual.messages):
+            return {}
+        total = usual.system + summary + messages
+        return {"budget": {"total": total, "system": usual.system, "summary": summary, "messages": messages}}
+
+
+def _tokens(chars: Any) -> int:
+    return chars // CHARS_PER_TOKEN if isinstance(chars, int) else 0

@@ -1,0 +1,118 @@
+"""Transcript entries: one utterance each, as plain JSON dicts."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from typing_extensions import TypedDict
+
+from moot.state.errors import InputError
+
+EntryKind = Literal[
+    "topic",  # what the debate is about, as given by the user
+    "context",  # a context document
+    "speech",  # a turn in the long form, an opening, a take, a reply, a closing
+    "proposal",
+    "critique",
+    "refinement",
+    "question",  # a clarification question
+    "answer",  # a person's answer to one
+    "interjection",  # said from the floor by a person
+    "tool_call",
+    "tool_result",
+    "notice",  # Moot's own note: a missing critique, a skipped floor
+]
+
+
+class EntryUsage(TypedDict, total=False):
+    """Tokens that one model call used, as the provider reported or Moot counted them."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    reasoning_tokens: int
+    cached_tokens: int
+    cost_usd: float
+
+
+class Entry(TypedDict):
+    """One utterance of the transcript. JSON types only; never changed once appended."""
+
+    id: str
+    """`m000123`: "m" and the six-digit `seq`; wider past 999,999."""
+    seq: int
+    """Position in the transcript, from 0, without gaps."""
+    speaker: str
+    """Slug id of who spoke; `user` for the person who opened the debate, `moot` for notices."""
+    kind: EntryKind
+    """What sort of utterance it is."""
+    phase: str
+    """Phase of the protocol, such as `propose`; `""` before the first."""
+    round: int
+    """Round of the protocol, from 1; 0 before the first."""
+    room: str
+    """Crux room id, `""` on the main floor."""
+    targets: list[str]
+    """What it answers: ids of debaters or of entries."""
+    content: str
+    """The words, cleaned of NUL and lone surrogates."""
+    tokens: int
+    """Exact tokens of `content` alone, counted once, when the entry is born."""
+    importance: int
+    """1–10, as `record` rates it; 7 and above is always worth retrieving."""
+    at: str
+    """UTC time, ISO 8601."""
+    model: str
+    """Model that wrote it, `""` for a person or Moot itself."""
+    usage: EntryUsage
+    """Tokens of the call that produced it, `{}` where there was none."""
+
+
+def entry_id(seq: int) -> str:
+    """Return the id of the entry at `seq`."""
+    return f"m{seq:06d}"
+
+
+def seq_of(message_id: str) -> int | None:
+    """Return the `seq` that an entry id stands for, `None` where it is no entry id."""
+    digits = message_id[1:]
+    if not message_id.startswith("m") or len(digits) < 6 or not digits.isdecimal():
+        return None
+    return int(digits)
+
+
+def clean_text(text: str) -> str:
+    """Return `text` without NUL and lone surrogates, which neither JSON nor databases carry."""
+    return text.replace("\x00", "").encode("utf-8", "replace").decode("utf-8")
+
+
+def topic_text(given: str | None) -> str:
+    """Return a topic as it is stored, `""` where there is none.
+
+    Raises:
+        InputError: it is no text.
+    """
+    said: object = given or ""
+    if not isinstance(said, str):
+        raise InputError(f"the topic is {said!r}: give words")
+    return clean_text(said).strip()
+
+
+def make_entry(seq: int, speaker: str, kind: EntryKind, content: str, **fields: Any) -> Entry:
+    """Build an entry with defaults for what is not given; `content` is cleaned."""
+    base: dict[str, Any] = {
+        "id": entry_id(seq),
+        "seq": seq,
+        "speaker": speaker,
+        "kind": kind,
+        "phase": "",
+        "round": 0,
+        "room": "",
+        "targets": [],
+        "content": clean_text(content),
+        "tokens": 0,
+        "importance": 1,
+        "at": "",
+        "model": "",
+        "usage": {},
+    }
+    return Entry(**{**base, **fields})  # type: ignore[typeddict-item]  # built from the field list above

@@ -1,0 +1,110 @@
+"""The journal: every model reply, committed before it is used, so that no finished call is paid twice.
+
+A reply is only ever given to the request that it answers: the key holds the debate, the step, the node, the
+batch and floor within it, and the SHA-256 of the request. `anchor` is the checkpoint that the node ran on: a
+row whose anchor has a child besides the present checkpoint was used there, on another branch of the same
+thread, so a fork samples anew; any other row is what a crash left, and is served.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from moot.state.sql import Sql
+
+WentOn = Callable[[str, str, str], bool]
+"""`(debate, checkpoint, present)`: whether `checkpoint` has a child besides `present`."""
+
+_CREATE = """
+CREATE TABLE IF NOT EXISTS moot_journal (
+    debate TEXT NOT NULL, step BIGINT NOT NULL, node TEXT NOT NULL, batch INTEGER NOT NULL,
+    floor INTEGER NOT NULL, digest TEXT NOT NULL, anchor TEXT NOT NULL, reply TEXT NOT NULL,
+    PRIMARY KEY (debate, step, node, batch, floor, digest, anchor)
+)"""
+
+
+@dataclass(frozen=True)
+class JournalKey:
+    """Where a call stands in its debate."""
+
+    debate: str
+    """Thread id."""
+    step: int
+    node: str
+    batch: int
+    """Index of the batch within the node's run."""
+    floor: int
+    """Index of the call within its batch."""
+    digest: str
+    """SHA-256 of the request."""
+
+
+class Journal:
+    """Replies by key, in the debate's own database.
+
+    Args:
+        sql: the connection.
+        went_on: tells whether a debate went on from a checkpoint elsewhere than to the present one.
+    """
+
+    def __init__(self, sql: Sql, went_on: WentOn) -> None:
+        self._sql = sql
+        self._went_on = went_on
+        sql.execute(_CREATE)
+
+    def get(self, key: JournalKey, anchor: str) -> dict[str, Any] | None:
+        """Return the reply to this very request, `None` where there is none on this branch."""
+        rows = self._sql.execute(
+            "SELECT anchor, reply FROM moot_journal WHERE debate = ? AND step = ? AND node = ? AND batch = ? "
+            "AND floor = ? AND digest = ?",
+            (key.debate, key.step, key.node, key.batch, key.floor, key.digest),
+        )
+        for row_anchor, reply in sorted(rows, key=lambda row: row[0] != anchor):
+            if not self._went_on(key.debate, row_anchor, anchor):
+                found: dict[str, Any] = json.loads(reply)
+                return found
+        return None
+
+    def put(self, key: JournalKey, anchor: str, reply: dict[str, Any]) -> None:
+        """Commit a reply; a second one for the same key and anchor is ignored."""
+        self._sql.execute(
+            "INSERT INTO moot_journal VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+            (key.debate, key.step, key.node, key.batch, key.floor, key.digest, anchor, _dump(reply)),
+        )
+
+    def replies(
+        self, debate: str, step: int | None = None
+    ) -> dict[tuple[int, str, int, int, str], dict[str, Any]]:
+        """Return every reply of a debate, or of one step, by (step, node, batch, floor, digest)."""
+        one_step, parameters = ("", [debate]) if step is None else (" AND step = ?", [debate, step])
+        rows = self._sql.execute(
+            "SELECT step, node, batch, floor, digest, reply FROM moot_journal "  # noqa: S608  # constants of ours
+            "WHERE debate = ?" + one_step + " ORDER BY anchor",
+            parameters,
+        )
+        return {(row[0], row[1], row[2], row[3], row[4]): json.loads(row[5]) for row in rows}
+
+    def delete(self, debate: str) -> None:
+        """Forget a debate's replies."""
+        self._sql.execute("DELETE FROM moot_journal WHERE debate = ?", (debate,))
+
+
+def went_on_in(sql: Sql) -> WentOn:
+    """Return the test for a database that holds LangGraph's checkpoints beside the journal."""
+
+    def went_on(debate: str, checkpoint: str, present: str) -> bool:
+        rows = sql.execute(
+            "SELECT 1 FROM checkpoints WHERE thread_id = ? AND parent_checkpoint_id = ? "
+            "AND checkpoint_id <> ? LIMIT 1",
+            (debate, checkpoint, present),
+        )
+        return bool(rows)
+
+    return went_on
+
+
+def _dump(reply: dict[str, Any]) -> str:
+    return json.dumps(reply, ensure_ascii=True, separators=(",", ":"))

@@ -1,0 +1,143 @@
+"""Moot's own tables beside LangGraph's: journal, catalogue, floor and writer locks of one database."""
+
+from __future__ import annotations
+
+import sqlite3
+import weakref
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from moot.state.catalogue import Catalogue, DebateRow
+from moot.state.failed_runs import FailedRuns
+from moot.state.floor import FloorTable
+from moot.state.journal import Journal, WentOn, went_on_in
+from moot.state.settings import is_postgres, sqlite_path
+from moot.state.sql import PostgresSql, Sql, SqliteSql
+from moot.state.writers import FileWriterLock, NoLock, PostgresWriterLock, WriterLock, Writers
+
+
+@dataclass(frozen=True)
+class Records:
+    """What Moot keeps of its debates beside their checkpoints."""
+
+    sql: Sql
+    journal: Journal
+    catalogue: Catalogue
+    writers: Writers
+    floor: FloorTable
+    failed: FailedRuns
+
+    def rows(self) -> list[DebateRow]:
+        """Return the catalogue, the most recently active first; what a dead process left is `paused`.
+
+        What it left before it began is not there.
+        """
+        return [self._as_it_is(row) for row in self.catalogue.rows() if not self.never_began(row)]
+
+    def never_began(self, row: DebateRow) -> bool:
+        """Return whether the process that made this debate died before it had."""
+        return row.status == "new" and not self.writers.is_held(row.id)
+
+    def find(self, name: str) -> DebateRow:
+        """Return the row of this id, name or unambiguous beginning of an id, as `rows` would.
+
+        Raises:
+            DebateNotFound: there is none.
+            InputError: several ids begin like this.
+        """
+        return self._as_it_is(self.catalogue.find(name))
+
+    def _as_it_is(self, row: DebateRow) -> DebateRow:
+        left = row.status == "running" and not self.writers.is_held(row.id)
+        return replace(row, status="paused") if left else row
+
+    def forget(self, debate: str) -> None:
+        """Delete all that is kept of a debate."""
+        self.journal.delete(debate)
+        self.floor.delete(debate)
+        self.failed.delete(debate)
+        self.catalogue.delete(debate)
+
+    def copy(self, source: str, target: str) -> None:
+        """Give a copy of a debate its place in the catalogue and what was said from the floor; no journal."""
+        self.catalogue.copy(source, target)
+        self.floor.copy(source, target)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.sql.close()
+
+
+def open_records(url: str) -> Records:
+    """Open a database's records, making file, folder and tables where they are missing.
+
+    Raises:
+        InputError: the database cannot be opened.
+    """
+    if is_postgres(url):
+        server = PostgresSql(url)
+        return _records(server, PostgresWriterLock(server))
+    path = sqlite_path(url)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return _records(SqliteSql(path), FileWriterLock(_lock_folder(path)))
+
+
+def _lock_folder(path: Path) -> Path:
+    return path.resolve().with_name(path.name + ".locks")
+
+
+def _records(sql: Sql, lock: WriterLock, went_on: WentOn | None = None) -> Records:
+    catalogue = Catalogue(sql)
+    journal = Journal(sql, went_on or went_on_in(sql))
+    return Records(
+        sql, journal, catalogue, Writers(lock, catalogue.name_of), FloorTable(sql), FailedRuns(sql)
+    )
+
+
+def _memory_records(checkpointer: Any) -> Records:
+    """Return records in memory; the saver itself tells which checkpoints a debate went on from."""
+    saver = weakref.ref(checkpointer)
+
+    def went_on(debate: str, checkpoint: str, present: str) -> bool:
+        known = saver()
+        if known is None:
+            return False
+        # Rare: only asked where a reply to the very same request is in the journal.
+        thread = {"configurable": {"thread_id": debate, "checkpoint_ns": ""}}
+        children = [
+            _id(stored.config) for stored in known.list(thread) if _id(stored.parent_config) == checkpoint
+        ]
+        return any(child != present for child in children)
+
+    return _records(SqliteSql(":memory:"), NoLock(), went_on)
+
+
+def _id(config: Any) -> str:
+    return str(config["configurable"]["checkpoint_id"]) if config else ""
+
+
+_foreign: weakref.WeakKeyDictionary[Any, Records] = weakref.WeakKeyDictionary()
+
+
+def records_of(checkpointer: Any) -> Records:
+    """Return the records that belong to a checkpointer.
+
+    Moot's own savers carry theirs. A stock `SqliteSaver` gets them in its own file; for any other the journal
+    lives in memory, as long as the saver does.
+    """
+    own = getattr(checkpointer, "records", None)
+    if isinstance(own, Records):
+        return own
+    if checkpointer not in _foreign:
+        _foreign[checkpointer] = _records_beside(checkpointer)
+    return _foreign[checkpointer]
+
+
+def _records_beside(checkpointer: Any) -> Records:
+    connection = getattr(checkpointer, "conn", None)
+    if isinstance(connection, sqlite3.Connection):
+        path = connection.execute("PRAGMA database_list").fetchone()[2]
+        if path:
+            return open_records(path)
+    return _memory_records(checkpointer)
