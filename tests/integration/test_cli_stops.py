@@ -134,7 +134,8 @@ def test_a_reader_that_leaves_is_no_error(moot: Moot) -> None:
 
 
 def test_a_bug_is_one_line_unless_its_traceback_is_wanted(moot: Moot) -> None:
-    code = "from moot.graph.cli.screen import output; output.print_json = None; from moot.graph.cli import main; main()"
+    code = "from moot.graph.cli import main; from moot.graph.cli.screen import output; "
+    code += "output.print_json = None; main()"
     words = [*command()[:2], code, "list", "--json"]
 
     def run(**variables: str) -> subprocess.CompletedProcess[str]:
