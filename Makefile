@@ -22,9 +22,10 @@ check: $(VENV)/.dev ## The quick part of `make test`: lint, types and unit tests
 	$(MAKE) --no-print-directory lint types
 	$(BIN)/python -m pytest -n 2 tests/unit
 
-lint: $(VENV)/.dev ## Lint and check the formatting
+lint: $(VENV)/.dev ## Lint, check the formatting, look for dead code
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/vulture
 
 types: $(VENV)/.dev ## Check types, strictly
 	$(BIN)/mypy
