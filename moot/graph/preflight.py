@@ -19,14 +19,15 @@ def check_config(config: DebateConfig, environment: Environment) -> None:
     Raises:
         ConfigError: what is wrong and what to do.
     """
-    protocol_named(config.protocol).check(config)
+    protocol = protocol_named(config.protocol)
+    protocol.check(config)
     check_tools(config, environment.count_for(config))
     summarizer_named(config.memory.summarizer)
     embeddings_of(config, environment.embeddings)
     for debater in config.names():
         summarizer_named(perspective_settings(config, debater).method)
     for seat in config.judge.seats():
-        rubric_for(seat, config)
+        rubric_for(seat, config, protocol.brief)
     _check_cost_limit(config)
     environment.models_of(config).check(config.model_names())
 

@@ -12,7 +12,8 @@ from moot.nodes.close import with_answer
 from moot.nodes.driving.answering import Answering, Place, run_flow
 from moot.nodes.driving.environment import Environment
 from moot.nodes.driving.portal import call_from_sync
-from moot.nodes.judging.assess import Assessment, assess
+from moot.nodes.judge import assess_debate
+from moot.nodes.judging.assess import Assessment
 from moot.nodes.judging.opinions import Verdict
 from moot.state.config import DebateConfig, slug
 from moot.state.config.config_files import make_config
@@ -147,7 +148,7 @@ async def _assess(
 ) -> tuple[Assessment, dict[str, float]]:
     state = cast(ConversationState, values)
     answering = Answering(environment, config, place)
-    flow = assess(state, config, environment.count_for(config))
+    flow = assess_debate(state, config, environment.count_for(config))
     return await run_flow(flow, answering), answering.spent.totals
 
 

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
+from moot.nodes.calls import Flow
 from moot.nodes.driving.environment import NodeContext
 from moot.nodes.effects import Body, Emit
 from moot.nodes.judging.assess import Assessment, assess
-from moot.nodes.judging.convergence import CONVERGENCE, check_convergence
 from moot.nodes.judging.opinions import next_judging
 from moot.nodes.perspectives import Made, judge_summary
+from moot.nodes.protocols.convergence import CONVERGENCE, check_convergence
 from moot.nodes.protocols.protocol_table import protocol_named
 from moot.nodes.summarize import version_of
+from moot.nodes.text.tokens import TokenCounter
+from moot.state.config import DebateConfig
 from moot.state.config.frozen import frozen_config
 from moot.state.conversation import ConversationState
+
+
+def assess_debate(state: ConversationState, config: DebateConfig, count: TokenCounter) -> Flow[Assessment]:
+    """Let the panel judge, as the debate's protocol wants it."""
+    protocol = protocol_named(config.protocol)
+    return assess(state, config, count, protocol.brief, protocol.evidence(state))
 
 
 def judge(state: ConversationState, context: NodeContext) -> Body:
@@ -27,7 +36,7 @@ def judge(state: ConversationState, context: NodeContext) -> Body:
     if ruling is None:
         made = yield from judge_summary(state, config, count, context.env.clock())
         own: dict[str, Any] = dict(made.summary) if made else {}
-        assessment = yield from assess({**state, "judge_summary": own}, config, count)
+        assessment = yield from assess_debate({**state, "judge_summary": own}, config, count)
     else:
         assessment = Assessment([], {**ruling, "judging": next_judging(state)})
     decision = assessment.decision

@@ -18,7 +18,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from moot.nodes.calls import ModelCall, Reply
 from moot.nodes.driving.answering import Answering, Place, run_flow
 from moot.nodes.driving.environment import Environment
-from moot.nodes.judging.assess import Assessment, assess
+from moot.nodes.judge import assess_debate
+from moot.nodes.judging.assess import Assessment
 from moot.nodes.judging.opinions import Verdict, failed_verdict
 from moot.nodes.judging.panel import panel_report
 from moot.nodes.models.scripted import ScriptedModel
@@ -47,7 +48,7 @@ def judged_by(script: Reason | dict[str, Reason], **judge: Any) -> Assessment:
 
     async def run() -> Assessment:
         answering = Answering(environment, config, Place())
-        return await run_flow(assess(state_of(config), config, environment.count_for()), answering)
+        return await run_flow(assess_debate(state_of(config), config, environment.count_for()), answering)
 
     return asyncio.run(run())
 
@@ -179,7 +180,7 @@ def test_an_outcome_that_no_judge_named_is_noted() -> None:
 
 def test_every_judge_in_every_order_is_asked_at_the_same_time() -> None:
     config = make_config({"debaters": DEBATERS, "judge": {"panel": [{"id": f"j{n}"} for n in range(3)]}})
-    flow = assess(state_of(config), config, len)
+    flow = assess_debate(state_of(config), config, len)
     assert len(flow.send(None)) == 6  # type: ignore[arg-type]  # starts it
 
 
@@ -204,7 +205,7 @@ def test_answers_are_journalled_and_at_most_so_many_at_once() -> None:
 
     async def run() -> Assessment:
         answering = Answering(environment, config, Place(records, "debate", 3, "rejudge-0", "c1"))
-        return await run_flow(assess(state_of(config), config, len), answering)
+        return await run_flow(assess_debate(state_of(config), config, len), answering)
 
     first, again = asyncio.run(run()), asyncio.run(run())
     assert first.verdicts == again.verdicts

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moot.nodes.calls import ModelCall
-from moot.nodes.judging.assess import assess
+from moot.nodes.judge import assess_debate
 from moot.nodes.judging.docket import LEAST_CUT, Docket, within_share
 from moot.nodes.text.tokens import counter, cut_middle, message_tokens, prompt_tokens
 from moot.state.config import DebateConfig
@@ -34,7 +34,7 @@ def calls_for(
 ) -> Sequence[ModelCall]:
     state: Any = {"topic": entries[0]["content"], "full_transcript": entries, "config": config.to_json()}
     state |= more or {}
-    return assess(state, config, COUNT).send(None)  # type: ignore[arg-type]  # starts it
+    return assess_debate(state, config, COUNT).send(None)  # type: ignore[arg-type]  # starts it
 
 
 def tokens_by_label(call: ModelCall) -> dict[str, int]:

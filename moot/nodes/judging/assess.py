@@ -8,16 +8,17 @@ from typing import Any
 
 from moot.nodes.calls import Flow, ModelCall, Reply
 from moot.nodes.judging.blinding import Blinding, make_blinding
+from moot.nodes.judging.brief import JudgeBrief
 from moot.nodes.judging.docket import NOT_ARGUED, Docket
 from moot.nodes.judging.judge_view import Bench, judge_view
 from moot.nodes.judging.opinions import JudgeOpinion, Verdict, check_opinion, failed_verdict, next_judging
 from moot.nodes.judging.orders import presentation_orders, reconcile
 from moot.nodes.judging.panel_decision import decision_of
 from moot.nodes.judging.rubrics import Rubric, load_rubric, parse_rubric
-from moot.nodes.protocols.protocol_table import protocol_named
 from moot.nodes.text.tokens import TokenCounter
 from moot.state.config import DebateConfig, JudgeSeat
 from moot.state.conversation import ConversationState
+from moot.state.entries import Entry
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class _Hearing:
     state: ConversationState
     config: DebateConfig
     count: TokenCounter
-    wanted: str
+    brief: JudgeBrief
     sides: Sequence[str]
     """Debaters who spoke, in speaking order."""
     blinding: Blinding | None
@@ -63,10 +64,22 @@ class _Sitting:
 
 
 def assess(
-    state: ConversationState, config: DebateConfig, count: TokenCounter, *, wanted: str = ""
+    state: ConversationState,
+    config: DebateConfig,
+    count: TokenCounter,
+    brief: JudgeBrief,
+    evidence: Sequence[Entry] | None = None,
 ) -> Flow[Assessment]:
-    """Let the panel judge; `wanted` is asked of the verdict beyond the rubric, by default the protocol's."""
-    hearing = _hearing(state, config, count, wanted)
+    """Let the panel judge.
+
+    Args:
+        state: of the debate.
+        config: whose panel, rubrics and rule count.
+        count: of the judges' prompts.
+        brief: what the protocol asks where `config` does not say.
+        evidence: what the protocol shows its judge; `None` for everything.
+    """
+    hearing = _hearing(state, config, count, brief, evidence)
     seats = config.judge.seats()
     sittings = [sitting for seat in seats for sitting in _sittings(hearing, seat)]
     replies = yield [sitting.call for sitting in sittings]
@@ -81,14 +94,14 @@ def assess(
     return Assessment(verdicts, {**decision, "judging": number})
 
 
-def rubric_for(seat: JudgeSeat, config: DebateConfig) -> Rubric:
+def rubric_for(seat: JudgeSeat, config: DebateConfig, brief: JudgeBrief) -> Rubric:
     """Return a judge's rubric: its own, the configuration's, or the protocol's.
 
     Raises:
         ConfigError: there is no such rubric.
     """
     given = seat.rubric or config.judge.rubric
-    return rubric_of(given or protocol_named(config.protocol).brief.rubric)
+    return rubric_of(given or brief.rubric)
 
 
 def rubric_of(given: str | dict[str, Any]) -> Rubric:
@@ -100,8 +113,14 @@ def rubric_of(given: str | dict[str, Any]) -> Rubric:
     return parse_rubric(given, "judge.rubric") if isinstance(given, dict) else load_rubric(given)
 
 
-def _hearing(state: ConversationState, config: DebateConfig, count: TokenCounter, wanted: str) -> _Hearing:
-    protocol, transcript = protocol_named(config.protocol), state["full_transcript"]
+def _hearing(
+    state: ConversationState,
+    config: DebateConfig,
+    count: TokenCounter,
+    brief: JudgeBrief,
+    evidence: Sequence[Entry] | None,
+) -> _Hearing:
+    transcript = state["full_transcript"]
     sides = _debaters(state, config)
     people = [{"id": debater.id, "name": debater.name} for debater in config.debaters if debater.id in sides]
     texts = [entry["content"] for entry in transcript] if config.judge.blind else []
@@ -113,10 +132,10 @@ def _hearing(state: ConversationState, config: DebateConfig, count: TokenCounter
         state,
         config,
         count,
-        wanted or protocol.brief.wanted,
+        brief,
         sides,
         make_blinding(people, "", texts) if config.judge.blind else None,  # type: ignore[arg-type]  # by shape
-        Docket(transcript, sides, config.names(), protocol.evidence(state)),
+        Docket(transcript, sides, config.names(), evidence),
         {entry["id"] for entry in transcript},
         lengths,
     )
@@ -124,13 +143,13 @@ def _hearing(state: ConversationState, config: DebateConfig, count: TokenCounter
 
 def _sittings(hearing: _Hearing, seat: JudgeSeat) -> list[_Sitting]:
     config = hearing.config
-    rubric, protocol = rubric_for(seat, config), protocol_named(config.protocol)
-    swap = protocol.brief.swap if config.judge.swap is None else config.judge.swap
+    rubric = rubric_for(seat, config, hearing.brief)
+    swap = hearing.brief.swap if config.judge.swap is None else config.judge.swap
     sittings = []
     for index, order in enumerate(presentation_orders(hearing.sides, swap=swap)):
         blinding = hearing.blinding_for(order)
         bench = Bench(hearing.state, config, rubric, blinding, order, hearing.count, hearing.docket)
-        sittings.append(_Sitting(seat, bench, _call(bench, seat, hearing.wanted, index)))
+        sittings.append(_Sitting(seat, bench, _call(bench, seat, hearing.brief.wanted, index)))
     return sittings
 
 

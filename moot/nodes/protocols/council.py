@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from moot.nodes.judging.convergence import CONVERGENCE
+from moot.nodes.judging.brief import JudgeBrief
 from moot.nodes.memory.perspective import latest_proposals
 from moot.nodes.prompts.fitting import Block
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.prompts.rendering import display_name
+from moot.nodes.protocols.convergence import CONVERGENCE
 from moot.nodes.protocols.council_forecast import ROUNDS, council_forecast, utterances_of
 from moot.nodes.protocols.council_views import council_instruction, council_view
 from moot.nodes.protocols.forecast import Forecast
-from moot.nodes.protocols.protocol import End, JudgeBrief, Protocol, make_floor, make_step
+from moot.nodes.protocols.protocol import End, Protocol, make_floor, make_step
 from moot.nodes.views.scene import Scene
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState, Floor, Step

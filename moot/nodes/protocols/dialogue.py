@@ -22,6 +22,7 @@ from moot.nodes.blackboard.rooms import KEY as ROOMS
 from moot.nodes.blackboard.rooms import rooms_of
 from moot.nodes.blackboard.update import LAST_WORDS, SILENT_KINDS
 from moot.nodes.calls import ModelCall, Reply, WireMessage
+from moot.nodes.judging.brief import JudgeBrief
 from moot.nodes.prompts.fitting import Block, fit_messages
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.protocols.agreeableness import with_agreement
@@ -29,7 +30,7 @@ from moot.nodes.protocols.crux_rooms import new_rooms, open_rooms, opened, room_
 from moot.nodes.protocols.dialogue_forecast import dialogue_forecast, rooms_at_most, steps_at_most
 from moot.nodes.protocols.dialogue_views import dialogue_view
 from moot.nodes.protocols.forecast import Forecast
-from moot.nodes.protocols.protocol import Consult, End, JudgeBrief, Protocol, make_floor, make_step
+from moot.nodes.protocols.protocol import Consult, End, Protocol, make_floor, make_step
 from moot.nodes.text.tokens import counter, encoding_for
 from moot.nodes.views.scene import Scene
 from moot.state.config import DebateConfig

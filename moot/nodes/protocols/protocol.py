@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from typing import Protocol as TypingProtocol
 
 from moot.nodes.calls import ModelCall, Reply
+from moot.nodes.judging.brief import JudgeBrief
 from moot.nodes.prompts.fitting import Block
 from moot.nodes.views.scene import Scene
 from moot.state.config import DebateConfig
@@ -33,19 +34,6 @@ class Consult:
     calls: Sequence[ModelCall]
     decide: Callable[[Sequence[Reply]], Step | End | Consult]
     """From the replies, in order and also failed ones, to the step: a pure function."""
-
-
-@dataclass(frozen=True)
-class JudgeBrief:
-    """What a protocol wants of its judge where the configuration does not say."""
-
-    wanted: str = ""
-    """What the verdict must hold beyond the rubric."""
-    rubric: str = "debate"
-    swap: bool = True
-    """Whether the order of presentation can decide: then every judge judges twice."""
-    judged: bool = True
-    """Whether there is anything to judge."""
 
 
 class Protocol(TypingProtocol):

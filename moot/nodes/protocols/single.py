@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from moot.nodes.judging.brief import JudgeBrief
 from moot.nodes.prompts.fitting import Block
 from moot.nodes.protocols.alone import ANSWER_WORDS, PHASE, alone_instruction, alone_view, answers
 from moot.nodes.protocols.forecast import (
@@ -14,7 +15,7 @@ from moot.nodes.protocols.forecast import (
     reading_batches,
     words_to_tokens,
 )
-from moot.nodes.protocols.protocol import End, JudgeBrief, Protocol, make_floor, make_step
+from moot.nodes.protocols.protocol import End, Protocol, make_floor, make_step
 from moot.nodes.views.scene import Scene
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState, Step

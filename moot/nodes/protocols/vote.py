@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from moot.nodes.judging.brief import JudgeBrief
 from moot.nodes.judging.decision import TIE, Dissent, Outcome
 from moot.nodes.judging.opinions import failed_verdict
 from moot.nodes.prompts.fitting import Block
@@ -25,7 +26,7 @@ from moot.nodes.protocols.forecast import (
     reading_batches,
     words_to_tokens,
 )
-from moot.nodes.protocols.protocol import End, JudgeBrief, Protocol, make_floor, make_step
+from moot.nodes.protocols.protocol import End, Protocol, make_floor, make_step
 from moot.nodes.views.scene import Scene
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState, Floor, Step

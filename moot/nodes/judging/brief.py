@@ -1,0 +1,18 @@
+"""What a protocol asks of its judges."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class JudgeBrief:
+    """What a protocol wants of its judge where the configuration does not say."""
+
+    wanted: str = ""
+    """What the verdict must hold beyond the rubric."""
+    rubric: str = "debate"
+    swap: bool = True
+    """Whether the order of presentation can decide: then every judge judges twice."""
+    judged: bool = True
+    """Whether there is anything to judge."""
