@@ -21,6 +21,7 @@ QUICK = {
     "policy_cpu": ("--quick",),
     "growth": ("--turns", "1000", "--plain-turns", "1000"),
     "council": ("--rounds", "1", "--latency", "0.05"),
+    "minutes": (),
 }
 """Benchmarks in the order of their running, with what makes each a matter of seconds."""
 

@@ -1,0 +1,332 @@
+"""How true the minutes are: labelled excerpts of debates, read by Moot's own reader.
+
+    python -m benchmarks.minutes --data FILE [--json] [--reader rule-based|MODEL] [--only ID …] [--wrong]
+
+Each excerpt is imported and then read for the blackboard, as `moot import` does; with a model's name as the
+reader, through an endpoint. A quotation is right where its words and those of the label overlap with F1 ≥ 0.5
+in the same message. The motion itself counts under stances: as a proposition only where a label names it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from moot.graph.importing.adopting import transcript_config, transcript_values
+from moot.graph.importing.transcript import ImportedTranscript, Speaker, Utterance
+from moot.nodes.driving.answering import Answering, Place
+from moot.nodes.driving.environment import Environment, NodeContext
+from moot.nodes.record import record
+from moot.state.config import DebateConfig
+from moot.state.entries import seq_of
+
+DATA = Path(os.environ.get("MOOT_MINUTES", "/work/shared/data/minutes-dev.jsonl"))
+OVERLAP = 0.5
+"""F1 of tokens from which two quotations of one message are the same, as the labels' conventions say."""
+RULE_BASED = "rule-based"
+KINDS = ("stances", "propositions", "concessions", "shifts", "open_questions")
+TRAPPED = {
+    "shift": "shifts",
+    "concession": "concessions",
+    "question": "open_questions",
+    "proposition": "claims",
+    "agreement": "agreements",
+    "evidence": "evidence",
+}
+"""Which findings fall into a trap that is `not` something."""
+
+Complete = Callable[..., Any]
+
+
+class Span(NamedTuple):
+    """Words of one message."""
+
+    message: int
+    text: str
+
+
+class Dispute(NamedTuple):
+    """A proposition of which somebody says yes and somebody no."""
+
+    asserts: tuple[Span, ...]
+    denies: tuple[Span, ...]
+    motion: bool = False
+
+
+@dataclass
+class Findings:
+    """What a reader found in one excerpt."""
+
+    stances: dict[str, tuple[str, Span]] = field(default_factory=dict)
+    """Side and quotation by debater's id."""
+    propositions: list[Dispute] = field(default_factory=list)
+    concessions: list[tuple[str, Span]] = field(default_factory=list)
+    """Scope and quotation."""
+    shifts: list[Span] = field(default_factory=list)
+    open_questions: list[Span] = field(default_factory=list)
+    evidence: list[Span] = field(default_factory=list)
+    claims: list[Span] = field(default_factory=list)
+    """Quotations of whoever asserts or denies anything."""
+    agreements: list[Span] = field(default_factory=list)
+
+
+@dataclass
+class Tally:
+    """Counts of one kind of label."""
+
+    found: int = 0
+    """Said by the reader and right."""
+    said: int = 0
+    wanted: int = 0
+    met: int = 0
+    """Labels that were found."""
+
+    def add(self, hits: Sequence[bool], wanted: int, met: int) -> None:
+        """Add one excerpt's."""
+        self.found += sum(hits)
+        self.said += len(hits)
+        self.wanted += wanted
+        self.met += met
+
+    def figures(self) -> dict[str, Any]:
+        """Return precision (`None` of nothing said), recall, F1 and the number of labels."""
+        precision = self.found / self.said if self.said else None
+        recall = self.met / self.wanted if self.wanted else 0.0
+        total = (precision or 0.0) + recall
+        f1 = 2 * (precision or 0.0) * recall / total if total else 0.0
+        rounded = None if precision is None else round(precision, 3)
+        return {"precision": rounded, "recall": round(recall, 3), "f1": round(f1, 3), "n": self.wanted}
+
+
+def tokens_of(text: str) -> Counter[str]:
+    """Return the words of a text; of scripts without spaces, its characters."""
+    return Counter(re.findall(r"[\u3040-\u30ff\u3400-\u9fff]|[^\W_]+(?:['’][^\W_]+)*", text.casefold()))
+
+
+def overlap(one: str, other: str) -> float:
+    """Return the F1 of two texts' tokens, 0–1."""
+    ours, theirs = tokens_of(one), tokens_of(other)
+    shared = sum((ours & theirs).values())
+    return 2 * shared / (sum(ours.values()) + sum(theirs.values())) if shared else 0.0
+
+
+def same(one: Span, other: Span) -> bool:
+    """Return whether two quotations are the same words of the same message."""
+    return one.message == other.message and overlap(one.text, other.text) >= OVERLAP
+
+
+def among(one: Span, others: Iterable[Span]) -> bool:
+    """Return whether a quotation is one of others."""
+    return any(same(one, other) for other in others)
+
+
+def imported(item: Mapping[str, Any]) -> ImportedTranscript:
+    """Return an excerpt as the import reads a transcript."""
+    ids = {
+        name: f"s{number}"
+        for number, name in enumerate(dict.fromkeys(m["speaker"] for m in item["messages"]))
+    }
+    speakers = tuple(Speaker(key, name) for name, key in ids.items())
+    said = tuple(Utterance(ids[m["speaker"]], m["text"]) for m in item["messages"])
+    return ImportedTranscript(item["topic"], speakers, said)
+
+
+def read_excerpt(
+    item: Mapping[str, Any], reader: str = RULE_BASED, complete: Complete | None = None
+) -> dict[str, Any]:
+    """Return the state of an excerpt that was imported and read.
+
+    Args:
+        item: as the data file has it.
+        reader: `rule-based`, or a model's name.
+        complete: answers calls in an endpoint's place.
+    """
+    environment = Environment(complete=complete) if complete else Environment()
+    extraction = "rule-based" if reader == RULE_BASED else "llm"
+    base = DebateConfig.model_validate(
+        {"blackboard": {"extraction": extraction, "model": None if reader == RULE_BASED else reader}}
+    )
+    transcript = imported(item)
+    config = transcript_config(transcript, base, item["debaters"])
+    state: Any = transcript_values(transcript, item["topic"], config, environment)
+    update = asyncio.run(_driven(state, config, environment))
+    return {**state, **update}
+
+
+async def _driven(state: Any, config: DebateConfig, environment: Environment) -> dict[str, Any]:
+    """Run the node that takes the minutes to its end."""
+    answering, body = Answering(environment, config, Place()), record(state, NodeContext(environment))
+    outcome: Any = None
+    try:
+        while True:
+            outcome = await answering.answer(body.send(outcome))  # type: ignore[arg-type]  # it asks models alone
+    except StopIteration as end:
+        return dict(end.value or {})
+
+
+def findings_of(state: Mapping[str, Any]) -> Findings:
+    """Return what the blackboard says, with the quotations that show it."""
+
+    def span(text: str, message_id: str = "") -> Span:
+        match = re.search(r"\[(m\d+)\]$", text)
+        seq = seq_of(message_id or (match[1] if match else ""))
+        return Span((seq or 0) - 1, re.sub(r" \[m\d+\]$", "", text))
+
+    found = Findings()
+    for who, row in (state.get("ledger") or {}).items():
+        ids = [key for aspect in row["aspects"].values() for key in aspect["message_ids"]]
+        if row["stance"] and ids:
+            found.stances[who] = ("", span(row["stance"], ids[-1]))
+        found.concessions += [("", span(text)) for text in row["concessions"]]
+        found.shifts += [span(shift["to"], shift["message_id"]) for shift in row["shifts"]]
+        found.agreements += [span(each["on"], each["message_id"]) for each in row["agreements"]]
+        found.evidence += [span(text) for aspect in row["aspects"].values() for text in aspect["evidence"]]
+    for claim in (state.get("claims") or {}).values():
+        said = span(claim["claim"], claim["message_ids"][0])
+        found.claims.append(said)
+        found.propositions.append(Dispute((said,), (said,)))
+    return found
+
+
+def score(item: Mapping[str, Any], found: Findings, tallies: Mapping[str, Tally]) -> list[str]:
+    """Add one excerpt's counts; return what was wrong, a line each."""
+    gold, ids = item["gold"], {one.name: one.id for one in imported(item).speakers}
+    wrong = []
+
+    def tell(kind: str, said: Any) -> None:
+        wrong.append(f"{item['id']} {kind}: {said}")
+
+    sides = {ids[name]: label for name, label in gold["stances"].items() if label["side"] != "unclear"}
+    hits = []
+    for who, (side, said) in found.stances.items():
+        if who in sides:
+            spans = [Span(each["message"], each["text"]) for each in sides[who]["spans"]]
+            hits.append(side == sides[who]["side"] and among(said, spans))
+            if not hits[-1]:
+                tell("stance", f"{side} {said}, not {sides[who]['side']}")
+    tallies["stances"].add(hits, len(sides), sum(hits))
+    disputed = [each for each in gold["propositions"] if each["status"] == "disputed"]
+    _score_disputes(disputed, found.propositions, tallies["propositions"], tell)
+    for kind in ("concessions", "shifts", "open_questions"):
+        labels = [Span(each["message"], each["text"]) for each in gold[kind]]
+        said = [each[1] for each in found.concessions] if kind == "concessions" else getattr(found, kind)
+        hits = [among(each, labels) for each in said]
+        tallies[kind].add(hits, len(labels), sum(among(label, said) for label in labels))
+        for each, hit in zip(said, hits, strict=True):
+            if not hit:
+                tell(kind, each)
+    scopes = {each["scope"]: Span(each["message"], each["text"]) for each in gold["concessions"]}
+    right = [
+        scope == name
+        for scope, said in found.concessions
+        for name, label in scopes.items()
+        if same(said, label)
+    ]
+    tallies["scopes"].add(right, len(right), sum(right))
+    evidence = [Span(each["message"], each["text"]) for each in gold["evidence"]]
+    tallies["evidence"].add([], len(evidence), sum(among(label, found.evidence) for label in evidence))
+    avoided = 0
+    for trap in gold["traps"]:
+        kind = TRAPPED[trap["not"]]
+        noted = [each[1] for each in found.concessions] if kind == "concessions" else getattr(found, kind)
+        fallen = among(Span(trap["message"], trap["text"]), noted)
+        avoided += not fallen
+        if fallen:
+            tell("trap", f"{trap['not']} {trap['text']!r}")
+    tallies["traps"].add([], len(gold["traps"]), avoided)
+    return wrong
+
+
+def _score_disputes(
+    labels: Sequence[Mapping[str, Any]],
+    said: Sequence[Dispute],
+    tally: Tally,
+    tell: Callable[[str, Any], None],
+) -> None:
+    """Count disputes: one is right where both sides' quotations are, whichever way round it is put."""
+
+    def spans(label: Mapping[str, Any], side: str) -> list[Span]:
+        return [Span(each["message"], each["text"]) for each in label[side]]
+
+    def fits(dispute: Dispute, label: Mapping[str, Any]) -> bool:
+        yes, no = spans(label, "asserts"), spans(label, "denies")
+        ways = ((yes, no), (no, yes))
+        return any(
+            any(among(each, one) for each in dispute.asserts)
+            and any(among(each, other) for each in dispute.denies)
+            for one, other in ways
+        )
+
+    hits = [(dispute, any(fits(dispute, label) for label in labels)) for dispute in said]
+    counted = [hit for dispute, hit in hits if hit or not dispute.motion]
+    met = sum(any(fits(dispute, label) for dispute in said) for label in labels)
+    tally.add(counted, len(labels), met)
+    for dispute, hit in hits:
+        if not hit and not dispute.motion:
+            tell("proposition", dispute)
+
+
+def measure(
+    items: Sequence[Mapping[str, Any]], read: Callable[[Mapping[str, Any]], Mapping[str, Any]]
+) -> tuple[dict[str, Tally], list[str]]:
+    """Return the counts over all excerpts, and what was wrong."""
+    tallies = {kind: Tally() for kind in (*KINDS, "scopes", "evidence", "traps")}
+    wrong = [line for item in items for line in score(item, findings_of(read(item)), tallies)]
+    return tallies, wrong
+
+
+def as_json(tallies: Mapping[str, Tally]) -> dict[str, Any]:
+    """Return the figures in the form of `--json`."""
+    traps = tallies["traps"]
+    return {
+        **{kind: tallies[kind].figures() for kind in KINDS},
+        "evidence": {key: tallies["evidence"].figures()[key] for key in ("recall", "n")},
+        "traps_avoided": round(traps.met / traps.wanted, 3) if traps.wanted else None,
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run and print one block."""
+    parser = argparse.ArgumentParser(description="How true the minutes are.")
+    parser.add_argument("--data", type=Path, default=DATA, help="labelled excerpts, JSON lines")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--reader", default=RULE_BASED, metavar="rule-based|MODEL")
+    parser.add_argument("--only", nargs="*", default=(), metavar="ID", help="these excerpts alone")
+    parser.add_argument("--wrong", action="store_true", help="tell what was wrong")
+    given = parser.parse_args(arguments)
+    if not given.data.exists():
+        print(f"minutes: no labelled excerpts at {str(given.data)!r}: give --data FILE")
+        return
+    items = [json.loads(line) for line in given.data.read_text(encoding="utf-8").splitlines() if line.strip()]
+    items = [item for item in items if not given.only or item["id"] in given.only]
+    tallies, wrong = measure(items, partial(read_excerpt, reader=given.reader))
+    if given.json:
+        print(json.dumps(as_json(tallies)))
+        return
+    print(f"minutes: {len(items)} excerpts, read by {given.reader}")
+    for kind in KINDS:
+        row = tallies[kind].figures()
+        said = tallies[kind].said
+        precision = "  —  " if row["precision"] is None else f"{row['precision']:.3f}"
+        print(f"  {kind:<15} precision {precision} of {said:<4} recall {row['recall']:.3f} of {row['n']}")
+    print(
+        f"  {'scope':<15} right for {tallies['scopes'].met} of {tallies['scopes'].wanted} concessions found"
+    )
+    figures = as_json(tallies)
+    print(f"  {'evidence':<15} recall {figures['evidence']['recall']:.3f} of {figures['evidence']['n']}")
+    print(f"  {'traps avoided':<15} {figures['traps_avoided']}")
+    for line in wrong if given.wrong else ():
+        print(f"    {line}")
+
+
+if __name__ == "__main__":
+    main()
