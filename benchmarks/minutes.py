@@ -218,10 +218,12 @@ def score(item: Mapping[str, Any], found: Findings, tallies: Mapping[str, Tally]
     _score_disputes(disputed, found.propositions, tallies["propositions"], tell)
     for kind in ("concessions", "shifts", "open_questions"):
         labels = [Span(each["message"], each["text"]) for each in gold[kind]]
-        said = [each[1] for each in found.concessions] if kind == "concessions" else getattr(found, kind)
-        hits = [among(each, labels) for each in said]
-        tallies[kind].add(hits, len(labels), sum(among(label, said) for label in labels))
-        for each, hit in zip(said, hits, strict=True):
+        noted: list[Span] = (
+            [one for _, one in found.concessions] if kind == "concessions" else getattr(found, kind)
+        )
+        hits = [among(each, labels) for each in noted]
+        tallies[kind].add(hits, len(labels), sum(among(label, noted) for label in labels))
+        for each, hit in zip(noted, hits, strict=True):
             if not hit:
                 tell(kind, each)
     scopes = {each["scope"]: Span(each["message"], each["text"]) for each in gold["concessions"]}
@@ -237,7 +239,7 @@ def score(item: Mapping[str, Any], found: Findings, tallies: Mapping[str, Tally]
     avoided = 0
     for trap in gold["traps"]:
         kind = TRAPPED[trap["not"]]
-        noted = [each[1] for each in found.concessions] if kind == "concessions" else getattr(found, kind)
+        noted = [one for _, one in found.concessions] if kind == "concessions" else getattr(found, kind)
         fallen = among(Span(trap["message"], trap["text"]), noted)
         avoided += not fallen
         if fallen:
