@@ -11,12 +11,13 @@ from moot.graph.preflight import check_config
 from moot.nodes.driving.answering import Answering, Place, run_flow
 from moot.nodes.driving.environment import Environment
 from moot.nodes.driving.portal import call_from_sync
-from moot.nodes.judging.agreement import Rate, rate_of
+from moot.nodes.judging.agreement import rate_of
 from moot.nodes.judging.calibration import PUBLISHED, Benchmark, benchmark
 from moot.nodes.judging.human_data import Session, read_sessions
 from moot.nodes.judging.quiz import Sat, sit_quiz
 from moot.state.config import DebateConfig
 from moot.state.errors import InputError, JudgeFailed
+from moot.state.verdict import Rate
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,11 @@ from moot.nodes.driving.environment import Environment
 from moot.nodes.driving.portal import call_from_sync
 from moot.nodes.judge import assess_debate
 from moot.nodes.judging.assess import Assessment
-from moot.nodes.judging.opinions import Verdict
 from moot.state.config import DebateConfig, slug
 from moot.state.config.config_files import make_config
 from moot.state.conversation import ConversationState
 from moot.state.errors import InputError
+from moot.state.verdict import Decision, Verdict
 
 if TYPE_CHECKING:
     from moot.graph.stored_debate import Debate
@@ -98,8 +98,8 @@ class Judgement:
     topic: str
     config: dict[str, Any]
     """The configuration that it was judged by."""
-    verdict: dict[str, Any]
-    """The decision, with `outcome` and `agreement`; `status` is `failed` where no judge gave one."""
+    verdict: Decision
+    """`status` is `failed` where no judge gave one."""
     verdicts: list[Verdict]
     """One a judge, failed ones too."""
     usage: dict[str, float]

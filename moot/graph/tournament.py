@@ -9,11 +9,11 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from moot.graph.tournament_config import Pairing, TournamentConfig, pairings
-from moot.nodes.judging.agreement import Rate, rate_of
-from moot.nodes.judging.decision import TIE
+from moot.nodes.judging.agreement import rate_of
 from moot.nodes.judging.ratings import Match, Rating, WinMatrix, bradley_terry, win_matrix
 from moot.nodes.judging.sides import winning_side
 from moot.state.errors import DebateNotFound, MootError
+from moot.state.verdict import TIE, Rate
 
 if TYPE_CHECKING:
     from moot.graph.api import Debate, Debates
@@ -174,8 +174,8 @@ def _result(debates: Debates, pairing: Pairing, error: str) -> Played:
 
 def _outcome(document: dict[str, Any], pairing: Pairing) -> tuple[str, float | None]:
     """Return the winning line-up and the first side's score; a synthesis is shared."""
-    verdict = document["verdict"] or {}
-    if verdict.get("status") != "ok":
+    verdict = document["verdict"]
+    if not verdict or verdict["status"] != "ok":
         return "", None
     side = winning_side(verdict, document["verdicts"], pairing.sides)
     if side == TIE:

@@ -16,6 +16,7 @@ from typing_extensions import TypedDict
 from moot.state.blackboard import Claim, CruxCard, LedgerRow, Reflection, RoundRecord
 from moot.state.entries import Entry
 from moot.state.reducers import add_up, append, fold_rounds, fold_window, latest, merge, merge_fields
+from moot.state.verdict import Decision, Verdict
 
 SCHEMA_VERSION = 1
 """Raised when a stored debate needs migration to be read."""
@@ -136,7 +137,7 @@ class ConversationOutput(TypedDict, total=False):
     """What a run returns; the whole state is in the checkpoint."""
 
     topic: str
-    verdict: Annotated[dict[str, Any], DeltaChannel(latest, dict, **_EVERY)]
+    verdict: Annotated[Decision, DeltaChannel(latest, dict, **_EVERY)]
     solution: Annotated[str, DeltaChannel(latest, str, **_EVERY)]
     status: str
     messages: Annotated[list[AnyMessage], DeltaChannel(fold_window, list, **_EVERY)]
@@ -187,9 +188,9 @@ class ConversationState(TypedDict, total=False):
     """Totals: `calls`, `prompt_tokens`, `completion_tokens`, `cached_tokens`, `cost_usd`, `elapsed_s`."""
     errors: Annotated[list[dict[str, Any]], DeltaChannel(append, list, **_EVERY)]
     """`{step, node, error}` each: what failed and was got over; `at` and `run` too where a run stopped."""
-    verdicts: Annotated[list[dict[str, Any]], DeltaChannel(append, list, **_EVERY)]
+    verdicts: Annotated[list[Verdict], DeltaChannel(append, list, **_EVERY)]
     """The panel's verdicts."""
-    verdict: Annotated[dict[str, Any], DeltaChannel(latest, dict, **_EVERY)]
+    verdict: Annotated[Decision, DeltaChannel(latest, dict, **_EVERY)]
     """The decision; `{}` before there is one."""
     solution: Annotated[str, DeltaChannel(latest, str, **_EVERY)]
     """The synthesised solution, Markdown."""

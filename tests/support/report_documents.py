@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from moot.nodes.judging.opinions import Verdict, failed_verdict
+from moot.nodes.judging.opinions import failed_verdict
 from moot.state.blackboard import Claim, CruxCard, LedgerRow, Reflection, RoundRecord
 from moot.state.conversation import Receipt
 from moot.state.entries import entry_id, make_entry
+from moot.state.verdict import Verdict
 
 Document = dict[str, Any]
 

@@ -20,13 +20,14 @@ from moot.nodes.driving.answering import Answering, Place, run_flow
 from moot.nodes.driving.environment import Environment
 from moot.nodes.judge import assess_debate
 from moot.nodes.judging.assess import Assessment
-from moot.nodes.judging.opinions import Verdict, failed_verdict
+from moot.nodes.judging.opinions import failed_verdict
 from moot.nodes.judging.panel import panel_report
 from moot.nodes.models.scripted import ScriptedModel
 from moot.state.config import DebateConfig
 from moot.state.config.config_files import make_config
 from moot.state.entries import make_entry
 from moot.state.records import records_of
+from moot.state.verdict import Verdict
 
 SAID = [("ann", "A tax works, as Ben Ray admits."), ("ben", "It hits the poor, whatever Ann Lee says.")]
 DEBATERS = [{"id": "ann", "name": "Ann Lee"}, {"id": "ben", "name": "Ben Ray"}]

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moot.nodes.judging.decision import Ballot, Rule, borda_points, decide
+from moot.nodes.judging.decision import Ballot, borda_points, decide
 from moot.state.errors import ConfigError, JudgeFailed
+from moot.state.verdict import Rule
 
 NAMES = ("zoe", "ada", "bo")
 

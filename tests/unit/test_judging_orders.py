@@ -11,12 +11,12 @@ from moot.nodes.judging.opinions import (
     CriterionScore,
     JudgeOpinion,
     UnmetRequirement,
-    Verdict,
     check_opinion,
     failed_verdict,
 )
 from moot.nodes.judging.orders import flip_rates, overall_flip_rate, presentation_orders, reconcile
 from moot.nodes.judging.rubrics import Criterion, Rubric
+from moot.state.verdict import Verdict
 
 RUBRIC = Rubric(name="small", criteria=(Criterion(id="merit", name="Merit", scale_min=0),))
 DEBATERS = ["ada", "bo"]

@@ -14,13 +14,13 @@ from moot.nodes.judging.opinions import (
     CriterionScore,
     JudgeOpinion,
     UnmetRequirement,
-    Verdict,
     ballots_of,
     check_opinion,
     failed_verdict,
 )
 from moot.nodes.judging.rubrics import Criterion, Rubric, load_rubric, parse_rubric, shipped_rubrics
 from moot.state.errors import ConfigError
+from moot.state.verdict import Verdict
 
 RUBRIC = Rubric(
     name="small",

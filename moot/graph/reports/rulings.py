@@ -7,8 +7,7 @@ from typing import Any
 
 from moot.graph.reports.cast import People
 from moot.graph.reports.fields import as_dict, as_dicts, as_number, as_text
-from moot.nodes.judging.decision import RULES_COUNT, SYNTHESIS, TIE
-from moot.nodes.judging.panel_decision import PANEL
+from moot.state.verdict import PANEL, RULES_COUNT, SYNTHESIS, TIE
 
 CHOICES = {TIE: "a tie", SYNTHESIS: "a synthesis"}
 """What a choice is called that is nobody's victory."""

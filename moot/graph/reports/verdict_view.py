@@ -11,9 +11,8 @@ from pydantic import ValidationError
 from moot.graph.reports.cast import People, Person
 from moot.graph.reports.fields import as_count, as_dict, as_dicts, as_number, as_text, as_texts, percent
 from moot.graph.reports.rulings import Ruling, read_ruling
-from moot.nodes.judging.decision import SYNTHESIS, TIE
-from moot.nodes.judging.panel_decision import PANEL
 from moot.nodes.judging.rubrics import Rubric, shipped_rubrics
+from moot.state.verdict import PANEL, SYNTHESIS, TIE
 
 _JUDGES = {"judge": "the judge", PANEL: "the panel"}
 _FULL_TOTAL = 100.0

@@ -13,38 +13,12 @@ from math import isnan, sqrt
 from statistics import NormalDist
 from typing import Literal
 
-from typing_extensions import TypedDict
+from moot.state.verdict import PairAgreement, Rate
 
 Rating = str | int | float
 Unit = Sequence[Rating | None]
 Level = Literal["nominal", "ordinal", "interval"]
 _Distance = Callable[[int, int], float]
-
-
-class Rate(TypedDict):
-    """A proportion with its Wilson score interval."""
-
-    k: int
-    """How many of `n`."""
-    n: int
-    rate: float | None
-    """`k / n`; `None` where `n` is 0."""
-    low: float
-    """Lower end of the interval, 0–1; 0 where `n` is 0."""
-    high: float
-    """Upper end of the interval, 0–1; 1 where `n` is 0."""
-
-
-class PairAgreement(TypedDict):
-    """Two judges over the units that both rated."""
-
-    first: str
-    second: str
-    n: int
-    """Units rated by both."""
-    agreement: float | None
-    """Share of them rated alike; `None` where `n` is 0."""
-    kappa: float | None
 
 
 def rate_of(k: int, n: int, confidence: float = 0.95) -> Rate:

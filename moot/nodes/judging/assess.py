@@ -11,7 +11,7 @@ from moot.nodes.judging.blinding import Blinding, make_blinding
 from moot.nodes.judging.brief import JudgeBrief
 from moot.nodes.judging.docket import NOT_ARGUED, Docket
 from moot.nodes.judging.judge_view import Bench, judge_view
-from moot.nodes.judging.opinions import JudgeOpinion, Verdict, check_opinion, failed_verdict, next_judging
+from moot.nodes.judging.opinions import JudgeOpinion, check_opinion, failed_verdict, next_judging
 from moot.nodes.judging.orders import presentation_orders, reconcile
 from moot.nodes.judging.panel_decision import decision_of
 from moot.nodes.judging.rubrics import Rubric, load_rubric, parse_rubric
@@ -19,6 +19,7 @@ from moot.nodes.text.tokens import TokenCounter
 from moot.state.config import DebateConfig, JudgeSeat
 from moot.state.conversation import ConversationState
 from moot.state.entries import Entry
+from moot.state.verdict import Decision, Verdict
 
 
 @dataclass(frozen=True)
@@ -27,8 +28,8 @@ class Assessment:
 
     verdicts: list[Verdict]
     """One a judge, in the panel's order; also the failed ones."""
-    decision: dict[str, Any]
-    """The decision, a `Verdict` with `outcome`; `status` is `failed` where no judge gave one."""
+    decision: Decision
+    """`status` is `failed` where no judge gave one."""
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,9 @@ from typing import Literal
 
 from typing_extensions import TypedDict
 
-from moot.nodes.judging.agreement import Rate, cohen_kappa, krippendorff_alpha, rate_of
+from moot.nodes.judging.agreement import cohen_kappa, krippendorff_alpha, rate_of
 from moot.nodes.judging.human_data import Judgement, Session
+from moot.state.verdict import Rate
 
 Judges = Literal["live", "all"]
 Unit = Literal["session", "question"]

@@ -9,27 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import fsum
-from typing import Literal, get_args
+from typing import get_args
 
 from typing_extensions import TypedDict
 
 from moot.state.errors import ConfigError, JudgeFailed
+from moot.state.verdict import TIE, Dissent, Outcome, Rule
 
-Rule = Literal["mean", "majority", "ranked", "approval", "unanimous"]
-
-RULES_COUNT: Mapping[str, str] = {
-    "mean": "mean total score",
-    "majority": "votes",
-    "ranked": "Borda points",
-    "approval": "approvals",
-    "unanimous": "votes",
-}
-"""What each rule's tally counts, in words."""
-
-TIE = "tie"
-"""The outcome when no debater is ahead."""
-SYNTHESIS = "synthesis"
-"""The outcome when the best answer unites several debaters."""
 _CLOSE = 1e-9
 """Scores nearer than this are equal: means of the same numbers differ by rounding."""
 
@@ -45,31 +31,6 @@ class Ballot(TypedDict):
     """Debater to total score, in one unit for all judges; debaters without a score are missing."""
     approved: list[str]
     """Debaters good enough for this judge, for `approval`."""
-
-
-class Dissent(TypedDict):
-    """A judge whose own choice differs from the outcome."""
-
-    judge: str
-    winner: str
-
-
-class Outcome(TypedDict):
-    """What the panel decides."""
-
-    rule: Rule
-    winner: str
-    """Id of a debater, `tie` or `synthesis`."""
-    tally: dict[str, float]
-    """What the rule counted, by debater (or choice): mean, votes, Borda points or approvals."""
-    tied: list[str]
-    """Who shares the first place, sorted, where the winner is `tie`; else empty."""
-    mean_scores: dict[str, float]
-    """Debater to mean total over the judges that scored it, whatever the rule."""
-    dissent: list[Dissent]
-    """Judges whose choice is another one, sorted by id."""
-    judges: int
-    """Ballots counted."""
 
 
 def decide(ballots: Sequence[Ballot], rule: Rule = "mean") -> Outcome:

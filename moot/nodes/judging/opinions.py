@@ -1,4 +1,4 @@
-"""Verdicts: what a judging model may say (`JudgeOpinion`), and what Moot records of it (`Verdict`).
+"""What a judging model may say (`JudgeOpinion`), and how it becomes what Moot records (`Verdict`).
 
 They are two types on purpose: the opinion is a model's data, the verdict is checked against the debate.
 """
@@ -9,14 +9,14 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
-from typing import Any, Literal, NotRequired
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
-from typing_extensions import TypedDict
 
-from moot.nodes.judging.decision import SYNTHESIS, TIE, Ballot
-from moot.nodes.judging.rubrics import CriterionScale, Rubric
+from moot.nodes.judging.decision import Ballot
+from moot.nodes.judging.rubrics import Rubric
 from moot.state.entries import EntryUsage, clean_text
+from moot.state.verdict import SYNTHESIS, TIE, Flip, ScoreRecord, Unmet, Verdict
 
 MAJOR_CAP = 40.0
 """Most confidence that a verdict with an unmet major requirement may have."""
@@ -75,80 +75,6 @@ class JudgeOpinion(BaseModel):
     """What the solution gives up, and for what."""
     recommendations: list[str] = []
     """What to do next."""
-
-
-class ScoreRecord(TypedDict):
-    """A checked score."""
-
-    score: float
-    """Within the criterion's scale."""
-    reason: str
-    citations: list[str]
-    """Ids of messages that exist, without repetitions."""
-
-
-class Unmet(TypedDict):
-    """An unmet requirement, as recorded."""
-
-    text: str
-    major: bool
-
-
-class Flip(TypedDict):
-    """What judging in two presentation orders showed."""
-
-    orders: list[list[str]]
-    """Debaters in the order in which each pass presented them."""
-    winners: list[str]
-    """The winner of each pass that did not fail."""
-    flipped: bool | None
-    """Whether the passes disagree; `None` where only one pass counts."""
-
-
-class Verdict(TypedDict):
-    """What Moot records of one judge. JSON types only; ids are real ones, not labels."""
-
-    status: Literal["ok", "failed"]
-    """`failed`: nothing in here is anybody's judgement."""
-    error: str
-    """Why it failed, else empty."""
-    judge: str
-    """Slug id."""
-    model: str
-    rubric: str
-    """Name of the rubric."""
-    criteria: NotRequired[list[CriterionScale]]
-    """The rubric's criteria, where there are scores."""
-    judging: NotRequired[int]
-    """Which judging of the debate it belongs to, from 1: the decision has the same number."""
-    order: list[str]
-    """Debaters in the order in which they were presented."""
-    reasoning: str
-    scores: dict[str, dict[str, ScoreRecord]]
-    """Debater to criterion to score."""
-    totals: dict[str, float]
-    """Debater to weighted total, 0–100; without those who got no score."""
-    winner: str
-    """Id of a debater, `tie` or `synthesis`; empty where the verdict failed."""
-    confidence: float
-    """0–100; at most 40 while a major requirement is unmet."""
-    unmet_requirements: list[Unmet]
-    open_questions: list[str]
-    solution_markdown: str
-    tradeoffs: list[str]
-    recommendations: list[str]
-    dropped_citations: int
-    """Citations of messages that do not exist."""
-    dropped_scores: int
-    """Scores of unknown debaters or criteria, without a finite number, or given twice."""
-    clamped_scores: int
-    """Scores outside their scale."""
-    notes: list[str]
-    """What checking changed or found odd, one sentence each."""
-    flip: Flip
-    lengths: dict[str, int]
-    """Debater to tokens spoken, to be read beside its score."""
-    usage: EntryUsage
 
 
 @dataclass

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
-from moot.nodes.judging.agreement import Rate, flip_rate
-from moot.nodes.judging.decision import TIE
-from moot.nodes.judging.opinions import Flip, ScoreRecord, Unmet, Verdict, cap_confidence
+from moot.nodes.judging.agreement import flip_rate
+from moot.nodes.judging.opinions import cap_confidence
 from moot.state.entries import EntryUsage
+from moot.state.verdict import TIE, Flip, Rate, ScoreRecord, Unmet, Verdict
 
 
 def presentation_orders(debaters: Sequence[str], *, swap: bool = True) -> list[list[str]]:

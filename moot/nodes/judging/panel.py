@@ -6,46 +6,11 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 from statistics import fmean
 
-from typing_extensions import TypedDict
-
-from moot.nodes.judging.agreement import (
-    PairAgreement,
-    Rate,
-    Rating,
-    krippendorff_alpha,
-    pairwise_kappa,
-)
-from moot.nodes.judging.decision import Dissent, Outcome
-from moot.nodes.judging.opinions import Verdict
+from moot.nodes.judging.agreement import Rating, krippendorff_alpha, pairwise_kappa
 from moot.nodes.judging.orders import flip_rates, overall_flip_rate
+from moot.state.verdict import Outcome, PanelReport, Verdict
 
 _CLOSE = 1e-9
-
-
-class PanelReport(TypedDict):
-    """How far judges agree on one debate. `None` is what cannot be said, such as α of one judge."""
-
-    judges: int
-    """Those whose verdict did not fail."""
-    failed: int
-    alpha: float | None
-    """Krippendorff's α, interval, over the scores that at least two judges gave."""
-    kappa: float | None
-    """Mean of the pairwise κ that are defined."""
-    flip_rate: float | None
-    """Share of the verdicts judged in two orders whose winner changed with the order."""
-    flips: Rate
-    """The same with its 95 % interval."""
-    flip_rates: dict[str, Rate]
-    """By judge, over all its verdicts on this debate."""
-    pairs: list[PairAgreement]
-    """Cohen's κ of every two judges on who is ahead, over criteria and pairs of debaters."""
-    unanimous: bool | None
-    """Whether all chose the same winner; `None` for fewer than two judges."""
-    mean_scores: dict[str, float]
-    """Debater to mean total, 0–100."""
-    dissent: list[Dissent]
-    """Judges whose choice is not the decision."""
 
 
 def panel_report(

@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import cast
 
-from moot.nodes.judging.decision import Outcome, Rule, decide
-from moot.nodes.judging.opinions import (
-    Flip,
-    ScoreRecord,
-    Verdict,
-    ballots_of,
-    counted_scores,
-    failed_verdict,
-)
+from moot.nodes.judging.decision import decide
+from moot.nodes.judging.opinions import ballots_of, counted_scores, failed_verdict
 from moot.nodes.judging.orders import mean_score
 from moot.nodes.judging.panel import panel_report
-from moot.nodes.judging.rubrics import CriterionScale
 from moot.state.errors import JudgeFailed
+from moot.state.verdict import (
+    PANEL,
+    CriterionScale,
+    Decision,
+    Flip,
+    Outcome,
+    PanelReport,
+    Rule,
+    ScoreRecord,
+    Verdict,
+)
 
-PANEL = "panel"
-"""Who a decision is by, where several judges sat."""
 
-_SUMMED = ("dropped_citations", "dropped_scores", "clamped_scores")
-
-
-def decision_of(verdicts: Sequence[Verdict], rule: Rule, earlier: Sequence[Any] = ()) -> dict[str, Any]:
-    """Return the decision, a `Verdict` with `outcome` and `agreement`; `failed` where every judge failed.
+def decision_of(verdicts: Sequence[Verdict], rule: Rule, earlier: Sequence[Verdict] = ()) -> Decision:
+    """Return the decision, with how far the judges agree; `failed` where every judge failed.
 
     A panel's has the mean scores of its judges, and the words (reasoning, solution, open questions) of the
     first judge whose choice it is, else of the first one: `speaker` says who.
@@ -42,21 +40,40 @@ def decision_of(verdicts: Sequence[Verdict], rule: Rule, earlier: Sequence[Any] 
     except JudgeFailed as error:
         errors = "; ".join(verdict["error"] for verdict in verdicts if verdict["error"])
         report = panel_report(verdicts, None, earlier)
-        return {**failed_verdict(PANEL, f"{error}: {errors}"), "outcome": {}, "agreement": report}
+        return as_decision(failed_verdict(PANEL, f"{error}: {errors}"), agreement=report)
     usable = [verdict for verdict in verdicts if verdict["status"] == "ok"]
-    decided: Mapping[str, Any] = usable[0] if alone else _panel_verdict(usable, outcome)
-    return {**decided, "outcome": outcome, "agreement": panel_report(verdicts, outcome, earlier)}
-
-
-def _panel_verdict(usable: Sequence[Verdict], outcome: Outcome) -> dict[str, Any]:
+    report = panel_report(verdicts, outcome, earlier)
+    if alone:
+        return as_decision(usable[0], outcome, report)
     agreeing = [verdict for verdict in usable if verdict["winner"] == outcome["winner"]]
-    speaking = agreeing[0] if agreeing else usable[0]
+    speaking = (agreeing or usable)[0]
+    decision = as_decision(_panel_verdict(usable, agreeing, speaking, outcome), outcome, report)
+    decision["speaker"] = speaking["judge"]
+    return decision
+
+
+def as_decision(
+    verdict: Verdict, outcome: Outcome | None = None, agreement: PanelReport | None = None
+) -> Decision:
+    """Return a verdict as the one that decides, with what it rests on where there is such a thing."""
+    decision = cast(Decision, verdict.copy())
+    if outcome:
+        decision["outcome"] = outcome
+    if agreement:
+        decision["agreement"] = agreement
+    return decision
+
+
+def _panel_verdict(
+    usable: Sequence[Verdict], agreeing: Sequence[Verdict], speaking: Verdict, outcome: Outcome
+) -> Verdict:
     criteria = _criteria(usable)
     return {
         **speaking,
-        **{key: sum(verdict[key] for verdict in usable) for key in _SUMMED},  # type: ignore[literal-required]
+        "dropped_citations": sum(verdict["dropped_citations"] for verdict in usable),
+        "dropped_scores": sum(verdict["dropped_scores"] for verdict in usable),
+        "clamped_scores": sum(verdict["clamped_scores"] for verdict in usable),
         "judge": PANEL,
-        "speaker": speaking["judge"],
         "model": ", ".join(dict.fromkeys(verdict["model"] for verdict in usable)),
         "criteria": list(criteria.values()),
         "scores": _scores(usable, criteria),

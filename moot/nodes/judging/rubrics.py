@@ -9,9 +9,9 @@ from typing import Any
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
-from typing_extensions import TypedDict
 
 from moot.state.errors import ConfigError
+from moot.state.verdict import CriterionScale
 
 
 class Criterion(BaseModel):
@@ -45,16 +45,6 @@ class Criterion(BaseModel):
     def share(self, score: float) -> float:
         """Return where `score` stands on the scale, 0–1."""
         return (self.clamp(score) - self.scale_min) / (self.scale_max - self.scale_min)
-
-
-class CriterionScale(TypedDict):
-    """What a criterion is called and how it is scored, as a verdict keeps it."""
-
-    id: str
-    name: str
-    scale_min: float
-    scale_max: float
-    weight: float
 
 
 class Rubric(BaseModel):

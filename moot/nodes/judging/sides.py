@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from statistics import fmean
-from typing import Any
 
-from moot.nodes.judging.decision import TIE, decide
-from moot.nodes.judging.opinions import Verdict, ballots_of
+from moot.nodes.judging.decision import decide
+from moot.nodes.judging.opinions import ballots_of
+from moot.state.verdict import TIE, Decision, Verdict
 
 
-def winning_side(decision: Mapping[str, Any], verdicts: Sequence[Verdict], sides: Mapping[str, str]) -> str:
+def winning_side(decision: Decision, verdicts: Sequence[Verdict], sides: Mapping[str, str]) -> str:
     """Return the side that a panel's judgement comes to, by the panel's own rule; `tie` where none is ahead.
 
     Args:

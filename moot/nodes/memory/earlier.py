@@ -73,7 +73,7 @@ def _position(state: ConversationState, debater: str, context: NodeContext) -> d
         "positions": [_line(text, TEXT_CHARS) for text in positions[-POSITIONS:]],
         "concessions": [_line(text, TEXT_CHARS) for text in (row.get("concessions") or [])[-CONCESSIONS:]],
         "last": _line(own[-1]["content"], TEXT_CHARS),
-        "winner": (state.get("verdict") or {}).get("winner", "") == debater,
+        "winner": state.get("verdict", {}).get("winner", "") == debater,
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from typing import Protocol as TypingProtocol
 
 from moot.nodes.calls import ModelCall, Reply
@@ -14,6 +14,7 @@ from moot.nodes.views.scene import Scene
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState, Floor, Step
 from moot.state.entries import Entry
+from moot.state.verdict import Decision
 
 if TYPE_CHECKING:
     from moot.nodes.protocols.forecast import Forecast
@@ -96,7 +97,7 @@ class Protocol(TypingProtocol):
         """Return what the judge's own summary is made of, once it is long; `[]` for none."""
         return []
 
-    def ruling(self, state: ConversationState, config: DebateConfig) -> dict[str, Any] | None:
+    def ruling(self, state: ConversationState, config: DebateConfig) -> Decision | None:
         """Return the verdict that follows by rule alone, without a judge; `None` where there is none."""
         return None
 

@@ -10,11 +10,10 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from moot.nodes.judging.brief import JudgeBrief
-from moot.nodes.judging.decision import TIE, Dissent, Outcome
 from moot.nodes.judging.opinions import failed_verdict
+from moot.nodes.judging.panel_decision import as_decision
 from moot.nodes.prompts.fitting import Block
 from moot.nodes.protocols.alone import ANSWER_WORDS, PHASE, alone_instruction, alone_view, answers
 from moot.nodes.protocols.forecast import (
@@ -31,6 +30,7 @@ from moot.nodes.views.scene import Scene
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState, Floor, Step
 from moot.state.entries import Entry
+from moot.state.verdict import TIE, Decision, Outcome, Verdict
 
 ENDING = 'End with one line: "Answer: " and your final answer in as few words as possible.'
 
@@ -76,7 +76,7 @@ class Vote(Protocol):
         """Count without an answer that failed."""
         return "One answer is missing: its call failed."
 
-    def ruling(self, state: ConversationState, config: DebateConfig) -> dict[str, Any] | None:
+    def ruling(self, state: ConversationState, config: DebateConfig) -> Decision | None:
         """The count, where answers are counted."""
         return _verdict(_count(_given(state))) if config.vote.by == "answer" else None
 
@@ -150,31 +150,31 @@ def _count(given: Sequence[Entry]) -> _Count:
     return _Count(by_answer, sorted(leading) if len(leading) > 1 else [], first)
 
 
-def _verdict(count: _Count) -> dict[str, Any]:
+def _verdict(count: _Count) -> Decision:
     """Return the count as the debate's verdict; confidence is the share of answers that agree."""
     given = sum(map(len, count.by_answer.values()))
     if not given:
-        return {**failed_verdict("count", "no answer was given"), "outcome": {}}
+        return as_decision(failed_verdict("count", "no answer was given"))
     tally = {_short(said): float(len(entries)) for said, entries in count.by_answer.items()}
     lines = [f"- {said}: {int(votes)} of {given}" for said, votes in tally.items()]
     winner = count.first["speaker"] if count.first else TIE
     share = 100 * max(tally.values()) / given
-    return {
-        **failed_verdict(
-            "count", "", order=sorted({e["speaker"] for v in count.by_answer.values() for e in v})
-        ),
+    speakers = {entry["speaker"] for entries in count.by_answer.values() for entry in entries}
+    verdict: Verdict = {
+        **failed_verdict("count", "", order=sorted(speakers)),
         "status": "ok",
         "winner": winner,
         "reasoning": "\n".join(["Equal answers, counted:", *lines]),
         "confidence": share if count.first else 0.0,
         "solution_markdown": count.first["content"] if count.first else "",
-        "outcome": Outcome(
-            rule="majority",
-            winner=winner,
-            tally=tally,
-            tied=[_short(said) for said in count.tied],
-            mean_scores={},
-            dissent=list[Dissent](),
-            judges=given,
-        ),
     }
+    outcome = Outcome(
+        rule="majority",
+        winner=winner,
+        tally=tally,
+        tied=[_short(said) for said in count.tied],
+        mean_scores={},
+        dissent=[],
+        judges=given,
+    )
+    return as_decision(verdict, outcome)

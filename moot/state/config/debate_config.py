@@ -26,6 +26,7 @@ from moot.state.config.people_config import HUMAN, ClarificationsConfig
 from moot.state.config.personas import BlackboardConfig, DialogueConfig, ModeratorConfig, Persona
 from moot.state.config.protocol_config import TerminationConfig, VoteConfig, default_debaters
 from moot.state.errors import ConfigError
+from moot.state.verdict import Rule
 
 SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 RESERVED_IDS = frozenset({"user", "moot", "judge", "moderator", "tie", "synthesis", "tools"})
@@ -159,7 +160,7 @@ class JudgeConfig(Section):
     to the protocol: yes where there is a winner to choose, no where a solution is to be written."""
     panel: tuple[JudgeSeat, ...] = ()
     """Several judges; empty means one."""
-    rule: Literal["mean", "majority", "ranked", "approval", "unanimous"] = "mean"
+    rule: Rule = "mean"
     """How a panel's ballots become one decision."""
     reply: int = Field(2000, ge=200)
     """Reserve for a judge's answer, tokens."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from moot.graph.cli.group import new_app
 from moot.graph.cli.options import ConfigOption, DbOption, JsonOption, QuietOption
+from moot.state.verdict import Rule
 
 if TYPE_CHECKING:
     from moot.graph.rejudging import Judgement, JudgingOptions
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 app = new_app()
 
 FAILED = 3
-Rule = Literal["mean", "majority", "ranked", "approval", "unanimous"]
 
 
 @app.command()

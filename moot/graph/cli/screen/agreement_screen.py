@@ -16,16 +16,16 @@ from moot.graph.cli.screen.verdict_screen import winner_text
 if TYPE_CHECKING:
     from moot.graph.judge_benchmark import Measured
     from moot.graph.rejudging import Judgement
-    from moot.nodes.judging.agreement import Rate
+    from moot.state.verdict import PanelReport, Rate
 
 
 def agreement_parts(judgement: Judgement) -> list[RenderableType]:
     """Return the panel's table and figures; for one judge, whether the order changed its mind."""
     names = {each["id"]: one_line(each["name"], 30) for each in judgement.config.get("debaters", [])}
-    report = judgement.verdict.get("agreement") or {}
+    report = judgement.verdict.get("agreement")
     if not report:
         return []
-    parts: list[RenderableType] = [Padding(_table(judgement, names), (1, 0, 0, 0))]
+    parts: list[RenderableType] = [Padding(_table(judgement, report, names), (1, 0, 0, 0))]
     if len(judgement.verdicts) > 1:
         figures = [
             f"α of scores {number(report['alpha'])}",
@@ -36,11 +36,11 @@ def agreement_parts(judgement: Judgement) -> list[RenderableType]:
     return parts
 
 
-def _table(judgement: Judgement, names: Mapping[str, str]) -> Table:
+def _table(judgement: Judgement, report: PanelReport, names: Mapping[str, str]) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for heading in ("judge", "model", "says", "confidence", "orders"):
         table.add_column(heading)
-    dissenting = {each["judge"] for each in judgement.verdict["agreement"]["dissent"]}
+    dissenting = {each["judge"] for each in report["dissent"]}
     for verdict in judgement.verdicts:
         who = one_line(verdict["judge"], 40)
         said = winner_text(verdict, names) if verdict["status"] == "ok" else "failed"

@@ -11,8 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from moot.graph.cli.screen.terminal_text import one_line, safe
-from moot.nodes.judging.decision import RULES_COUNT, SYNTHESIS, TIE
-from moot.nodes.judging.panel_decision import PANEL
+from moot.state.verdict import PANEL, RULES_COUNT, SYNTHESIS, TIE
 
 MOST_COLUMNS = 5
 """Debaters that have a column each; more get a line each, with their totals alone."""
