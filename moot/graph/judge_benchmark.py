@@ -15,6 +15,7 @@ from moot.nodes.judging.agreement import rate_of
 from moot.nodes.judging.calibration import PUBLISHED, Benchmark, benchmark
 from moot.nodes.judging.human_data import Session, read_sessions
 from moot.nodes.judging.quiz import Sat, sit_quiz
+from moot.nodes.prompts.request import voice_of
 from moot.state.config import DebateConfig
 from moot.state.errors import InputError, JudgeFailed
 from moot.state.verdict import Rate
@@ -73,7 +74,7 @@ def measure_judge(
     sat, usage = call_from_sync(_sit, sessions, config, environment, swap)
     if not sat.distributions:
         raise JudgeFailed(f"the judge answered none of {len(sessions)}: {next(iter(sat.failed.values()))}")
-    model = config.judge.model or config.model
+    model = voice_of(config, config.judge).model
     return Measured(_settings(sessions, sat), rate_of(sat.flipped, sat.both), dict(sat.failed), model, usage)
 
 

@@ -14,10 +14,12 @@ from moot.nodes.driving.environment import Environment
 from moot.nodes.driving.portal import call_from_sync
 from moot.nodes.judge import assess_debate
 from moot.nodes.judging.assess import Assessment
+from moot.state.catalogue import row_amounts
 from moot.state.config import DebateConfig, slug
 from moot.state.config.config_files import make_config
 from moot.state.conversation import ConversationState
 from moot.state.errors import InputError
+from moot.state.reducers import add_up
 from moot.state.verdict import Decision, Verdict
 
 if TYPE_CHECKING:
@@ -212,6 +214,4 @@ def _store(debate: Debate, values: Mapping[str, Any], judgement: Judgement) -> N
 
 
 def _spent(values: Mapping[str, Any], judgement: Judgement) -> dict[str, Any]:
-    both = (values.get("usage") or {}, judgement.usage)
-    tokens = sum(each.get(key, 0) for each in both for key in ("prompt_tokens", "completion_tokens"))
-    return {"tokens": int(tokens), "cost_usd": float(sum(each.get("cost_usd", 0.0) for each in both))}
+    return row_amounts(add_up(values.get("usage") or {}, [judgement.usage]))

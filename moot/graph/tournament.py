@@ -12,6 +12,7 @@ from moot.graph.tournament_config import Pairing, TournamentConfig, pairings
 from moot.nodes.judging.agreement import rate_of
 from moot.nodes.judging.ratings import Match, Rating, WinMatrix, bradley_terry, win_matrix
 from moot.nodes.judging.sides import winning_side
+from moot.state.entries import tokens_of
 from moot.state.errors import DebateNotFound, MootError
 from moot.state.verdict import TIE, Rate
 
@@ -164,7 +165,7 @@ def _result(debates: Debates, pairing: Pairing, error: str) -> Played:
         verdict, usage = document["verdict"] or {}, document["usage"]
         winner, score = _outcome(document, pairing)
         turns = debates.get(pairing.id).row.turns
-        tokens, cost = usage["prompt_tokens"] + usage["completion_tokens"], usage["cost_usd"]
+        tokens, cost = tokens_of(usage), usage["cost_usd"]
         error = error or str(verdict.get("error") or "")
     if score is None:
         error = error or "stopped before its verdict"

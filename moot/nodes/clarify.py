@@ -15,6 +15,7 @@ from moot.nodes.people.questions import Question, match_answers, question_payloa
 from moot.nodes.prompts.fitting import KEEP, Block, fit
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.prompts.rendering import render_entry
+from moot.nodes.prompts.request import make_call, voice_of
 from moot.nodes.protocols.protocol import make_floor, make_step
 from moot.nodes.roles.role import shipped_role
 from moot.nodes.text.tokens import TokenCounter
@@ -82,21 +83,11 @@ def clarify(state: ConversationState, context: NodeContext) -> Body:
 def _call(
     state: ConversationState, context: NodeContext, config: DebateConfig, debater: DebaterConfig
 ) -> ModelCall:
-    model = config.model_of(debater)
     count = context.env.count_for(config)
     view = fit(_blocks(state, config, debater, count), config.memory.budget.total, count)
-    return ModelCall(
-        purpose="clarify",
-        model=model,
-        messages=view.messages,
-        max_tokens=REPLY_TOKENS,
-        temperature=config.temperature if debater.temperature is None else debater.temperature,
-        seed=config.seed,
-        fallbacks=config.fallbacks if debater.fallbacks is None else debater.fallbacks,
-        schema=Asked,
-        prompt_tokens=view.total_tokens,
-        hints={"phase": PHASE, "speaker": debater.name, "role": debater.role, "topic": state["topic"]},
-    )
+    hints = {"speaker": debater.name, "role": debater.role, "topic": state["topic"]}
+    voice = voice_of(config, debater)
+    return make_call(voice, "clarify", view, schema=Asked, reply=REPLY_TOKENS, hints=hints)
 
 
 def _built_in(debater: DebaterConfig) -> str:

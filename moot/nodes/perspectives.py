@@ -23,6 +23,7 @@ from moot.nodes.memory.perspective import (
 from moot.nodes.memory.summarizers.drafting import draft_summary
 from moot.nodes.memory.summarizers.summarizer import Draft, SummaryRequest
 from moot.nodes.prompts.library import load_prompt
+from moot.nodes.prompts.request import voice_of
 from moot.nodes.protocols.limits import limit_reached
 from moot.nodes.protocols.protocol import Consult, End
 from moot.nodes.protocols.protocol_table import protocol_named
@@ -108,12 +109,8 @@ def judge_summary(
     settings = config.memory.perspectives
     if not settings.enabled or not past_threshold(entries, settings):
         return None
-    judge = config.model_copy(
-        update={
-            "model": config.judge.model or config.model,
-            "temperature": config.judge.temperature,
-        }
-    )
+    voice = voice_of(config, config.judge)
+    judge = config.model_copy(update={"model": voice.model, "temperature": voice.temperature})
     request = _request(state, judge, settings, entries, count, "judge", JUDGE_SUMMARY.render())
     return (yield from _make("judge", request, settings, state.get("judge_summary") or {}, now))
 
@@ -124,12 +121,9 @@ def _perspective(
     settings, debater = perspective_settings(config, debater_id), config.debater(debater_id)
     entries = perspective_entries(state["full_transcript"], debater_id)
     previous: Any = (state.get("perspective_summaries") or {}).get(debater_id) or {}
+    voice = voice_of(config, debater)
     own = config.model_copy(
-        update={
-            "model": config.model_of(debater),
-            "temperature": config.temperature if debater.temperature is None else debater.temperature,
-            "fallbacks": config.fallbacks if debater.fallbacks is None else debater.fallbacks,
-        }
+        update={"model": voice.model, "temperature": voice.temperature, "fallbacks": voice.fallbacks}
     )
     built_in = SUMMARY.render(name=debater.name, focus=role_of(debater).says("summary"))
     prompt = debater.summary_prompt or settings.prompt or built_in

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from moot.state.entries import tokens_of
 from moot.state.errors import DebateExists, DebateNotFound, InputError
 from moot.state.sql import Sql
 
@@ -38,6 +40,11 @@ class DebateRow:
     """The debate that this one was forked from, `""` for none."""
     created_at: str
     updated_at: str
+
+
+def row_amounts(usage: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row's `tokens` and `cost_usd` from what a debate's calls used."""
+    return {"tokens": tokens_of(usage), "cost_usd": float(usage.get("cost_usd", 0.0))}
 
 
 _COLUMNS = [field.name for field in fields(DebateRow)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from typing_extensions import TypedDict
@@ -32,6 +33,11 @@ class EntryUsage(TypedDict, total=False):
     reasoning_tokens: int
     cached_tokens: int
     cost_usd: float
+
+
+def tokens_of(usage: Mapping[str, Any]) -> int:
+    """Return the tokens of calls, prompts and answers, from what they used."""
+    return int(usage.get("prompt_tokens", 0) + usage.get("completion_tokens", 0))
 
 
 class Entry(TypedDict):

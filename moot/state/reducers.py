@@ -6,13 +6,14 @@ For every reducer here `r(r(s, xs), ys) == r(s, xs + ys)`, and no reducer change
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from langchain_core.messages import BaseMessage, RemoveMessage, convert_to_messages
 
 from moot.state.entries import seq_of
 
-Number = int | float
+Totals = TypeVar("Totals", bound=Mapping[str, object])
+"""Numbers by name, such as `EntryUsage`."""
 
 
 def latest(state: Any, writes: Sequence[Any]) -> Any:
@@ -70,13 +71,13 @@ def _fold_round(known: Mapping[str, Any], record: Mapping[str, Any]) -> dict[str
     return folded
 
 
-def add_up(state: dict[str, Number], writes: Sequence[Mapping[str, Number]]) -> dict[str, Number]:
-    """Add each write's numbers to the totals."""
-    totals = dict(state)
+def add_up(state: Totals, writes: Sequence[Mapping[str, object]]) -> Totals:
+    """Add each write's numbers to the totals; what calls used is added up by this alone."""
+    totals = dict[str, Any](state)
     for write in writes:
         for key, value in write.items():
             totals[key] = totals.get(key, 0) + value
-    return totals
+    return cast(Totals, totals)
 
 
 def fold_window(state: list[BaseMessage], writes: Sequence[Any]) -> list[BaseMessage]:

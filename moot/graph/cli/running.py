@@ -18,6 +18,7 @@ from moot.graph.cli.screen.output import print_json, print_result, remark, rende
 from moot.graph.cli.screen.progress import Tally, header_lines, make_progress, values_of
 from moot.graph.cli.screen.terminal_text import one_line
 from moot.nodes.people.questions import questions_in
+from moot.state.entries import tokens_of
 from moot.state.errors import DebatePaused, RunError, WaitingForPerson
 
 if TYPE_CHECKING:
@@ -170,7 +171,7 @@ def _deliver(debate: Debate, document: dict[str, Any], delivery: Delivery, *, fi
 def _say_what_next(debate: Debate, usage: dict[str, Any], delivery: Delivery) -> None:
     from moot.graph.cli.database import check_database
 
-    tokens = usage["prompt_tokens"] + usage["completion_tokens"]
+    tokens = tokens_of(usage)
     cost = f" · US$ {usage['cost_usd']:.4f}" if usage["cost_usd"] else ""
     remark(f"\n{usage['calls']} calls · {tokens:,} tokens{cost}")
     remark(f"Stored as {debate.name} in {check_database(delivery.db)}")

@@ -15,7 +15,7 @@ from moot.nodes.driving.environment import Environment
 from moot.nodes.memory.window import WindowLimits, compact, window_message
 from moot.nodes.reading.facts import importance
 from moot.nodes.text.tokens import TokenCounter
-from moot.state.catalogue import TOPIC_CHARS, DebateRow, new_debate_id
+from moot.state.catalogue import TOPIC_CHARS, DebateRow, new_debate_id, row_amounts
 from moot.state.config import RESERVED_IDS, DebateConfig, DebaterConfig
 from moot.state.config.config_files import make_config
 from moot.state.conversation import SCHEMA_VERSION, Summary
@@ -258,7 +258,6 @@ def imported_row(values: Values, name: str | None, now: str, document: Mapping[s
     """Return the catalogue's row: a document's own id, name and times unless it gets a new name."""
     known = document or {}
     thread = _uuid(known.get("id")) if name is None else new_debate_id(name)
-    usage = values.get("usage") or {}
     return DebateRow(
         id=thread,
         name=name or str(known.get("name") or thread),
@@ -266,8 +265,7 @@ def imported_row(values: Values, name: str | None, now: str, document: Mapping[s
         protocol=values["config"]["protocol"],
         status=values["status"] if values["status"] in OVER else "paused",
         turns=values["turn_count"],
-        tokens=int(usage.get("prompt_tokens", 0) + usage.get("completion_tokens", 0)),
-        cost_usd=float(usage.get("cost_usd", 0.0)),
+        **row_amounts(values.get("usage") or {}),
         parent=str(known.get("parent") or ""),
         created_at=str(known.get("created_at") or now),
         updated_at=str(known.get("updated_at") or now),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from moot.graph.importing.adopting import OVER, Values
 from moot.nodes.driving.portal import call_from_sync
-from moot.state.catalogue import DebateRow
+from moot.state.catalogue import DebateRow, row_amounts
 from moot.state.errors import DebateExists
 
 if TYPE_CHECKING:
@@ -44,10 +44,6 @@ async def _store(debates: Debates, row: DebateRow, values: Values, fresh: bool) 
     if row.status in OVER:
         await graph.aupdate_state(thread, {"status": row.status}, "close")
     usage = (await graph.aget_state(thread)).values.get("usage") or {}
-    spent = {
-        "tokens": int(usage.get("prompt_tokens", 0) + usage.get("completion_tokens", 0)),
-        "cost_usd": float(usage.get("cost_usd", 0.0)),
-    }
     # What ran above noted its own progress; the row is the import's.
     kept = {"status": row.status, "turns": row.turns, "updated_at": row.updated_at}
-    debates.records.catalogue.update(row.id, **kept, **spent)
+    debates.records.catalogue.update(row.id, **kept, **row_amounts(usage))

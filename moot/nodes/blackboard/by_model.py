@@ -16,6 +16,7 @@ from moot.nodes.calls import ModelCall, Purpose, Reply, WireMessage
 from moot.nodes.prompts.fitting import fit_messages
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.prompts.rendering import render_entry
+from moot.nodes.prompts.request import make_call, voice_of
 from moot.nodes.text.plain import inert
 from moot.nodes.text.tokens import TokenCounter, cut_middle
 from moot.state.config import DebateConfig
@@ -108,19 +109,9 @@ def structured_call(
     """Return a structured call on the blackboard's model."""
     shown: list[WireMessage] = [{"role": "user", "content": text} for text in said]
     view = fit_messages([{"role": "system", "content": system}, *shown], config.memory.budget.total, count)
-    return ModelCall(
-        purpose=purpose,
-        model=config.blackboard.model or config.model,
-        messages=view.messages,
-        max_tokens=config.blackboard.reply,
-        temperature=config.blackboard.temperature,
-        seed=config.seed,
-        fallbacks=config.fallbacks,
-        schema=schema,
-        prompt_tokens=view.total_tokens,
-        floor=floor,
-        hints={"phase": purpose, "debaters": list(debaters) or list(config.names())},
-    )
+    hints = {"debaters": list(debaters) or list(config.names())}
+    voice = voice_of(config, config.blackboard)
+    return make_call(voice, purpose, view, schema=schema, floor=floor, hints=hints)
 
 
 def found_in(schema: type[BaseModel], reply: Reply | None) -> dict[str, Any] | None:

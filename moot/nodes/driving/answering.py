@@ -19,6 +19,7 @@ from moot.nodes.driving.portal import in_thread
 from moot.state.config import DebateConfig
 from moot.state.journal import JournalKey
 from moot.state.records import Records
+from moot.state.reducers import add_up
 
 T = TypeVar("T")
 """Asks for batches of calls, is sent the replies, and returns what came of them."""
@@ -45,9 +46,7 @@ class Spent:
 
     def add(self, reply: Reply) -> None:
         """Add one reply's usage."""
-        amounts = {"calls": 1, **{key: value for key, value in reply.usage.items() if value}}
-        for key, value in amounts.items():
-            self.totals[key] = self.totals.get(key, 0) + value  # type: ignore[operator]  # numbers all
+        self.totals = add_up(self.totals, [{"calls": 1}, reply.usage])
 
 
 class Answering:

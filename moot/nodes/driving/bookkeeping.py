@@ -7,10 +7,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from moot.nodes.driving.lost_work import with_failures
-from moot.state.catalogue import TOPIC_CHARS, DebateRow
+from moot.state.catalogue import TOPIC_CHARS, DebateRow, row_amounts
 from moot.state.errors import DebateExists
 from moot.state.failed_runs import FailedRun
 from moot.state.records import Records
+from moot.state.reducers import add_up
 
 
 def utc_now() -> str:
@@ -32,15 +33,11 @@ def note_progress(records: Records, debate: str, state: Mapping[str, Any], updat
 
 
 def _values(state: Mapping[str, Any], update: Mapping[str, Any]) -> dict[str, Any]:
-    spent, more = state.get("usage") or {}, update.get("usage") or {}
-    tokens, prompt, cost = (
-        spent.get(key, 0) + more.get(key, 0) for key in ("completion_tokens", "prompt_tokens", "cost_usd")
-    )
+    spent: dict[str, float] = add_up(state.get("usage") or {}, [update.get("usage") or {}])
     return {
         "status": update.get("status") or state.get("status") or "running",
         "turns": update.get("turn_count", state.get("turn_count", 0)),
-        "tokens": int(tokens + prompt),
-        "cost_usd": float(cost),
+        **row_amounts(spent),
     }
 
 

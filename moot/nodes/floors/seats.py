@@ -19,6 +19,7 @@ from moot.nodes.memory.embeddings import embeddings_of
 from moot.nodes.memory.recall import Memories, cue_for, embedding_job
 from moot.nodes.memory.window import first_seq
 from moot.nodes.prompts.fitting import View, fit
+from moot.nodes.prompts.request import make_call, voice_of
 from moot.nodes.protocols.protocol_table import protocol_named
 from moot.nodes.text.tokens import TokenCounter
 from moot.nodes.tools.exchange import Exchange, exchange_messages, exchange_report, wire_tokens
@@ -120,16 +121,11 @@ def _seat(
         return Seat(index, floor, given=given_floor(protocol_named(config.protocol), scene))
     view = floor_view(state, config, index, context)
     first = len(state["full_transcript"]) + index
-    call = ModelCall(
-        purpose="turn",
-        model=config.model_of(speaker),
-        messages=view.messages,
-        max_tokens=config.memory.budget.reply,
-        temperature=config.temperature if speaker.temperature is None else speaker.temperature,
-        seed=config.seed,
-        fallbacks=config.fallbacks if speaker.fallbacks is None else speaker.fallbacks,
+    call = make_call(
+        voice_of(config, speaker),
+        "turn",
+        view,
         tools=tuple(function_of(tool_named(name)) for name in speaker.tools),
-        prompt_tokens=view.total_tokens,
         speak_as=SpeakAs(entry_id(first), speaker.id) if live else None,
         floor=index,
         hints=_hints(state, config, floor),

@@ -15,6 +15,7 @@ from moot.nodes.judging.opinions import JudgeOpinion, check_opinion, failed_verd
 from moot.nodes.judging.orders import presentation_orders, reconcile
 from moot.nodes.judging.panel_decision import decision_of
 from moot.nodes.judging.rubrics import Rubric, load_rubric, parse_rubric
+from moot.nodes.prompts.request import make_call, voice_of
 from moot.nodes.text.tokens import TokenCounter
 from moot.state.config import DebateConfig, JudgeSeat
 from moot.state.conversation import ConversationState
@@ -164,19 +165,13 @@ def _call(bench: Bench, seat: JudgeSeat, wanted: str, index: int) -> ModelCall:
     config = bench.config
     view = judge_view(bench, wanted=wanted)
     labels = [bench.label(debater) for debater in bench.order]
-    return ModelCall(
-        purpose="judge",
-        model=seat.model or config.judge.model or config.model,
-        messages=view.messages,
-        max_tokens=config.judge.reply,
-        temperature=config.judge.temperature if seat.temperature is None else seat.temperature,
-        seed=config.seed,
-        fallbacks=config.fallbacks,
+    return make_call(
+        voice_of(config, seat),
+        "judge",
+        view,
         schema=JudgeOpinion,
-        prompt_tokens=view.total_tokens,
         floor=index,
         hints={
-            "phase": "judge",
             "topic": bench.state["topic"],
             "debaters": labels,
             "criteria": [criterion.id for criterion in bench.rubric.criteria],

@@ -15,6 +15,7 @@ from moot.nodes.judging.evaluation_scores import (
 from moot.nodes.prompts.fitting import Block, View, fit
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.prompts.material import Piece, with_pieces
+from moot.nodes.prompts.request import Voice, make_call
 from moot.nodes.text.tokens import TokenCounter
 from moot.state.config import DebateConfig
 from moot.state.config.model_settings import ModelSettings
@@ -85,18 +86,9 @@ def _evaluation(evaluator: Evaluator, reply: Reply) -> Evaluation:
 
 def _call(subject: Subject, evaluator: Evaluator, config: DebateConfig, count: TokenCounter) -> ModelCall:
     view = evaluation_view(subject, evaluator, config.memory.budget.total, count)
-    return ModelCall(
-        purpose="evaluate",
-        model=evaluator.model,
-        messages=view.messages,
-        max_tokens=REPLY_TOKENS,
-        temperature=TEMPERATURE,
-        seed=config.seed,
-        fallbacks=config.fallbacks,
-        schema=EvaluatorOpinion,
-        prompt_tokens=view.total_tokens,
-        hints={"phase": "evaluate", "topic": subject.problem, "debaters": [subject.name]},
-    )
+    voice = Voice(evaluator.model, TEMPERATURE, config.fallbacks, config.seed, REPLY_TOKENS)
+    hints = {"topic": subject.problem, "debaters": [subject.name]}
+    return make_call(voice, "evaluate", view, schema=EvaluatorOpinion, hints=hints)
 
 
 def evaluation_view(subject: Subject, evaluator: Evaluator, budget: int, count: TokenCounter) -> View:

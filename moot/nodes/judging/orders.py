@@ -7,11 +7,10 @@ not Fair Evaluators*; Zheng et al. 2023, *Judging LLM-as-a-Judge*, section 3.3).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, cast
 
 from moot.nodes.judging.agreement import flip_rate
 from moot.nodes.judging.opinions import cap_confidence
-from moot.state.entries import EntryUsage
+from moot.state.reducers import add_up
 from moot.state.verdict import TIE, Flip, Rate, ScoreRecord, Unmet, Verdict
 
 
@@ -96,15 +95,8 @@ def _counted(base: Verdict, first: Verdict, second: Verdict) -> Verdict:
     verdict["clamped_scores"] = first["clamped_scores"] + second["clamped_scores"]
     verdict["notes"] = _united(first["notes"], second["notes"])
     verdict["lengths"] = {**second["lengths"], **first["lengths"]}
-    verdict["usage"] = _added(first["usage"], second["usage"])
+    verdict["usage"] = add_up(first["usage"], [second["usage"]])
     return verdict
-
-
-def _added(first: EntryUsage, second: EntryUsage) -> EntryUsage:
-    summed: dict[str, Any] = dict(first)
-    for key, value in dict[str, Any](second).items():
-        summed[key] = summed.get(key, 0) + value
-    return cast(EntryUsage, summed)
 
 
 def _mean_values(first: Mapping[str, float], second: Mapping[str, float]) -> dict[str, float]:

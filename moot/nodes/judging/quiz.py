@@ -17,6 +17,7 @@ from moot.nodes.judging.human_data import Session
 from moot.nodes.prompts.fitting import Block, fit
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.prompts.material import Piece, with_pieces
+from moot.nodes.prompts.request import make_call, voice_of
 from moot.nodes.text.tokens import TokenCounter, cut_middle
 from moot.state.config import DebateConfig
 
@@ -105,18 +106,8 @@ def _call(session: Session, config: DebateConfig, count: TokenCounter, swapped: 
     ]
     last = Block("tail", {"role": "user", "content": "Which answer is right?"}, label="question")
     view = fit(with_pieces([frame], pieces, last, budget, count), budget, count)
-    return ModelCall(
-        purpose="judge",
-        model=config.judge.model or config.model,
-        messages=view.messages,
-        max_tokens=config.judge.reply,
-        temperature=config.judge.temperature,
-        seed=config.seed,
-        fallbacks=config.fallbacks,
-        schema=Answer,
-        prompt_tokens=view.total_tokens,
-        hints={"phase": "judge", "topic": session.question, "debaters": [f"Expert {x}" for x in LETTERS]},
-    )
+    hints = {"topic": session.question, "debaters": [f"Expert {letter}" for letter in LETTERS]}
+    return make_call(voice_of(config, config.judge), "judge", view, schema=Answer, hints=hints)
 
 
 def _setting(session: Session, letters: Sequence[str]) -> str:

@@ -29,10 +29,11 @@ from moot.nodes.models.schemas import (
 )
 from moot.nodes.models.speaker import SpeakerModel
 from moot.nodes.models.thinking import part
-from moot.nodes.models.usage import added, counted, priced, reported
+from moot.nodes.models.usage import counted, priced, reported
 from moot.nodes.models.wire import to_langchain
 from moot.state.entries import EntryUsage, clean_text
 from moot.state.errors import UserError
+from moot.state.reducers import add_up
 
 MAX_EMPTY = 2
 """Times that a model which said nothing is asked again."""
@@ -291,7 +292,7 @@ class _Asking:
         tokens = None if isinstance(self.chat, LocalModel) else reported(message)
         if tokens is None:
             tokens = counted(self.run.call, sent, message, thoughts, self.settings.encoding)
-        self.run.usage = added(self.run.usage, priced(tokens, self.settings))
+        self.run.usage = add_up(self.run.usage, [priced(tokens, self.settings)])
         finish = str(message.response_metadata.get("finish_reason") or "stop")
         answer = _Answer(message, clean_text(parted.text), thoughts, finish)
         self._refuse_nothing(answer)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Any, cast
 
 from langchain_core.messages import AIMessage
 
@@ -72,11 +71,3 @@ def priced(tokens: EntryUsage, settings: ModelSettings) -> EntryUsage:
         + tokens["completion_tokens"] * price_out
     )
     return {**tokens, "cost_usd": micro_usd / 1e6}
-
-
-def added(total: EntryUsage, more: EntryUsage) -> EntryUsage:
-    """Return the sum of two usages, field by field."""
-    fields: dict[str, Any] = dict(total)
-    for name, amount in more.items():
-        fields[name] = fields.get(name, 0) + amount
-    return cast(EntryUsage, fields)

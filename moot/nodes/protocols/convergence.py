@@ -14,6 +14,7 @@ from moot.nodes.prompts.fitting import Block, fit
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.prompts.material import Piece, with_pieces
 from moot.nodes.prompts.rendering import render_entry
+from moot.nodes.prompts.request import make_call, voice_of
 from moot.nodes.text.tokens import TokenCounter, cut_middle
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState
@@ -65,15 +66,6 @@ def _call(state: ConversationState, config: DebateConfig, count: TokenCounter) -
     ]
     last = Block("tail", {"role": "user", "content": "How far do these proposals agree?"}, label="question")
     view = fit(with_pieces([frame], pieces, last, budget.total, count), budget.total, count)
-    return ModelCall(
-        purpose="evaluate",
-        model=config.judge.model or config.model,
-        messages=view.messages,
-        max_tokens=REPLY_TOKENS,
-        temperature=config.judge.temperature,
-        seed=config.seed,
-        fallbacks=config.fallbacks,
-        schema=Convergence,
-        prompt_tokens=view.total_tokens,
-        hints={"phase": CONVERGENCE, "topic": state["topic"], "debaters": list(config.names())},
-    )
+    hints = {"phase": CONVERGENCE, "topic": state["topic"], "debaters": list(config.names())}
+    voice = voice_of(config, config.judge)
+    return make_call(voice, "evaluate", view, schema=Convergence, reply=REPLY_TOKENS, hints=hints)

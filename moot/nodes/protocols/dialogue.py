@@ -21,10 +21,11 @@ from moot.nodes.blackboard.overview import outcome_text
 from moot.nodes.blackboard.rooms import KEY as ROOMS
 from moot.nodes.blackboard.rooms import rooms_of
 from moot.nodes.blackboard.update import LAST_WORDS, SILENT_KINDS
-from moot.nodes.calls import ModelCall, Reply, WireMessage
+from moot.nodes.calls import Reply, WireMessage
 from moot.nodes.judging.brief import JudgeBrief
 from moot.nodes.prompts.fitting import Block, fit_messages
 from moot.nodes.prompts.library import load_prompt
+from moot.nodes.prompts.request import make_call, voice_of
 from moot.nodes.protocols.agreeableness import with_agreement
 from moot.nodes.protocols.crux_rooms import new_rooms, open_rooms, opened, room_step
 from moot.nodes.protocols.dialogue_forecast import dialogue_forecast, rooms_at_most, steps_at_most
@@ -135,25 +136,15 @@ def _split(state: ConversationState, config: DebateConfig) -> Step | Consult:
         debaters=debater_lines(config),
         most=str(config.dialogue.max_aspects),
     )
-    model = config.blackboard.model or config.model
-    count = counter(config.settings(model).encoding or encoding_for(model))
+    voice = voice_of(config, config.blackboard)
+    count = counter(config.settings(voice.model).encoding or encoding_for(voice.model))
     asked: list[WireMessage] = [
         {"role": "system", "content": system},
         {"role": "user", "content": "Split the topic."},
     ]
     view = fit_messages(asked, config.memory.budget.total, count)
-    call = ModelCall(
-        purpose="extract",
-        model=model,
-        messages=view.messages,
-        prompt_tokens=view.total_tokens,
-        max_tokens=config.blackboard.reply,
-        temperature=config.blackboard.temperature,
-        seed=config.seed,
-        fallbacks=config.fallbacks,
-        schema=Aspects,
-        hints={"phase": "aspects", "topic": state["topic"], "debaters": list(config.names())},
-    )
+    hints = {"phase": "aspects", "topic": state["topic"], "debaters": list(config.names())}
+    call = make_call(voice, "extract", view, schema=Aspects, hints=hints)
     return Consult([call], partial(_open_with_reply, config, state["topic"]))
 
 

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from moot.state.config import DebateConfig
+from moot.state.entries import tokens_of
 
 
 def limit_reached(state: Mapping[str, Any], config: DebateConfig) -> str:
     """Return which limit the debate has reached, in words; `""` while it is within all of them."""
     usage, limits = state.get("usage") or {}, config.limits
-    tokens = usage.get("prompt_tokens", 0) + usage.get("completion_tokens", 0)
+    tokens = tokens_of(usage)
     measured = (
         ("limits.total_tokens", tokens, limits.total_tokens),
         ("limits.cost_usd", usage.get("cost_usd", 0), limits.cost_usd),

@@ -14,6 +14,7 @@ from moot.nodes.calls import ModelCall, Reply, WireMessage
 from moot.nodes.prompts.fitting import fit_messages
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.prompts.rendering import render_entry
+from moot.nodes.prompts.request import make_call, voice_of
 from moot.nodes.protocols.forecast import Batch, Forecast, Tokens, make_forecast, prompt_of
 from moot.nodes.protocols.long_form import (
     is_stuck,
@@ -76,8 +77,8 @@ class Moderated(RoundRobin):
 
 
 def _call(state: ConversationState, config: DebateConfig) -> ModelCall:
-    model = config.moderator.model or config.model
-    count = counter(config.settings(model).encoding or encoding_for(model))
+    voice = voice_of(config, config.moderator)
+    count = counter(config.settings(voice.model).encoding or encoding_for(voice.model))
     room, names = config.memory.budget.total // 4, config.names()
     system = MODERATE.render(
         topic=cut_middle(state["topic"], room, count),
@@ -92,18 +93,8 @@ def _call(state: ConversationState, config: DebateConfig) -> ModelCall:
         for entry in recent
     ]
     view = fit_messages([{"role": "system", "content": system}, *shown], config.memory.budget.total, count)
-    return ModelCall(
-        purpose="moderate",
-        model=model,
-        messages=view.messages,
-        prompt_tokens=view.total_tokens,
-        max_tokens=REPLY_TOKENS,
-        temperature=config.moderator.temperature,
-        seed=config.seed,
-        fallbacks=config.fallbacks,
-        schema=Nomination,
-        hints={"phase": "moderate", "topic": state["topic"], "debaters": list(names)},
-    )
+    hints = {"topic": state["topic"], "debaters": list(names)}
+    return make_call(voice, "moderate", view, schema=Nomination, reply=REPLY_TOKENS, hints=hints)
 
 
 def _decide(state: ConversationState, config: DebateConfig, replies: Sequence[Reply]) -> Step:

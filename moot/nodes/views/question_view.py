@@ -16,6 +16,7 @@ from moot.nodes.memory.summarizers.rule_based import lay_out, render
 from moot.nodes.prompts.fitting import Block, View, fit
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.prompts.rendering import cut_message
+from moot.nodes.prompts.request import make_call, voice_of
 from moot.nodes.text.plain import inert
 from moot.nodes.text.tokens import REPLY_PRIMING, TokenCounter, cut_middle, message_tokens
 from moot.nodes.views.passages import Splitting
@@ -111,19 +112,9 @@ def ask(
     Raises:
         ModelError: no model answered.
     """
-    call = ModelCall(
-        purpose="ask",
-        model=answering_model(config),
-        messages=asked.view.messages,
-        max_tokens=config.memory.budget.reply,
-        temperature=config.judge.temperature,
-        seed=config.seed,
-        fallbacks=config.fallbacks,
-        schema=AskAnswer,
-        prompt_tokens=asked.view.total_tokens,
-        hints={"phase": "ask", "topic": state["topic"], "fields": {"not_found": list(asked.unknown)}},
-    )
-    (reply,) = yield [call]
+    voice, length = voice_of(config, config.judge), config.memory.budget.reply
+    hints = {"topic": state["topic"], "fields": {"not_found": list(asked.unknown)}}
+    (reply,) = yield [make_call(voice, "ask", asked.view, schema=AskAnswer, reply=length, hints=hints)]
     said = AskAnswer.model_validate(reply.require().data or _nothing())
     cited, dropped = check_citations(said.citations, len(state["full_transcript"]))
     return Answer(
@@ -139,7 +130,7 @@ def ask(
 
 def answering_model(config: DebateConfig) -> str:
     """Return the model that answers questions: the judge's."""
-    return config.judge.model or config.model
+    return voice_of(config, config.judge).model
 
 
 def _nothing() -> dict[str, Any]:

@@ -11,6 +11,7 @@ import typer
 
 from moot.graph.cli.group import new_app
 from moot.graph.cli.options import ConfigOption, DbOption, JsonOption, QuietOption
+from moot.state.entries import tokens_of
 from moot.state.verdict import Rule
 
 if TYPE_CHECKING:
@@ -197,7 +198,7 @@ def _deliver(judgement: Judgement, *, as_json: bool, quiet: bool) -> None:
         }
         print_result(*verdict_parts(document), *agreement_parts(judgement))
     if not quiet and not as_json:
-        tokens = sum(judgement.usage.get(key, 0) for key in ("prompt_tokens", "completion_tokens"))
+        tokens = tokens_of(judgement.usage)
         kept = "stored with the debate" if judgement.stored else "not stored"
         remark(f"\n{judgement.usage.get('calls', 0):.0f} calls · {tokens:,.0f} tokens · {kept}")
     if judgement.failed:

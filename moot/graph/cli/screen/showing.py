@@ -15,6 +15,7 @@ from moot.graph.cli.screen.terminal_text import json_text, one_line, safe
 from moot.graph.cli.screen.verdict_screen import verdict_parts
 from moot.state.config import OFFLINE
 from moot.state.config.frozen import frozen_config
+from moot.state.entries import tokens_of
 
 if TYPE_CHECKING:
     from moot.graph.lookback import Lookback
@@ -27,7 +28,7 @@ def overview(document: Document) -> Parts:
     """Return what a debate is and what came of it."""
     names, usage = _names(document), document["usage"]
     spoken = sum(1 for entry in document["transcript"] if entry["speaker"] in names)
-    tokens = usage["prompt_tokens"] + usage["completion_tokens"]
+    tokens = tokens_of(usage)
     facts = {
         "debate": document["name"]
         if document["name"] == document["id"]

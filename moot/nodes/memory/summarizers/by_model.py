@@ -14,8 +14,10 @@ from typing import Any
 from moot.nodes.calls import ModelCall, Reply, WireMessage
 from moot.nodes.memory.summarizers.summarizer import SummaryRequest
 from moot.nodes.memory.summarizers.summary_checks import checked
+from moot.nodes.prompts.fitting import View
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.prompts.rendering import render_entry
+from moot.nodes.prompts.request import make_call, voice_of
 from moot.nodes.text.tokens import cut_middle, prompt_tokens
 from moot.state.entries import Entry
 
@@ -177,30 +179,14 @@ def _merge(request: SummaryRequest, text: str, room: int, index: int = 0) -> Mod
 
 
 def _call(request: SummaryRequest, system: str, text: str, room: int, index: int) -> ModelCall:
-    config = request.config
-    temperature = config.memory.summary_temperature
+    config, total = request.config, request.config.memory.budget.total
     frame: tuple[WireMessage, ...] = ({"role": "system", "content": system}, {"role": "user", "content": ""})
-    left = config.memory.budget.total - prompt_tokens(frame, request.count)
+    left = total - prompt_tokens(frame, request.count)
     text = cut_middle(text, max(1, left), request.count)
     messages: tuple[WireMessage, ...] = (frame[0], {"role": "user", "content": text})
-    return ModelCall(
-        purpose="summary",
-        model=config.memory.summary_model or config.model,
-        messages=messages,
-        max_tokens=max(16, room),
-        temperature=config.temperature if temperature is None else temperature,
-        seed=config.seed,
-        fallbacks=config.fallbacks,
-        prompt_tokens=prompt_tokens(messages, request.count),
-        floor=index,
-        hints={"topic": request.topic, "phase": "summary"},
-    )
-
-
-def temperature_of(request: SummaryRequest) -> float | None:
-    """Return the temperature at which summaries are written."""
-    own = request.config.memory.summary_temperature
-    return request.config.temperature if own is None else own
+    view = View(messages, prompt_tokens(messages, request.count), total)
+    voice, hints = voice_of(config, config.memory), {"topic": request.topic}
+    return make_call(voice, "summary", view, reply=max(16, room), floor=index, hints=hints)
 
 
 def _short_topic(request: SummaryRequest) -> str:

@@ -16,6 +16,7 @@ from moot.nodes.memory.summarizers.summarizer import Draft, SummaryFailed, Summa
 from moot.nodes.memory.summarizers.summarizer_table import summarizer_named
 from moot.nodes.text.plain import clip, one_line
 from moot.nodes.text.tokens import prompt_tokens
+from moot.state.entries import tokens_of
 
 _FIELDS: Any = {name: (type_, ...) for name, type_ in get_type_hints(Draft).items()}
 _DRAFT = create_model("DraftFields", __config__=ConfigDict(strict=True), **_FIELDS)
@@ -104,8 +105,7 @@ class _Asked:
     def _note(self, replies: Sequence[Reply]) -> None:
         self.latency_s += max((reply.latency_s for reply in replies), default=0.0)
         for reply in replies:
-            used = reply.usage
-            self.tokens += used.get("prompt_tokens", 0) + used.get("completion_tokens", 0)
+            self.tokens += tokens_of(reply.usage)
             self.model, self.provider = reply.model or self.model, reply.provider or self.provider
 
     def credited(self, draft: Draft, method: str) -> Draft:

@@ -17,12 +17,12 @@ from moot.nodes.memory.summarizers.by_model import (
     directly,
     kept_notes,
     merged,
-    temperature_of,
     with_notes,
     within_one_call,
 )
 from moot.nodes.memory.summarizers.by_rule import RuleBased, render_within
 from moot.nodes.memory.summarizers.summarizer import Draft, Summarizing, SummaryRequest
+from moot.nodes.prompts.request import voice_of
 from moot.nodes.text.terms import numbers, term_set
 from moot.nodes.text.tokens import cut_middle
 
@@ -77,7 +77,7 @@ def finished(
         text=cut_middle(text, request.max_tokens, request.count),
         points=with_notes(points, notes),
         method=method,
-        temperature=temperature_of(request),
+        temperature=voice_of(request.config, request.config.memory).temperature,
     )
 
 

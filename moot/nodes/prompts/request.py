@@ -1,0 +1,95 @@
+"""A request to a model: whose model answers, what it is shown, and the form of its answer.
+
+Every `ModelCall` is made here, where calls and configuration meet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pydantic import BaseModel
+
+from moot.nodes.calls import ModelCall, Purpose, SpeakAs
+from moot.nodes.prompts.fitting import View
+from moot.state.config import DebateConfig, DebaterConfig, JudgeConfig, JudgeSeat
+from moot.state.config.budgets import MemoryConfig
+from moot.state.config.personas import BlackboardConfig, ModeratorConfig
+
+
+@dataclass(frozen=True)
+class Voice:
+    """Whose model answers, and how."""
+
+    model: str
+    temperature: float | None
+    """`None` leaves it to the provider."""
+    fallbacks: tuple[str, ...]
+    seed: int | None
+    reply: int
+    """Tokens reserved for an answer."""
+
+
+def voice_of(
+    config: DebateConfig,
+    who: DebaterConfig | JudgeSeat | JudgeConfig | ModeratorConfig | BlackboardConfig | MemoryConfig,
+) -> Voice:
+    """Return whose model speaks for a part of the configuration; what that leaves open is the debate's."""
+    reply = config.memory.budget.reply
+    common = Voice(config.model, config.temperature, config.fallbacks, config.seed, reply)
+    if isinstance(who, DebaterConfig):
+        temperature = common.temperature if who.temperature is None else who.temperature
+        fallbacks = common.fallbacks if who.fallbacks is None else who.fallbacks
+        return replace(common, model=config.model_of(who), temperature=temperature, fallbacks=fallbacks)
+    if isinstance(who, MemoryConfig):
+        temperature = common.temperature if who.summary_temperature is None else who.summary_temperature
+        return replace(common, model=who.summary_model or common.model, temperature=temperature)
+    if isinstance(who, JudgeSeat):
+        panel = voice_of(config, config.judge)
+        temperature = panel.temperature if who.temperature is None else who.temperature
+        return replace(panel, model=who.model or panel.model, temperature=temperature)
+    reply = reply if isinstance(who, ModeratorConfig) else who.reply
+    return replace(common, model=who.model or common.model, temperature=who.temperature, reply=reply)
+
+
+def make_call(
+    voice: Voice,
+    purpose: Purpose,
+    view: View,
+    *,
+    schema: type[BaseModel] | None = None,
+    reply: int | None = None,
+    tools: tuple[dict[str, Any], ...] = (),
+    speak_as: SpeakAs | None = None,
+    floor: int = 0,
+    hints: Mapping[str, Any],
+) -> ModelCall:
+    """Return the call that shows a view to somebody's model.
+
+    Args:
+        voice: whose model answers.
+        purpose: what the answer is for.
+        view: what is shown.
+        schema: of a structured answer; `None` for text.
+        reply: tokens reserved for the answer; `None` for the voice's.
+        tools: what may be called, in OpenAI's function form.
+        speak_as: whose speech the answer is, for a floor that is streamed.
+        floor: index within the batch.
+        hints: what `ModelCall.hints` says; the phase is the purpose where it is not among them.
+    """
+    return ModelCall(
+        purpose=purpose,
+        model=voice.model,
+        messages=view.messages,
+        max_tokens=voice.reply if reply is None else reply,
+        temperature=voice.temperature,
+        seed=voice.seed,
+        fallbacks=voice.fallbacks,
+        schema=schema,
+        tools=tools,
+        prompt_tokens=view.total_tokens,
+        speak_as=speak_as,
+        floor=floor,
+        hints={"phase": purpose, **hints},
+    )
