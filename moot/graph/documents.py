@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from moot.nodes.protocols.convergence import CONVERGENCE
+from moot.nodes.protocols.council.convergence import CONVERGENCE
 from moot.state.catalogue import DebateRow
 from moot.state.config import DebateConfig
 from moot.state.conversation import SCHEMA_VERSION

@@ -10,7 +10,7 @@ from moot.nodes.effects import Body, Emit
 from moot.nodes.judging.assess import Assessment, assess
 from moot.nodes.judging.opinions import next_judging
 from moot.nodes.perspectives import Made, judge_summary
-from moot.nodes.protocols.convergence import CONVERGENCE, check_convergence
+from moot.nodes.protocols.council.convergence import CONVERGENCE, check_convergence
 from moot.nodes.protocols.protocol_table import protocol_named
 from moot.nodes.summarize import version_of
 from moot.nodes.text.tokens import TokenCounter

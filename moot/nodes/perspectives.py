@@ -36,8 +36,8 @@ from moot.state.config.frozen import frozen_config
 from moot.state.conversation import ConversationState, Summary
 from moot.state.entries import Entry
 
-SUMMARY = load_prompt("council/summary", "name", "focus")
-JUDGE_SUMMARY = load_prompt("council/judge_summary")
+SUMMARY = load_prompt("perspective", "name", "focus")
+JUDGE_SUMMARY = load_prompt("judge_summary")
 
 
 @dataclass(frozen=True)

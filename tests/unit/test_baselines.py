@@ -6,7 +6,7 @@ import pytest
 
 from moot.graph.api import open_debates
 from moot.nodes.calls import ModelCall, Reply
-from moot.nodes.protocols.vote import final_answer
+from moot.nodes.protocols.baselines.vote import final_answer
 from moot.state.config.config_files import make_config
 from tests.support.fakes import FakeModel, answer
 from tests.support.snapshots import check_snapshot, prompt_markdown

@@ -8,7 +8,7 @@ import pytest
 from moot.graph.api import open_debates
 from moot.nodes.calls import ModelCall, Reply
 from moot.nodes.models.schemas import read_answer
-from moot.nodes.protocols.convergence import Convergence
+from moot.nodes.protocols.council.convergence import Convergence
 from moot.nodes.roles.role import SECTIONS, role_of, shipped_roles
 from moot.state.config import DebateConfig, DebaterConfig
 from moot.state.config.config_files import make_config

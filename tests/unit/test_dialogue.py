@@ -16,13 +16,13 @@ from moot.graph.debate import build_graph
 from moot.nodes.blackboard.rooms import make_room
 from moot.nodes.calls import Reply
 from moot.nodes.protocols.agreeableness import agreement_text
-from moot.nodes.protocols.crux_rooms import new_rooms
-from moot.nodes.protocols.dialogue import LENSES, Dialogue, aspects_by_rule
-from moot.nodes.protocols.long_form import is_stuck
-from moot.nodes.protocols.moderated import Moderated
+from moot.nodes.protocols.dialogue.crux_rooms import new_rooms
+from moot.nodes.protocols.dialogue.dialogue_rules import LENSES, Dialogue, aspects_by_rule
+from moot.nodes.protocols.long_form.long_form import is_stuck
+from moot.nodes.protocols.long_form.moderated import Moderated
+from moot.nodes.protocols.long_form.random_order import RandomOrder
 from moot.nodes.protocols.protocol import Consult, End
 from moot.nodes.protocols.protocol_table import PROTOCOLS
-from moot.nodes.protocols.random_order import RandomOrder
 from moot.nodes.text.tokens import counter
 from moot.nodes.views.anchors import anchor_text, fitting
 from moot.state.config import DebateConfig

@@ -25,6 +25,8 @@ def test_a_template_that_does_not_fit_its_node_is_an_error_at_import(
 
 
 def test_a_prompt_file_is_loaded_by_its_name_and_hashed() -> None:
-    prompt = load_prompt("speech", "turn", "turns", "opening", "words")
-    assert prompt.template == (files("moot.nodes.prompts") / "speech.md").read_text(encoding="utf-8")
+    folder = "moot.nodes.protocols.long_form"
+    prompt = load_prompt("speech", "turn", "turns", "opening", "words", home=folder)
+    assert prompt.template == (files(folder) / "speech.md").read_text(encoding="utf-8")
+    assert prompt.name == "long_form/speech"
     assert len(prompt.sha256) == 64

@@ -15,7 +15,7 @@ from moot.graph.api import open_debates
 from moot.graph.tournament import play_tournament
 from moot.graph.tournament_config import make_tournament, pairings
 from moot.nodes.calls import ModelCall, Reply
-from moot.nodes.protocols.round_robin import RoundRobin
+from moot.nodes.protocols.long_form.round_robin import RoundRobin
 from moot.state.errors import ConfigError
 from tests.support.fakes import FakeModel, answer
 

@@ -1,4 +1,4 @@
-"""Loads prompts: Markdown files beside this module, `{name}` for each placeholder.
+"""Loads prompts: Markdown files beside the code that uses them, `{name}` for each placeholder.
 
 Values are put in as they are and never read as templates themselves, so text of a debater is data.
 """
@@ -9,6 +9,7 @@ import hashlib
 import re
 from dataclasses import dataclass
 from importlib.resources import files
+from pathlib import Path
 
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 
@@ -52,12 +53,20 @@ def make_prompt(name: str, template: str, *placeholders: str) -> Prompt:
     return Prompt(name, template, found)
 
 
-def load_prompt(name: str, *placeholders: str) -> Prompt:
+def load_prompt(name: str, *placeholders: str, home: str | Path | None = None) -> Prompt:
     """Load the Markdown file of this name and check its placeholders; call it at import.
+
+    Args:
+        name: of the file.
+        placeholders: the names that its user fills.
+        home: the package or folder that holds it, whose own name is put before the prompt's; `None` for the
+            prompts that all share.
 
     Raises:
         ValueError: the file has other placeholders.
     """
-    template = (files("moot.nodes.prompts") / f"{name}.md").read_text(encoding="utf-8")
-    LOADED[name] = make_prompt(name, template, *placeholders)
-    return LOADED[name]
+    folder = home if isinstance(home, Path) else files(home or __package__)
+    known_as = f"{folder.name}/{name}" if home else name
+    template = (folder / f"{name}.md").read_text(encoding="utf-8")
+    LOADED[known_as] = make_prompt(known_as, template, *placeholders)
+    return LOADED[known_as]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 from moot.nodes.memory.perspective import perspective_settings
-from moot.nodes.protocols.council_views import CRITIQUE_WORDS, PROPOSAL_WORDS
+from moot.nodes.protocols.council.council_views import CRITIQUE_WORDS, PROPOSAL_WORDS
 from moot.nodes.protocols.forecast import (
     CHARS_PER_TOKEN,
     WITHOUT_CALLS,

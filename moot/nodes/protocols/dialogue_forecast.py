@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from moot.nodes.protocols.crux_rooms import WORDS as CRUX_WORDS
+from moot.nodes.protocols.dialogue.crux_rooms import WORDS as CRUX_WORDS
 from moot.nodes.protocols.forecast import (
     Batch,
     Forecast,

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from importlib.metadata import entry_points
 
-from moot.nodes.protocols.council import Council
-from moot.nodes.protocols.dialogue import Dialogue
-from moot.nodes.protocols.moderated import Moderated
+from moot.nodes.protocols.baselines.single import Single
+from moot.nodes.protocols.baselines.vote import Vote
+from moot.nodes.protocols.council.council_rules import Council
+from moot.nodes.protocols.dialogue.dialogue_rules import Dialogue
+from moot.nodes.protocols.long_form.moderated import Moderated
+from moot.nodes.protocols.long_form.random_order import RandomOrder
+from moot.nodes.protocols.long_form.round_robin import RoundRobin
 from moot.nodes.protocols.protocol import Protocol
-from moot.nodes.protocols.random_order import RandomOrder
-from moot.nodes.protocols.round_robin import RoundRobin
-from moot.nodes.protocols.single import Single
-from moot.nodes.protocols.vote import Vote
 from moot.state.errors import ConfigError
 
 PROTOCOLS: dict[str, Protocol] = {

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import hashlib
 
-from moot.nodes.protocols.long_form import is_stuck, last_speakers, long_form_phase, speech_instruction
+from moot.nodes.protocols.long_form.long_form import (
+    is_stuck,
+    last_speakers,
+    long_form_phase,
+    speech_instruction,
+)
+from moot.nodes.protocols.long_form.round_robin import RoundRobin
 from moot.nodes.protocols.protocol import End, make_floor, make_step
-from moot.nodes.protocols.round_robin import RoundRobin
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState, Step
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from moot.nodes.judging.brief import JudgeBrief
 from moot.nodes.prompts.fitting import Block
-from moot.nodes.protocols.alone import ANSWER_WORDS, PHASE, alone_instruction, alone_view, answers
+from moot.nodes.protocols.baselines.alone import ANSWER_WORDS, PHASE, alone_instruction, alone_view, answers
 from moot.nodes.protocols.forecast import (
     Batch,
     Forecast,

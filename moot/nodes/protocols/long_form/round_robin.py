@@ -24,7 +24,7 @@ from moot.nodes.views.scene import Scene, debate_blocks
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState, Step
 
-SPEECH = load_prompt("speech", "turn", "turns", "opening", "words")
+SPEECH = load_prompt("speech", "turn", "turns", "opening", "words", home=__package__)
 
 WORDS = 150
 """What a speech is asked to stay within."""

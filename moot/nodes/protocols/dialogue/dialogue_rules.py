@@ -27,9 +27,9 @@ from moot.nodes.prompts.fitting import Block, fit_messages
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.prompts.request import make_call, voice_of
 from moot.nodes.protocols.agreeableness import with_agreement
-from moot.nodes.protocols.crux_rooms import new_rooms, open_rooms, opened, room_step
+from moot.nodes.protocols.dialogue.crux_rooms import new_rooms, open_rooms, opened, room_step
+from moot.nodes.protocols.dialogue.dialogue_views import dialogue_view
 from moot.nodes.protocols.dialogue_forecast import dialogue_forecast, rooms_at_most, steps_at_most
-from moot.nodes.protocols.dialogue_views import dialogue_view
 from moot.nodes.protocols.forecast import Forecast
 from moot.nodes.protocols.protocol import Consult, End, Protocol, make_floor, make_step
 from moot.nodes.text.tokens import counter, encoding_for
@@ -40,12 +40,12 @@ from moot.state.conversation import ConversationState, Floor, Step
 from moot.state.entries import Entry
 from moot.state.errors import ConfigError
 
-SPLIT = load_prompt("dialogue/aspects", "topic", "debaters", "most")
-OPENING = load_prompt("dialogue/opening", "words")
-TAKE = load_prompt("dialogue/take", "aspect", "words")
-RESPOND = load_prompt("dialogue/respond", "aspect", "target", "words")
-REPLY = load_prompt("dialogue/reply", "aspect", "target", "words")
-CLOSING = load_prompt("dialogue/closing", "words")
+SPLIT = load_prompt("aspects", "topic", "debaters", "most", home=__package__)
+OPENING = load_prompt("opening", "words", home=__package__)
+TAKE = load_prompt("take", "aspect", "words", home=__package__)
+RESPOND = load_prompt("respond", "aspect", "target", "words", home=__package__)
+REPLY = load_prompt("reply", "aspect", "target", "words", home=__package__)
+CLOSING = load_prompt("closing", "words", home=__package__)
 
 WORDS = {"opening": 180, "take": 120, "respond": 120, "reply": 100, "closing": 200}
 """What speeches are asked to stay within."""

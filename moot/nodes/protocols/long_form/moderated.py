@@ -16,21 +16,21 @@ from moot.nodes.prompts.library import load_prompt
 from moot.nodes.prompts.rendering import render_entry
 from moot.nodes.prompts.request import make_call, voice_of
 from moot.nodes.protocols.forecast import Batch, Forecast, Tokens, make_forecast, prompt_of
-from moot.nodes.protocols.long_form import (
+from moot.nodes.protocols.long_form.long_form import (
     is_stuck,
     last_speakers,
     least_recent,
     long_form_phase,
     speech_instruction,
 )
+from moot.nodes.protocols.long_form.round_robin import RoundRobin
 from moot.nodes.protocols.protocol import Consult, End, make_floor, make_step
-from moot.nodes.protocols.round_robin import RoundRobin
 from moot.nodes.text.tokens import counter, cut_middle, encoding_for
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState, Step
 from moot.state.errors import ConfigError
 
-MODERATE = load_prompt("moderate", "topic", "debaters", "board", "turn", "turns")
+MODERATE = load_prompt("moderate", "topic", "debaters", "board", "turn", "turns", home=__package__)
 
 SHOWN = 6
 """Messages that the moderator sees."""

@@ -15,9 +15,9 @@ from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState, Floor, Step
 
 STAGES = {
-    "positions": load_prompt("dialogue/crux-positions", "target", "claim", "words"),
-    "exchange": load_prompt("dialogue/crux-exchange", "target", "claim", "words"),
-    "steelman": load_prompt("dialogue/crux-steelman", "target", "claim", "words"),
+    "positions": load_prompt("crux-positions", "target", "claim", "words", home=__package__),
+    "exchange": load_prompt("crux-exchange", "target", "claim", "words", home=__package__),
+    "steelman": load_prompt("crux-steelman", "target", "claim", "words", home=__package__),
 }
 WORDS = 120
 """What a speech in a crux room is asked to stay within."""

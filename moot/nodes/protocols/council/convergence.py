@@ -22,7 +22,7 @@ from moot.state.conversation import ConversationState
 CONVERGENCE = "convergence"
 """Phase of the step that asks."""
 
-PROMPT = load_prompt("council/convergence", "topic")
+PROMPT = load_prompt("convergence", "topic", home=__package__)
 REPLY_TOKENS = 800
 _UNKNOWN: dict[str, Any] = {"agreement": None, "in_dispute": []}
 

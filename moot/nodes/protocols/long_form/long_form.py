@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from moot.nodes.blackboard.update import SILENT_KINDS, progress_of
 from moot.nodes.protocols.agreeableness import with_agreement
-from moot.nodes.protocols.round_robin import ASKS, SPEECH, WORDS
+from moot.nodes.protocols.long_form.round_robin import ASKS, SPEECH, WORDS
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState
 from moot.state.entries import Entry

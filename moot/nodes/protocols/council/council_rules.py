@@ -14,9 +14,9 @@ from moot.nodes.memory.perspective import latest_proposals
 from moot.nodes.prompts.fitting import Block
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.prompts.rendering import display_name
-from moot.nodes.protocols.convergence import CONVERGENCE
+from moot.nodes.protocols.council.convergence import CONVERGENCE
+from moot.nodes.protocols.council.council_views import council_instruction, council_view
 from moot.nodes.protocols.council_forecast import ROUNDS, council_forecast, utterances_of
-from moot.nodes.protocols.council_views import council_instruction, council_view
 from moot.nodes.protocols.forecast import Forecast
 from moot.nodes.protocols.protocol import End, Protocol, make_floor, make_step
 from moot.nodes.views.scene import Scene
@@ -24,6 +24,8 @@ from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState, Floor, Step
 from moot.state.entries import Entry
 from moot.state.errors import ConfigError
+
+WANTED = load_prompt("wanted", home=__package__)
 
 KINDS = {"propose": "proposal", "critique": "critique", "refine": "refinement"}
 """Phases of a round, in order, and the kind of entry that each makes."""
@@ -36,7 +38,7 @@ class Council(Protocol):
     """
 
     name = "council"
-    brief = JudgeBrief(wanted=load_prompt("council/wanted").render(), rubric="design", swap=False)
+    brief = JudgeBrief(wanted=load_prompt("wanted", home=__package__).render(), rubric="design", swap=False)
     perspectives = True
     bounded_by = ("rounds",)
 

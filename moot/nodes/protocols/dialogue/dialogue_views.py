@@ -40,7 +40,7 @@ from moot.nodes.views.scene import (
 )
 from moot.state.entries import Entry
 
-ASPECTS = load_prompt("dialogue/rules", "aspects")
+ASPECTS = load_prompt("rules", "aspects", home=__package__)
 
 SUBJECT, EXCHANGE, BACKGROUND = 0, 1, 2
 """Ranks of material: what is answered, what was said around it, what else helps."""

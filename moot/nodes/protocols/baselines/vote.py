@@ -15,7 +15,7 @@ from moot.nodes.judging.brief import JudgeBrief
 from moot.nodes.judging.opinions import failed_verdict
 from moot.nodes.judging.panel_decision import as_decision
 from moot.nodes.prompts.fitting import Block
-from moot.nodes.protocols.alone import ANSWER_WORDS, PHASE, alone_instruction, alone_view, answers
+from moot.nodes.protocols.baselines.alone import ANSWER_WORDS, PHASE, alone_instruction, alone_view, answers
 from moot.nodes.protocols.forecast import (
     Batch,
     Forecast,

@@ -18,10 +18,10 @@ from moot.nodes.views.entry_pieces import entry_piece, given_entries, given_piec
 from moot.nodes.views.scene import ANCHOR_SHARE, NO_PARTS, TAIL, Scene, contract_text
 from moot.state.entries import Entry
 
-RULES = load_prompt("council/rules", "debaters", "language")
-PROPOSE = load_prompt("council/propose", "words", "focus")
-CRITIQUE = load_prompt("council/critique", "target", "words", "focus")
-REFINE = load_prompt("council/refine", "standing", "words", "focus")
+RULES = load_prompt("rules", "debaters", "language", home=__package__)
+PROPOSE = load_prompt("propose", "words", "focus", home=__package__)
+CRITIQUE = load_prompt("critique", "target", "words", "focus", home=__package__)
+REFINE = load_prompt("refine", "standing", "words", "focus", home=__package__)
 
 PROPOSAL_WORDS, CRITIQUE_WORDS = 400, 200
 """What proposals, refinements and critiques are asked to stay within."""

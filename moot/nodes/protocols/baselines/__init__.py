@@ -1,0 +1,1 @@
+"""Baselines: independent answers to one question."""

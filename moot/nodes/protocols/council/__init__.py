@@ -1,0 +1,1 @@
+"""Council: a design debate."""

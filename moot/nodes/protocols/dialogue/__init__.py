@@ -1,0 +1,1 @@
+"""Dialogue: personas on a topic, aspect by aspect."""

@@ -1,0 +1,1 @@
+"""The long form: one speaker a turn, whoever gives the floor."""
