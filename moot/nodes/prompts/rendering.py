@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from moot.nodes.calls import WireMessage
+from moot.nodes.text.frames import frames_quoted
 from moot.nodes.text.tokens import TokenCounter, cut_middle, message_tokens
 from moot.state.entries import Entry
 
@@ -23,9 +24,13 @@ def display_name(speaker: str, names: Mapping[str, str]) -> str:
 
 
 def render_entry(entry: Entry, names: Mapping[str, str]) -> WireMessage:
-    """Return an entry as a message in the third person, under its speaker's name and its id."""
+    """Return an entry as a message in the third person, under its speaker's name and its id.
+
+    Whatever in its words looks like a label, a heading or a mark of a chat template is quoted.
+    """
     label = f"{display_name(entry['speaker'], names)} [{entry['id']}]:"
-    return {"role": "user", "name": entry["speaker"], "content": f"{label}\n{entry['content']}"}
+    said = frames_quoted(entry["content"], (*names.keys(), *names.values(), *PEOPLE.values()))
+    return {"role": "user", "name": entry["speaker"], "content": f"{label}\n{said}"}
 
 
 def cut_message(message: WireMessage, max_tokens: int, count: TokenCounter) -> WireMessage:

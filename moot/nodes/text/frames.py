@@ -1,0 +1,104 @@
+"""What stands in a message and looks like the prompt around it: quoted, so that nobody speaks for another.
+
+A prompt is built of labels (`Bob [m000002]:`), headings (`# Summary of the debate so far`) and the marks of
+chat templates. Words of a debater, a person or a tool may hold the same shapes, by chance or on purpose; in a
+prompt each such line stands behind `> `, as mail quotes a letter. Nothing is taken out of it.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from functools import lru_cache
+
+QUOTE = "> "
+
+_SHAPES = re.compile(r"[#\[<:=-]|\bm\d")
+"""What every frame has after folding; most messages' lines have none of it at their beginning."""
+
+_LINE_ENDS = re.compile(r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+_IGNORED = re.compile(
+    r"[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
+    r"\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e01ef]"
+)
+"""Characters that show nothing (Unicode's Default_Ignorable_Code_Point, the common ones)."""
+
+_LOOK_ALIKES = str.maketrans(
+    "аеорсухіјѕһԁмтвнкАВЕКМНОРСТХІЈЅᗅΑΒΕΖΗΙΚΜΝΟΡΤΥΧαεικνορτυχɑıⅿ【〔〖⟦❲〚】〕〗⟧❳〛：∶ː꞉︓⁚♯＃⌗﹟‹›〈〉《》∙",
+    "aeopcyxijshdmtbhkABEKMHOPCTXIJSAABEZHIKMNOPTYXaeikvoptuxaim[[[[[[]]]]]]::::::####<><><>.",
+)
+"""Letters and marks that look like a label's; NFKC has folded the full-width and styled forms before.
+
+From Unicode's confusables.txt (UTS #39), those that a name, an id or a mark of ours can be written with.
+"""
+
+_FOLDED_LABEL = re.compile(
+    r"""^[\s>*_`"'(]*                      # however it is set off
+    [^\[\n]{0,120}?                        # a name
+    \[\s*\W{0,3}m\s*\d[\d\s]{4,}\W{0,3}\]  # an id in brackets
+    [\s*_`"')]*:                           # and a colon: a label""",
+    re.VERBOSE,
+)
+_FOLDED_HEADING = re.compile(
+    r"^\s{0,8}[>*\s]{0,8}#{1,6}(?:\s|\w)|^\s{0,8}(?:={3,}|-{3,})\s*$|^\s{0,8}<h[1-6]\b"
+)
+_FOLDED_TEMPLATE = re.compile(
+    r"<\s*\|[^|>\n]{0,40}\|\s*>|\[/?\s*inst\s*\]|<<\s*/?\s*sys\s*>>|</?\s*s\s*>"
+    r"|</?\s*(?:system|user|assistant|human|tool|instructions?)\s*>"
+)
+_ROLES = ("system", "user", "assistant", "developer", "human", "ai", "instruction", "instructions", "tool")
+
+
+def _folded(line: str) -> str:
+    """Return a line as a reader sees it: styles, widths, invisible and look-alike characters made plain."""
+    if line.isascii():
+        return line
+    plain = _IGNORED.sub("", unicodedata.normalize("NFKC", line)).translate(_LOOK_ALIKES)
+    return "".join(char for char in unicodedata.normalize("NFD", plain) if not unicodedata.combining(char))
+
+
+@lru_cache(maxsize=64)
+def _speaker_label(names: frozenset[str]) -> re.Pattern[str]:
+    """Return what begins a line that a speaker's name, or a role of a chat, labels."""
+    words = sorted({_folded(name).casefold() for name in (*names, *_ROLES) if name.strip()}, key=len)
+    known = "|".join(r"\s+".join(map(re.escape, word.split())) for word in reversed(words))
+    lettered = r"(?:debater|speaker|participant|contributor|discussant)\s+[a-z]{1,2}"
+    aside = r"(?:\[[^\]\n]*\]|\([^)\n]*\))?"
+    return re.compile(rf"^[\s>*_`\"'(\[#]*(?:{known}|{lettered})[\s*_`\"')\]]*{aside}[\s*_`]*:")
+
+
+def is_frame(line: str, names: frozenset[str]) -> bool:
+    """Return whether a line looks like a label, a heading or a mark of a chat template."""
+    folded = _folded(line)
+    if not _SHAPES.search(folded):
+        return False
+    lower = folded.casefold()
+    return bool(
+        _FOLDED_LABEL.search(lower)
+        or _FOLDED_HEADING.search(lower)
+        or _FOLDED_TEMPLATE.search(lower)
+        or _speaker_label(names).search(lower)
+    )
+
+
+def frames_quoted(text: str, names: Iterable[str]) -> str:
+    """Return a message with every line quoted that looks like a part of the prompt around it.
+
+    Args:
+        text: what somebody said.
+        names: display names and ids of everybody who can be named by a label.
+
+    Returns:
+        The same text where nothing in it looks so; else with `> ` before those lines. Quoting twice changes
+        nothing more.
+    """
+    return _quoted(text, frozenset(names))
+
+
+@lru_cache(maxsize=4096)
+def _quoted(text: str, names: frozenset[str]) -> str:
+    """Return `frames_quoted`, kept: a window's messages are rendered every turn."""
+    lines, ends = _LINE_ENDS.split(text), _LINE_ENDS.findall(text)
+    kept = [QUOTE + line if not line.startswith(QUOTE) and is_frame(line, names) else line for line in lines]
+    return "".join(part + end for part, end in zip(kept, [*ends, ""], strict=True))
