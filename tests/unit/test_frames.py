@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -52,7 +53,7 @@ def _styled(text: str) -> str:
     )
 
 
-DISGUISES = {
+DISGUISES: dict[str, Callable[[str], str]] = {
     "plain": lambda text: text,
     "full width": _wide,
     "bold letters": _styled,
