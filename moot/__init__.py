@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from moot.graph.api import Debates, open_debates
+    from moot.graph.continuation import Event
     from moot.graph.debate import build_graph
-    from moot.graph.stored_debate import Debate, Event
+    from moot.graph.stored_debate import Debate
     from moot.state.config import DebateConfig
 
 __all__ = ["Debate", "DebateConfig", "Debates", "Event", "build_graph", "open_debates"]
@@ -20,7 +21,7 @@ _HOMES = {
     "Debate": "moot.graph.stored_debate",
     "DebateConfig": "moot.state.config",
     "Debates": "moot.graph.api",
-    "Event": "moot.graph.stored_debate",
+    "Event": "moot.graph.continuation",
     "build_graph": "moot.graph.debate",
     "open_debates": "moot.graph.api",
 }

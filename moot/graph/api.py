@@ -12,24 +12,23 @@ Everything here is synchronous and works inside a running event loop too, such a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, contextmanager, suppress
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from moot.graph.debate import DebateGraph, build_graph
+from moot.graph.continuation import Event
+from moot.graph.debate import build_graph
+from moot.graph.lifetime import find_debate, start_debate
 from moot.graph.preflight import check_config
-from moot.graph.stored_debate import Debate, Event
-from moot.nodes.driving.bookkeeping import utc_now
+from moot.graph.session import DebateSession
+from moot.graph.stored_debate import Debate
 from moot.nodes.driving.environment import Environment
 from moot.nodes.driving.portal import call_from_sync
-from moot.state.catalogue import TOPIC_CHARS, DebateRow, new_debate_id
+from moot.state.catalogue import DebateRow
 from moot.state.checkpoints import open_saver
 from moot.state.config import DebateConfig
-from moot.state.entries import topic_text
-from moot.state.errors import DebateBusy, DebateExists, DebateNotFound, InputError
-from moot.state.records import Records, records_of
+from moot.state.records import records_of
 from moot.state.stores import open_store
 
 if TYPE_CHECKING:
@@ -54,11 +53,11 @@ class Debates:
 
     def __init__(self, database: str | None, environment: Environment) -> None:
         self._stack = AsyncExitStack()
-        self.environment = environment
         saver = call_from_sync(self._stack.enter_async_context, open_saver(database))
-        self.records: Records = records_of(saver)
         store = call_from_sync(self._stack.enter_async_context, open_store(database))
-        self.graph: DebateGraph = build_graph(saver, store=store, environment=environment)
+        self.environment, self.records = environment, records_of(saver)
+        self.graph = build_graph(saver, store=store, environment=environment)
+        self._session = DebateSession(self.graph, self.records, environment)
 
     def __enter__(self) -> Debates:
         return self
@@ -82,8 +81,7 @@ class Debates:
         Raises:
             DebateNotFound: there is none.
         """
-        self._drop_unbegun(name)
-        return Debate(self, self.records.find(name))
+        return Debate(find_debate(self._session, name))
 
     def start(
         self,
@@ -108,52 +106,12 @@ class Debates:
             InputError: there is no topic; nothing is written.
             DebateExists: the name is taken.
         """
-        config = config or DebateConfig()
-        said = topic_text(topic if topic is not None else config.topic)
-        if not said:
-            raise InputError("the topic is empty: say what is to be argued")
-        check_config(config, self.environment)
         given = {
-            "topic": said,
+            "topic": topic,
             "full_transcript": list(transcript),
             "context_documents": [dict(document) for document in documents],
         }
-        row = self._new_row(said, config, name)
-        with self.making(row) as debate:
-            debate._open(given, config)
-        return debate
-
-    @contextmanager
-    def making(self, row: DebateRow) -> Iterator[Debate]:
-        """Add a debate to the catalogue and hold it while it is made; where that fails, it is gone again.
-
-        A process that is killed meanwhile leaves a row of status `new`, which the next one drops.
-
-        Raises:
-            DebateExists: its id or name is taken.
-        """
-        self._drop_unbegun(row.name)
-        try:
-            self.records.writers.acquire(row.id)
-        except DebateBusy:
-            raise DebateExists(f"debate {row.name!r} exists already, and is in use") from None
-        try:
-            self.records.catalogue.add(replace(row, status="new"))
-            debate = Debate(self, row)
-            try:
-                yield debate
-            except BaseException:
-                debate.delete()
-                raise
-        finally:
-            self.records.writers.release(row.id)
-
-    def _drop_unbegun(self, name: str) -> None:
-        """Delete a debate that a process began to make and did not live to make."""
-        with suppress(DebateNotFound, InputError, DebateBusy):
-            row = self.records.catalogue.find(name)
-            if self.records.never_began(row):
-                Debate(self, row).delete()
+        return Debate(start_debate(self._session, given, config or DebateConfig(), name))
 
     def replay(self, source: str, *, name: str | None = None) -> Debate:
         """Make a debate that argues another one again from its journal, without a model.
@@ -166,9 +124,9 @@ class Debates:
             DebateNotFound: there is no such debate.
             DebateExists: the name is taken.
         """
-        from moot.graph.replaying import start_replay
+        from moot.graph.replays import start_replay
 
-        return start_replay(self, self.get(source), name)
+        return Debate(start_replay(find_debate(self._session, source), name))
 
     def import_document(self, document: Mapping[str, Any], *, name: str | None = None) -> Debate:
         """Store a `moot.debate/1` document as the debate that it was exported from.
@@ -181,12 +139,12 @@ class Debates:
             InputError: it is no whole document.
             DebateExists: its id or name is taken.
         """
+        from moot.graph.import_storage import store_import
         from moot.graph.importing.adopting import document_values, imported_row
-        from moot.graph.importing.import_storage import store_import
 
         values = document_values(document, self.environment)
         row = imported_row(values, name, self.environment.clock(), document)
-        return store_import(self, values, row, fresh=False)
+        return Debate(store_import(self._session, values, row, fresh=False))
 
     def import_transcript(
         self,
@@ -210,9 +168,9 @@ class Debates:
             InputError: it cannot be read, or it has no topic.
             DebateExists: the name is taken.
         """
+        from moot.graph.import_storage import store_import
         from moot.graph.importing import parse_transcript
         from moot.graph.importing.adopting import imported_row, transcript_config, transcript_values
-        from moot.graph.importing.import_storage import store_import
 
         read = parse_transcript(transcript) if isinstance(transcript, str) else transcript
         settings = transcript_config(read, config, debaters)
@@ -220,24 +178,7 @@ class Debates:
         values = transcript_values(read, topic or read.topic, settings, self.environment)
         values["status"] = "done"
         row = imported_row(values, name, self.environment.clock(), None)
-        return store_import(self, values, row, fresh=True)
-
-    def _new_row(self, topic: str, config: DebateConfig, name: str | None) -> DebateRow:
-        now = utc_now()
-        thread = new_debate_id(name)
-        return DebateRow(
-            id=thread,
-            name=name or thread,
-            topic=topic[:TOPIC_CHARS],
-            protocol=config.protocol,
-            status="new",
-            turns=0,
-            tokens=0,
-            cost_usd=0.0,
-            parent="",
-            created_at=now,
-            updated_at=now,
-        )
+        return Debate(store_import(self._session, values, row, fresh=True))
 
 
 __all__ = ["Debate", "Debates", "Event", "open_debates"]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import Any, cast
 
+from moot.graph.session import DebateSession
 from moot.nodes.calls import ModelCall, Reply, WireMessage
 from moot.nodes.driving.environment import NodeContext
 from moot.nodes.effects import Emit, Job, Work
@@ -14,11 +16,8 @@ from moot.nodes.floors.seats import whole_view
 from moot.nodes.tools.exchange import wire_tokens
 from moot.nodes.turn import turn
 from moot.state.config.frozen import frozen_config
+from moot.state.conversation import ConversationState, Receipt
 from moot.state.errors import DebateNotFound, InputError
-
-if TYPE_CHECKING:
-    from moot.graph.stored_debate import Debate
-    from moot.state.conversation import ConversationState, Receipt
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,7 @@ class Lookback:
         return {"receipt": dict(self.receipt), "exact": self.exact, "digest": self.digest, "prompt": parts}
 
 
-def look_back(debate: Debate, seq: int) -> Lookback:
+def look_back(session: DebateSession, seq: int) -> Lookback:
     """Assemble again the prompt that the entry at `seq` came from.
 
     The state is the checkpoint's that the receipt names; of a fork, the ancestor's where the entry was said.
@@ -63,14 +62,15 @@ def look_back(debate: Debate, seq: int) -> Lookback:
     Raises:
         InputError: no prompt led to this entry, or its checkpoint is gone.
     """
-    receipts: list[Receipt] = debate.state().values.get("receipts") or []
+    receipts: list[Receipt] = session.state().values.get("receipts") or []
     receipt = next((each for each in receipts if each["seq"] == seq), None)
     if receipt is None:
         raise InputError(
-            f"no prompt led to entry {seq}: `moot show {debate.name} --receipts` lists those that did"
+            f"no prompt led to entry {seq}: `moot show {session.name} --receipts` lists those that did"
         )
-    holder, state = _holder_of(debate, receipt["checkpoint"])
-    context = NodeContext(debate._debates.environment, debate=holder.id, checkpoint=receipt["checkpoint"])
+    checkpoint = receipt["checkpoint"]
+    holder, state = _holder_of(session, checkpoint)
+    context = NodeContext(session.environment, debate=holder.thread, checkpoint=checkpoint)
     calls = [call for call in _calls(state, context, holder) if call.floor == receipt["floor"]]
     if not calls:
         raise InputError(f"no prompt led to entry {seq}: a person said it")
@@ -78,28 +78,21 @@ def look_back(debate: Debate, seq: int) -> Lookback:
     return Lookback(receipt, _parts(state, context, call), call.digest)
 
 
-def _holder_of(debate: Debate, checkpoint: str) -> tuple[Debate, ConversationState]:
+def _holder_of(session: DebateSession, checkpoint: str) -> tuple[DebateSession, ConversationState]:
     """Return the debate, or one that it was forked from, that has a checkpoint, with the state there."""
-    holder: Debate | None = debate
-    while checkpoint and holder is not None:
-        values: ConversationState = holder.state(checkpoint).values
-        if values:
-            return holder, values
-        holder = _parent(holder)
+    holder = session
+    with suppress(DebateNotFound):
+        while checkpoint and holder.thread:
+            if values := holder.state(checkpoint).values:
+                return holder, cast(ConversationState, values)
+            holder = holder.on(holder.records.find(holder.thread).parent)
     raise InputError(f"the checkpoint {checkpoint!r} that this prompt was made from is gone")
 
 
-def _parent(debate: Debate) -> Debate | None:
-    try:
-        return debate._debates.get(debate.row.parent) if debate.row.parent else None
-    except DebateNotFound:
-        return None
-
-
-def _calls(state: ConversationState, context: NodeContext, holder: Debate) -> list[ModelCall]:
+def _calls(state: ConversationState, context: NodeContext, holder: DebateSession) -> list[ModelCall]:
     """Return what `turn` asked of models, as far as the journal tells how it went on."""
     step, body = state["step"]["no"], turn(state, context)
-    answers = holder._debates.records.journal.replies(holder.id, step)
+    answers = holder.records.journal.replies(holder.thread, step)
     calls: list[ModelCall] = []
     outcome: Any = None
     try:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from moot.graph.preflight import check_config
-from moot.graph.waiting import is_over
+from moot.graph.session import DebateSession, is_over
 from moot.nodes.close import with_answer
 from moot.nodes.driving.answering import Answering, Place, run_flow
 from moot.nodes.driving.environment import Environment
@@ -21,9 +21,6 @@ from moot.state.conversation import ConversationState
 from moot.state.errors import InputError
 from moot.state.reducers import add_up
 from moot.state.verdict import Decision, Verdict
-
-if TYPE_CHECKING:
-    from moot.graph.stored_debate import Debate
 
 PANEL_TEMPERATURE = 0.7
 """Of several judges of one model, who could not differ at 0."""
@@ -154,14 +151,14 @@ async def _assess(
     return await run_flow(flow, answering), answering.spent.totals
 
 
-def judge_debate(debate: Debate, options: JudgingOptions, *, dry_run: bool = False) -> Judgement:
+def judge_debate(session: DebateSession, options: JudgingOptions, *, dry_run: bool = False) -> Judgement:
     """Judge a stored debate again and store what came of it.
 
     Every judge's verdict is appended to `verdicts`; the decision becomes `verdict`, unless it failed and
     there is one already.
 
     Args:
-        debate: one that is over; with `dry_run` any.
+        session: of a debate that is over; with `dry_run` any.
         options: what is judged otherwise than configured.
         dry_run: whether nothing is written.
 
@@ -170,32 +167,32 @@ def judge_debate(debate: Debate, options: JudgingOptions, *, dry_run: bool = Fal
         ConfigError: the options cannot be used.
         DebateBusy: another process writes the debate.
     """
-    environment = debate._debates.environment
+    environment = session.environment
     if dry_run:
-        return judge_values(debate.state().values, options, environment)
-    with debate._debates.records.writers.writing(debate.id):
-        snapshot = debate.caught_up()
+        return judge_values(session.state().values, options, environment)
+    with session.writing():
+        snapshot = session.caught_up()
         if not is_over(snapshot):
             raise InputError(
-                f"debate {debate.name!r} is not over: go on with `moot resume {debate.name}`, "
+                f"debate {session.name!r} is not over: go on with `moot resume {session.name}`, "
                 "or judge it as it stands with --dry-run"
             )
-        place = _place(debate, snapshot)
+        place = _place(session, snapshot)
         judgement = judge_values(snapshot.values, options, environment, place)
-        _store(debate, snapshot.values, judgement)
+        _store(session, snapshot.values, judgement)
     return replace(judgement, stored=True)
 
 
-def _place(debate: Debate, snapshot: Any) -> Place:
+def _place(session: DebateSession, snapshot: Any) -> Place:
     """Return where the calls stand: a crash repeats none of them, a second judging makes new ones."""
     values = snapshot.values
     number = len(values.get("verdicts") or []) + len(values.get("errors") or [])
     anchor = snapshot.config["configurable"]["checkpoint_id"]
     step = int((values.get("step") or {}).get("no", 0))
-    return Place(debate._debates.records, debate.id, step, f"rejudge-{number}", anchor)
+    return Place(session.records, session.thread, step, f"rejudge-{number}", anchor)
 
 
-def _store(debate: Debate, values: Mapping[str, Any], judgement: Judgement) -> None:
+def _store(session: DebateSession, values: Mapping[str, Any], judgement: Judgement) -> None:
     decision = judgement.verdict
     update: dict[str, Any] = {"verdicts": judgement.verdicts, "usage": judgement.usage}
     if not judgement.failed or not values.get("verdict"):
@@ -205,11 +202,10 @@ def _store(debate: Debate, values: Mapping[str, Any], judgement: Judgement) -> N
     if judgement.failed:
         step = int((values.get("step") or {}).get("no", 0))
         update["errors"] = [{"step": step, "node": "judge", "error": decision["error"]}]
-    records, graph = debate._debates.records, debate._debates.graph
     # Written as by `close`, after which nothing follows: the debate stays over.
-    call_from_sync(graph.aupdate_state, debate._thread, update, "close")
-    records.catalogue.update(
-        debate.id, **_spent(values, judgement), updated_at=debate._debates.environment.clock()
+    session.update_after("close", update)
+    session.records.catalogue.update(
+        session.thread, **_spent(values, judgement), updated_at=session.environment.clock()
     )
 
 

@@ -88,7 +88,7 @@ def test_every_prompt_can_be_looked_back_at_exactly_also_in_a_fork(tmp_path: Pat
             seqs = [receipt["seq"] for receipt in looked_at.document()["receipts"]]
             assert len(seqs) == 12
             for seq in seqs:
-                looked = look_back(looked_at, seq)
+                looked = look_back(looked_at.session, seq)
                 assert looked.exact
                 assert sum(part.tokens for part in looked.parts) == sum(looked.receipt["sections"].values())
         assert any(receipt["sections"].get("summary") for receipt in document["receipts"])
@@ -99,4 +99,4 @@ def test_an_entry_that_no_prompt_led_to_is_refused(tmp_path: Path) -> None:
         debate = debates.start("Is the topic a prompt?", DebateConfig(turns=1))
         debate.run()
         with pytest.raises(InputError, match="entry 0"):
-            look_back(debate, 0)
+            look_back(debate.session, 0)

@@ -168,9 +168,7 @@ def test_a_debate_whose_maker_was_killed_was_never_there(
     database = str(tmp_path / "moot.sqlite")
     with open_debates(database) as debates, monkeypatch.context() as patch:
         dying(patch, at)
-        patch.setattr(
-            "moot.graph.stored_debate.Debate.delete", lambda self: None
-        )  # killed, it tidies nothing
+        patch.setattr("moot.graph.lifetime.delete_debate", lambda made: None)  # killed, it tidies nothing
         with pytest.raises(Died):
             debates.start(TOPIC, THREE_TURNS, name="unborn")
         assert [row.status for row in debates.records.catalogue.rows()] == ["new"]

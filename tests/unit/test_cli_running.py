@@ -24,9 +24,6 @@ class StoppingDebate:
 
     def __init__(self, stop: BaseException | None, verdict: dict[str, Any] | None = None) -> None:
         self._stop, self._verdict = stop, verdict
-        self._debates = SimpleNamespace(
-            records=SimpleNamespace(catalogue=SimpleNamespace(find=lambda name: ROW))
-        )
 
     def state(self) -> Any:
         return SimpleNamespace(values={"topic": "Why?", "config": DebateConfig().to_json()})

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from moot import DebateConfig, open_debates
-from moot.graph.stored_debate import Debate
+from moot.graph.api import Debate
 from moot.nodes.calls import ModelCall, Reply
 from moot.state.errors import ModelError
 from tests.support.fakes import FakeModel, answer
@@ -91,4 +91,4 @@ def test_a_fork_keeps_the_reason_and_counts_it_no_second_time(tmp_path: Path) ->
         assert fork.document()["errors"] == document["errors"]
         assert _usage(fork.document()) == _usage(document)
         debate.delete()
-        assert debate._debates.records.failed.of(debate.id) == []
+        assert debate.session.records.failed.of(debate.id) == []

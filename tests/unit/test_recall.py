@@ -149,7 +149,7 @@ def test_a_prompt_with_memories_is_assembled_again_byte_for_byte(tmp_path: Path)
     assert brought
     with open_debates(url, environment=FakeModel(_reply).environment()) as debates:
         for receipt in (brought[-1], brought[0]):
-            seen = look_back(debates.get("d"), receipt["seq"])
+            seen = look_back(debates.get("d").session, receipt["seq"])
             assert seen.exact
             assert "# From earlier in the debate" in seen.parts[-1].message["content"]
 

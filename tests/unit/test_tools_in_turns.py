@@ -224,7 +224,7 @@ def test_looking_back_shows_the_request_that_the_speech_answered(tmp_path: Path)
         document = debate.run()
         asked = [call for call in model.calls if call.purpose == "turn"]
         for seq, call in ((5, asked[1]), (6, asked[2])):
-            seen = look_back(debate, seq)
+            seen = look_back(debate.session, seq)
             assert seen.exact
             assert ("tools" in {part.section for part in seen.parts}) is (seq == 5)
             assert tuple(part.message for part in seen.parts) == call.messages

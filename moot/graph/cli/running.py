@@ -22,7 +22,7 @@ from moot.state.entries import tokens_of
 from moot.state.errors import DebatePaused, RunError, WaitingForPerson
 
 if TYPE_CHECKING:
-    from moot.graph.stored_debate import Debate, Event
+    from moot.graph.api import Debate, Event
 
 ASIDES = frozenset({"interjection", "question", "answer", "tool_call", "tool_result"})
 """Kinds of entries that take no turn."""

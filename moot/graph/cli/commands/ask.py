@@ -10,7 +10,7 @@ from moot.graph.cli.group import new_app
 from moot.graph.cli.options import DbOption, DebateArgument, JsonOption, QuietOption
 
 if TYPE_CHECKING:
-    from moot.graph.stored_debate import Debate
+    from moot.graph.api import Debate
     from moot.nodes.views.question_view import Answer
 
 app = new_app()

@@ -12,7 +12,7 @@ from moot.graph.cli.options import DbOption, DebateArgument, JsonOption
 from moot.state.errors import InputError
 
 if TYPE_CHECKING:
-    from moot.graph.stored_debate import Debate
+    from moot.graph.api import Debate
 
 app = new_app()
 

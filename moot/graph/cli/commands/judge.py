@@ -159,7 +159,7 @@ def _judge_stored(subject: str, options: JudgingOptions, db: str | None, *, dry_
     from moot.graph.rejudging import judge_debate
 
     with opened(db) as debates:
-        return judge_debate(debates.get(subject), options, dry_run=dry_run)
+        return judge_debate(debates.get(subject).session, options, dry_run=dry_run)
 
 
 def _judge_file(path: Path, options: JudgingOptions, topic: str | None, config: Path | None) -> Judgement:

@@ -21,8 +21,8 @@ from moot.graph.cli.options import (
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from moot.graph.api import Debate
     from moot.graph.cli.running import Delivery
-    from moot.graph.stored_debate import Debate
     from moot.state.config import DebateConfig
 
 app = new_app()
@@ -104,7 +104,7 @@ def _frozen(debate: Debate) -> DebateConfig:
 
 
 def _is_finished(debate: Debate) -> bool:
-    from moot.graph.waiting import is_over
+    from moot.graph.session import is_over
 
     snapshot = debate.state()
     return is_over(snapshot) and (snapshot.values.get("verdict") or {}).get("status") != "failed"

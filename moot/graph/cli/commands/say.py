@@ -10,7 +10,7 @@ from moot.graph.cli.group import new_app
 from moot.graph.cli.options import DbOption, DebateArgument, JsonOption
 
 if TYPE_CHECKING:
-    from moot.graph.stored_debate import Debate
+    from moot.graph.api import Debate
 
 app = new_app()
 

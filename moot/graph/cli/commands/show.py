@@ -61,7 +61,7 @@ def show(
         if view is not None:
             from moot.graph.lookback import look_back
 
-            subject: Any = look_back(debate, _seq(view))
+            subject: Any = look_back(debate.session, _seq(view))
         else:
             subject = debate.document()
     part = chosen[0] if chosen else "overview"

@@ -19,7 +19,7 @@ from moot.graph.cli.screen.progress import Tally, event_line
 from moot.graph.cli.screen.terminal_text import one_line, safe
 
 if TYPE_CHECKING:
-    from moot.graph.stored_debate import Event
+    from moot.graph.api import Event
     from moot.state.entries import Entry
 
 COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "red")

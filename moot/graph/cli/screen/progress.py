@@ -12,7 +12,7 @@ from moot.graph.cli.screen.entry_words import entry_words
 from moot.graph.cli.screen.terminal_text import one_line
 
 if TYPE_CHECKING:
-    from moot.graph.stored_debate import Debate, Event
+    from moot.graph.api import Debate, Event
     from moot.state.config import DebateConfig
 
 
@@ -40,7 +40,7 @@ class Tally:
 
     def refresh(self, debate: Debate) -> None:
         """Read what has been spent from the catalogue."""
-        row = debate._debates.records.catalogue.find(debate.id)
+        row = debate.row
         self.turns, self.tokens, self.cost_usd = row.turns, row.tokens, row.cost_usd
 
     def goal(self) -> Goal:

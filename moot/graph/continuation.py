@@ -1,0 +1,151 @@
+"""Going on with a stored debate from where it stands, and why it stops before its end."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from typing import Any
+
+from langchain_core.messages import AIMessageChunk
+from langgraph.types import Command, StateSnapshot
+
+from moot.graph.session import DebateSession, is_over
+from moot.nodes.driving.lost_work import with_failures
+from moot.nodes.driving.portal import iterate_from_sync
+from moot.nodes.effects import is_pause
+from moot.nodes.people.questions import Question, answers_any, questions_in
+from moot.nodes.protocols.limits import limit_reached
+from moot.nodes.protocols.protocol_table import protocol_named
+from moot.state.config.frozen import frozen_config
+from moot.state.errors import DebatePaused, InputError, WaitingForPerson
+
+Event = dict[str, Any]
+"""`{"event": "token"|"step"|"entry"|"summary"|"verdict"|"end"|…, …}`: one thing that happened in a run."""
+
+
+def run_on(session: DebateSession, *, turns: int | None, answer: Any, tokens: bool) -> Iterator[Event]:
+    """Run a debate from where it stands, as `Debate.stream` says."""
+    with session.writing():
+        _set_out(session, turns, answer)
+        try:
+            yield from iterate_from_sync(lambda: _events(session, answer, tokens=tokens))
+        except (KeyboardInterrupt, GeneratorExit):
+            if not is_over(session.state()):  # a run may have come to its end before its reader did
+                session.note_status("paused")
+            raise
+        _settle(session)
+
+
+async def _events(session: DebateSession, answer: Any, *, tokens: bool) -> AsyncIterator[Event]:
+    stream = session.graph.astream(
+        None if answer is None else Command(resume=answer),
+        session.run_config,
+        stream_mode=["custom", "messages"] if tokens else ["custom"],
+        durability="sync",
+    )
+    payload: Any  # by its mode
+    async for mode, payload in stream:
+        if mode == "custom":
+            yield payload
+        elif isinstance(chunk := payload[0], AIMessageChunk):
+            yield {"event": "token", "id": chunk.id, "speaker": chunk.name, "text": chunk.text}
+
+
+def _set_out(session: DebateSession, turns: int | None, answer: Any) -> None:
+    """Extend a debate, or have a failed verdict judged again, before it runs on."""
+    snapshot = session.caught_up()
+    _check_answer(asked_in(snapshot), answer)
+    if turns:
+        _check_extension(snapshot)
+    session.records.floor.take_pause(session.thread)  # whoever goes on wants it to run
+    values, following = snapshot.values, snapshot.next
+    update: dict[str, Any] = {}
+    if turns or (is_over(snapshot) and verdict_failed(values)):
+        update = {"verdict": {}, "solution": "", "status": "running"}
+    if turns:
+        taken, configured = values["turn_count"], frozen_config(values).total_turns()
+        start = taken if is_over(snapshot) else max(configured, taken)
+        update["config"] = {**values["config"], "turns": start + turns}
+        if set(following) & {"judge", "close"}:
+            following = ()  # it does not end there any more
+    if following == ("turn",) and _failures_reach_a_limit(session, values):
+        update, following = {**update, "status": "running"}, ()  # to `plan`, which ends it
+    if update:
+        session.update(update, following)
+    if following or update:
+        session.note_status("running")
+
+
+def _failures_reach_a_limit(session: DebateSession, values: Mapping[str, Any]) -> bool:
+    """Return whether the next step would be paid beyond a limit that failed runs alone have reached."""
+    config = frozen_config(values)
+    spent = with_failures(values, session.records.failed.of(session.thread))
+    return bool(limit_reached(spent, config)) and not limit_reached(values, config)
+
+
+def _check_answer(questions: Sequence[Question], answer: Any) -> None:
+    """Refuse an answer that answers nothing; `None` is no answer.
+
+    Raises:
+        InputError: nothing was asked, or no key of the answer is a question that was.
+    """
+    if answer is None:
+        return
+    if not questions:
+        raise InputError("the debate waits for no answer: leave it out")
+    if isinstance(answer, Mapping) and not answers_any(questions, answer):
+        asked = ", ".join(question["id"] for question in questions)
+        raise InputError(f"no key of the answer is a question that was asked: use {asked}")
+
+
+def _check_extension(snapshot: StateSnapshot) -> None:
+    """Refuse more turns that would not be taken: another verdict would be paid for nothing.
+
+    Raises:
+        InputError: the debate cannot go on.
+    """
+    config = frozen_config(snapshot.values)
+    if reached := limit_reached(snapshot.values, config):
+        raise InputError(
+            f"{reached}, so no turn would be taken: raise the limit in a configuration file, and go on with "
+            "--config FILE --reconfigure"
+        )
+    if is_over(snapshot) and not protocol_named(config.protocol).goes_on:
+        raise InputError(
+            f"this debate is over, and protocol {config.protocol!r} takes no more turns after its end: "
+            "ask about it with `moot ask`, or start another"
+        )
+
+
+def can_go_on(values: Mapping[str, Any]) -> bool:
+    """Return whether more turns make a debate with this state go on once it is over: protocol and limits."""
+    config = frozen_config(values)
+    return protocol_named(config.protocol).goes_on and not limit_reached(values, config)
+
+
+def verdict_failed(values: Mapping[str, Any]) -> bool:
+    """Return whether the panel gave no verdict, so that going on has it judged again."""
+    return bool((values.get("verdict") or {}).get("status") == "failed")
+
+
+def asked_in(snapshot: StateSnapshot) -> list[Question]:
+    """Return what a person is asked at LangGraph's snapshot of a state."""
+    return questions_in([each.value for each in snapshot.interrupts])
+
+
+def _settle(session: DebateSession) -> None:
+    """Note how a run ended, and say why where it stands still.
+
+    Raises:
+        DebatePaused: somebody wished it.
+        WaitingForPerson: a question needs an answer.
+    """
+    snapshot = session.state()
+    if is_over(snapshot):  # a node whose writes a killed run had stored is not run again to note its end
+        if session.records.find(session.thread).status != snapshot.values["status"]:
+            session.note_status(snapshot.values["status"])
+    elif payloads := [each.value for each in snapshot.interrupts]:
+        if all(map(is_pause, payloads)):
+            session.note_status("paused")
+            raise DebatePaused("the debate is paused")
+        session.note_status("waiting")
+        raise WaitingForPerson("the debate waits for a person's answer", questions=payloads)

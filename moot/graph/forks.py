@@ -1,0 +1,59 @@
+"""Forks: a new debate that begins as another one did, up to an entry."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from moot.graph.lifetime import making
+from moot.graph.session import DebateSession, written
+from moot.nodes.driving.portal import call_from_sync
+from moot.state.catalogue import new_debate_id
+from moot.state.errors import InputError
+
+AHEAD_OF_PLAN = "branch:to:plan"
+"""LangGraph's channel, of no public name, that is filled in a checkpoint after which `plan` is to run."""
+
+
+def fork_debate(session: DebateSession, *, after: int | None, name: str | None) -> DebateSession:
+    """Copy a debate's state as it was after an entry to a thread of its own.
+
+    Raises:
+        InputError: no step ended at that entry.
+        DebateExists: the name is taken.
+    """
+    values = session.state().values
+    if after is not None and after != len(values["full_transcript"]) - 1:
+        values = session.state(call_from_sync(_checkpoint_after, session, after, values)).values
+    thread, now = new_debate_id(name), session.environment.clock()
+    row = replace(
+        session.records.find(session.thread),
+        id=thread,
+        name=name or thread,
+        status="paused",
+        turns=values["turn_count"],
+        parent=session.thread,
+        created_at=now,
+        updated_at=now,
+    )
+    with making(session, row) as made:
+        # Nothing has been said from the fork's own floor.
+        made.update_after("trim", {**written(values), "status": "running", "heard": 0})
+        made.note_status(row.status)
+    return made
+
+
+async def _checkpoint_after(session: DebateSession, after: int, values: Mapping[str, Any]) -> str:
+    """Return the checkpoint before the step that followed the entry; only the small channels are read."""
+    spoken = [receipt["seq"] for receipt in values["receipts"] if receipt["seq"] <= after]
+    if after not in spoken:
+        raise InputError(
+            f"no debater's turn ended at entry {after}: `moot show --receipts` lists where one did"
+        )
+    saver = session.graph.checkpointer
+    async for stored in saver.alist({"configurable": {"thread_id": session.thread, "checkpoint_ns": ""}}):  # type: ignore[union-attr]  # compiled with one
+        channels = stored.checkpoint["channel_values"]
+        if channels.get("turn_count") == len(spoken) and AHEAD_OF_PLAN in channels:
+            return str(stored.checkpoint["id"])
+    raise InputError(f"entry {after} ended inside a step: choose one that ended it")

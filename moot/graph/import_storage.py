@@ -1,0 +1,42 @@
+"""Stores a debate from outside as a LangGraph thread that has ended and can be gone on with."""
+
+from __future__ import annotations
+
+from moot.graph.importing.adopting import OVER, Values
+from moot.graph.lifetime import making
+from moot.graph.session import DebateSession, written
+from moot.state.catalogue import DebateRow, row_amounts
+from moot.state.errors import DebateExists
+
+
+def store_import(session: DebateSession, values: Values, row: DebateRow, *, fresh: bool) -> DebateSession:
+    """Store the state of a debate from outside.
+
+    Args:
+        session: the database.
+        values: channel values.
+        row: its row in the catalogue.
+        fresh: whether the blackboard is still to be made from what was said. What does not fit the window is
+            summarised in any case.
+
+    Raises:
+        DebateExists: its id or name is taken.
+    """
+    try:
+        with making(session, row) as made:
+            _store(made, values, row, fresh=fresh)
+    except DebateExists:
+        raise DebateExists(f"debate {row.name!r} exists already: import it under another --id") from None
+    return made
+
+
+def _store(session: DebateSession, values: Values, row: DebateRow, *, fresh: bool) -> None:
+    session.update_after("turn" if fresh else "trim", {**written(values), "status": "running"})
+    if fresh or "summarize" in session.state().next:
+        session.advance(before=["plan"])
+    if row.status in OVER:
+        session.update_after("close", {"status": row.status})
+    usage = session.state().values.get("usage") or {}
+    # What ran above noted its own progress; the row is the import's.
+    kept = {"status": row.status, "turns": row.turns, "updated_at": row.updated_at}
+    session.records.catalogue.update(row.id, **kept, **row_amounts(usage))

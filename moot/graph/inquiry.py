@@ -1,0 +1,45 @@
+"""Asks a stored debate a question, without changing it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import cast
+
+from moot.graph.session import DebateSession
+from moot.nodes.driving.answering import Answering, Place, run_flow
+from moot.nodes.driving.portal import call_from_sync
+from moot.nodes.memory.embeddings import embeddings_of
+from moot.nodes.views.question_view import Answer, AskView, answering_model, ask, ask_index, ask_view
+from moot.state.config.frozen import frozen_config
+from moot.state.conversation import ConversationState
+from moot.state.entries import clean_text
+from moot.state.errors import InputError
+
+
+def ask_debate(session: DebateSession, question: str) -> Answer:
+    """Answer a question about a debate, running or over, from its record.
+
+    The debate stays as it is: nothing is written, and another process may run it meanwhile.
+
+    Raises:
+        InputError: the question is empty.
+        ModelError: no model answered.
+    """
+    asked = clean_text(question).strip()
+    if not asked:
+        raise InputError("the question is empty: say what you want to know")
+    state = cast(ConversationState, session.state().values)
+    config, environment = frozen_config(state), session.environment
+
+    def view() -> AskView:
+        count = environment.count_for(config, answering_model(config))
+        embeddings = embeddings_of(config, environment.embeddings)
+        index = ask_index(environment.indexes, session.thread, state, config, embeddings)
+        return ask_view(state, config, asked, index, count)
+
+    async def answer() -> Answer:
+        # Reading a long transcript for the first time takes a while; other debates run on this loop.
+        seen = await asyncio.to_thread(view)
+        return await run_flow(ask(state, config, seen), Answering(environment, config, Place()))
+
+    return call_from_sync(answer)

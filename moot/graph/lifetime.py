@@ -1,0 +1,120 @@
+"""How a stored debate comes to be, and how it is deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from typing import Any
+
+from moot.graph.preflight import check_config
+from moot.graph.session import DebateSession
+from moot.nodes.driving.portal import call_from_sync
+from moot.nodes.memory.earlier import identities, namespace_of
+from moot.state.catalogue import TOPIC_CHARS, DebateRow, new_debate_id
+from moot.state.config import DebateConfig
+from moot.state.entries import topic_text
+from moot.state.errors import DebateBusy, DebateExists, DebateNotFound, InputError
+
+
+def find_debate(session: DebateSession, name: str) -> DebateSession:
+    """Return the session of the debate of this id, name or unambiguous beginning of an id.
+
+    Raises:
+        DebateNotFound: there is none.
+    """
+    _drop_unbegun(session, name)
+    return session.on(session.records.find(name).id)
+
+
+def start_debate(
+    session: DebateSession, given: Mapping[str, Any], config: DebateConfig, name: str | None
+) -> DebateSession:
+    """Make a new debate; `open` alone runs, so that all is checked and stored before anything is paid.
+
+    Args:
+        session: the database.
+        given: the graph's input; without a topic, the configuration's is taken.
+        config: the debate's.
+        name: its `--id`; `None` makes a new UUID.
+
+    Raises:
+        ConfigError: the configuration cannot be used.
+        InputError: there is no topic.
+        DebateExists: the name is taken.
+    """
+    topic = topic_text(config.topic if given["topic"] is None else given["topic"])
+    if not topic:
+        raise InputError("the topic is empty: say what is to be argued")
+    check_config(config, session.environment)
+    thread, now = new_debate_id(name), session.environment.clock()
+    row = DebateRow(
+        id=thread,
+        name=name or thread,
+        topic=topic[:TOPIC_CHARS],
+        protocol=config.protocol,
+        status="new",
+        turns=0,
+        tokens=0,
+        cost_usd=0.0,
+        parent="",
+        created_at=now,
+        updated_at=now,
+    )
+    with making(session, row) as made, made.writing():
+        made.advance({**given, "topic": topic}, context=config, after=["open"])
+    return made
+
+
+@contextmanager
+def making(session: DebateSession, row: DebateRow) -> Iterator[DebateSession]:
+    """Add a debate to the catalogue and hold it while it is made; where that fails, it is gone again.
+
+    A process that is killed meanwhile leaves a row of status `new`, which the next one drops.
+
+    Raises:
+        DebateExists: its id or name is taken.
+    """
+    _drop_unbegun(session, row.name)
+    made, records = session.on(row.id), session.records
+    try:
+        records.writers.acquire(row.id)
+    except DebateBusy:
+        raise DebateExists(f"debate {row.name!r} exists already, and is in use") from None
+    try:
+        records.catalogue.add(replace(row, status="new"))
+        try:
+            yield made
+        except BaseException:
+            delete_debate(made)
+            raise
+    finally:
+        records.writers.release(row.id)
+
+
+def _drop_unbegun(session: DebateSession, name: str) -> None:
+    """Delete a debate that a process began to make and did not live to make."""
+    with suppress(DebateNotFound, InputError, DebateBusy):
+        row = session.records.catalogue.find(name)
+        if session.records.never_began(row):
+            delete_debate(session.on(row.id))
+
+
+def delete_debate(session: DebateSession) -> None:
+    """Delete a debate with all its checkpoints, and what its debaters would remember of it elsewhere.
+
+    Raises:
+        DebateBusy: another process writes it.
+    """
+    with session.writing():
+        call_from_sync(_delete, session)
+        session.records.forget(session.thread)
+
+
+async def _delete(session: DebateSession) -> None:
+    graph = session.graph
+    values = (await graph.aget_state(session.run_config)).values
+    if values.get("config") and graph.store is not None:
+        for identity in identities(DebateConfig.model_validate(values["config"])).values():
+            await graph.store.adelete(namespace_of(identity), session.thread)
+    await graph.checkpointer.adelete_thread(session.thread)  # type: ignore[union-attr]  # compiled with one

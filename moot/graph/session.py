@@ -1,0 +1,127 @@
+"""A session: an open database of debates and the debate in it that an operation works on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from typing import Any, Literal, cast
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.types import StateSnapshot
+
+from moot.graph.debate import NODES, DebateGraph
+from moot.nodes.driving.environment import Environment
+from moot.nodes.driving.portal import call_from_sync
+from moot.state.config import DebateConfig
+from moot.state.config.frozen import frozen_config
+from moot.state.conversation import ConversationInput
+from moot.state.records import Records
+
+
+@dataclass(frozen=True)
+class DebateSession:
+    """What every operation on a stored debate works with."""
+
+    graph: DebateGraph
+    records: Records
+    environment: Environment
+    thread: str = ""
+    """The debate's id, which is its LangGraph thread's; `""` where none is chosen yet."""
+
+    def on(self, thread: str) -> DebateSession:
+        """Return the session of another debate in this database."""
+        return replace(self, thread=thread)
+
+    @property
+    def run_config(self) -> RunnableConfig:
+        """What LangGraph calls the config of a run."""
+        return {"configurable": {"thread_id": self.thread}}
+
+    @property
+    def name(self) -> str:
+        """What `--id` gave, else the id."""
+        return self.records.catalogue.name_of(self.thread)
+
+    def state(self, checkpoint: str = "") -> StateSnapshot:
+        """Return LangGraph's snapshot of the state, the latest or that of a checkpoint."""
+        chosen = {"checkpoint_id": checkpoint} if checkpoint else {}
+        return call_from_sync(self.graph.aget_state, {"configurable": {"thread_id": self.thread, **chosen}})
+
+    def config(self) -> DebateConfig:
+        """Return the debate's frozen configuration."""
+        return frozen_config(self.state().values)
+
+    def caught_up(self) -> StateSnapshot:
+        """Return the latest state, to go on from; for those who write.
+
+        A step that a run had finished, but died before it could conclude, is concluded first: an update would
+        otherwise stand beside what that step leads to.
+        """
+        snapshot = self.state()
+        if not snapshot.next and not is_over(snapshot):
+            self.advance(before="*")
+            snapshot = self.state()
+        return snapshot
+
+    def advance(
+        self,
+        given: Mapping[str, Any] | None = None,
+        *,
+        context: DebateConfig | None = None,
+        before: Literal["*"] | Sequence[str] = (),
+        after: Sequence[str] = (),
+    ) -> None:
+        """Run, every checkpoint written at once, until it comes before or after one of these nodes."""
+
+        async def advance() -> None:
+            await self.graph.ainvoke(
+                cast(ConversationInput | None, given),
+                self.run_config,
+                context=context,
+                interrupt_before=before,
+                interrupt_after=after,
+                durability="sync",
+            )
+
+        call_from_sync(advance)
+
+    def update(self, values: Mapping[str, Any], following: Sequence[str]) -> None:
+        """Write into the state without moving the debate: what was to run next runs next."""
+        self.update_after(before_node(self.graph, following[0] if following else "plan"), values)
+
+    def update_after(self, node: str, values: Mapping[str, Any]) -> None:
+        """Write into the state as if a node had, after which its successor runs next."""
+        call_from_sync(self.graph.aupdate_state, self.run_config, dict(values), node)
+
+    def note_status(self, status: str) -> None:
+        """Note the debate's status in the catalogue."""
+        self.records.catalogue.update(self.thread, status=status, updated_at=self.environment.clock())
+
+    def writing(self) -> AbstractContextManager[None]:
+        """Hold the debate for a `with` block.
+
+        Raises:
+            DebateBusy: another process writes it.
+        """
+        return self.records.writers.writing(self.thread)
+
+
+def is_over(snapshot: StateSnapshot) -> bool:
+    """Return whether nothing is left to do at LangGraph's snapshot of a state.
+
+    Its `next` alone does not tell: that is empty too where a process died between storing what a node wrote
+    and the checkpoint after it. Such a step still has its task.
+    """
+    return not snapshot.tasks
+
+
+def written(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of those channels in which something is."""
+    return {key: value for key, value in values.items() if value not in ({}, [], "")}
+
+
+def before_node(graph: DebateGraph, node: str) -> str:
+    """Return the first node of the graph from which an edge leads to this one."""
+    sources = {edge.source for edge in graph.get_graph().edges if edge.target == node}
+    return next(name for name in NODES if name in sources)
