@@ -5,7 +5,6 @@ JSON types only. The state's channels, documents, exports and reports all hold t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Literal, NotRequired
 
 from typing_extensions import TypedDict
@@ -13,16 +12,7 @@ from typing_extensions import TypedDict
 from moot.state.entries import EntryUsage
 
 Rule = Literal["mean", "majority", "ranked", "approval", "unanimous"]
-"""How a panel decides."""
-
-RULES_COUNT: Mapping[str, str] = {
-    "mean": "mean total score",
-    "majority": "votes",
-    "ranked": "Borda points",
-    "approval": "approvals",
-    "unanimous": "votes",
-}
-"""What each rule's tally counts, in words."""
+"""How a panel decides; what each does and counts is in the table of rules, `RULES`."""
 
 TIE = "tie"
 """The winner where no debater is ahead."""

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import random
+import re
 from itertools import combinations
+from pathlib import Path
 from typing import get_args
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moot.nodes.judging.decision import Ballot, borda_points, decide
+from moot.nodes.judging.decision import RULES, Ballot, borda_points, decide
+from moot.state.config import JudgeConfig
 from moot.state.errors import ConfigError, JudgeFailed
 from moot.state.verdict import Rule
 
@@ -124,3 +127,12 @@ def test_no_ballot_decides_nothing() -> None:
 def test_an_unknown_rule_is_named() -> None:
     with pytest.raises(ConfigError, match=r"judging\.rule: 'loudest'"):
         decide([ballot("j1", "ada")], "loudest")  # type: ignore[arg-type]
+
+
+def test_rules_are_listed_once_and_documented_as_listed() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "judging.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", page.partition("| `--rule` |")[2], re.M)
+    default = JudgeConfig().rule
+    listed = [(name, rule.decides + " (default)" * (name == default)) for name, rule in RULES.items()]
+    assert tuple(RULES) == get_args(Rule)
+    assert rows == listed

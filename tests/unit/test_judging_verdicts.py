@@ -10,6 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from moot.nodes.judging import rubrics
+from moot.nodes.judging.assess import rubric_for
+from moot.nodes.judging.brief import JudgeBrief
 from moot.nodes.judging.opinions import (
     CriterionScore,
     JudgeOpinion,
@@ -19,6 +22,7 @@ from moot.nodes.judging.opinions import (
     failed_verdict,
 )
 from moot.nodes.judging.rubrics import Criterion, Rubric, load_rubric, parse_rubric, shipped_rubrics
+from moot.state.config.config_files import make_config
 from moot.state.errors import ConfigError
 from moot.state.verdict import Verdict
 
@@ -202,6 +206,23 @@ def test_a_rubric_is_read_from_a_file(tmp_path: Path, suffix: str) -> None:
 
 def test_a_shipped_rubric_is_found_by_name() -> None:
     assert load_rubric("debate").name == "debate"
+
+
+def test_a_rubric_is_shipped_by_being_a_file_of_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "charm.yaml").write_text("name: charm\ncriteria: [{id: wit, name: Wit}]\n", encoding="utf-8")
+    monkeypatch.setattr(rubrics, "SHIPPED", tmp_path)
+    config = make_config({"debaters": [{"name": "Ada"}, {"name": "Bo"}], "judge": {"rubric": "charm"}})
+    assert list(shipped_rubrics()) == ["charm"]
+    assert [one.id for one in rubric_for(config.judge.seats()[0], config, JudgeBrief()).criteria] == ["wit"]
+
+
+def test_every_shipped_rubric_bears_the_name_of_its_file() -> None:
+    assert {name: rubric.name for name, rubric in shipped_rubrics().items()} == {
+        "debate": "debate",
+        "design": "design",
+    }
 
 
 GOOD = {"id": "x", "name": "X"}

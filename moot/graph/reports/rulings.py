@@ -7,7 +7,8 @@ from typing import Any
 
 from moot.graph.reports.cast import People
 from moot.graph.reports.fields import as_dict, as_dicts, as_number, as_text
-from moot.state.verdict import PANEL, RULES_COUNT, SYNTHESIS, TIE
+from moot.nodes.judging.decision import RULES
+from moot.state.verdict import PANEL, SYNTHESIS, TIE
 
 CHOICES = {TIE: "a tie", SYNTHESIS: "a synthesis"}
 """What a choice is called that is nobody's victory."""
@@ -45,7 +46,7 @@ def read_ruling(raw: dict[str, Any], people: People) -> Ruling | None:
     }
     return Ruling(
         rule=rule,
-        counted=RULES_COUNT.get(rule, ""),
+        counted=RULES[rule].counts if rule in RULES else "",
         tally=tuple(sorted(counts.items(), key=lambda row: -row[1])),
         dissent=tuple(dissent.items()),
         speaker=speaker,

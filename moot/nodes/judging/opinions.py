@@ -13,15 +13,13 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from moot.nodes.judging.decision import Ballot
+from moot.nodes.judging.decision import APPROVED, Ballot
 from moot.nodes.judging.rubrics import Rubric
 from moot.state.entries import EntryUsage, clean_text
 from moot.state.verdict import SYNTHESIS, TIE, Flip, ScoreRecord, Unmet, Verdict
 
 MAJOR_CAP = 40.0
 """Most confidence that a verdict with an unmet major requirement may have."""
-_APPROVED = 60.0
-"""Total from which a debater counts as approved of, of 100: above the middle of every scale."""
 
 
 class CriterionScore(BaseModel):
@@ -211,7 +209,7 @@ def counted_scores(verdict: Verdict) -> dict[str, dict[str, ScoreRecord]]:
 
 def _ballot(verdict: Verdict) -> Ballot:
     scores = _counted_totals(verdict)
-    approved = {debater for debater, total in scores.items() if total >= _APPROVED}
+    approved = {debater for debater, total in scores.items() if total >= APPROVED}
     winner = verdict["winner"]
     named = {winner} if winner not in (TIE, SYNTHESIS) else set()
     return Ballot(

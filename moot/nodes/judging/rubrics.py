@@ -1,17 +1,19 @@
-"""Rubrics: what judges score, on which scales, with which weights; two are shipped."""
+"""Rubrics: what judges score, on which scales, with which weights; those shipped are files like a user's."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from moot.state.errors import ConfigError
 from moot.state.verdict import CriterionScale
+
+SHIPPED = Path(__file__).parent / "rubric_files"
+"""A rubric `NAME.yaml` in this folder is shipped under its name."""
 
 
 class Criterion(BaseModel):
@@ -74,13 +76,9 @@ class Rubric(BaseModel):
         """Return what a verdict keeps of the criteria: what reads its scores need not find the rubric."""
         return [
             CriterionScale(
-                id=each.id,
-                name=each.name,
-                scale_min=each.scale_min,
-                scale_max=each.scale_max,
-                weight=each.weight,
+                id=c.id, name=c.name, scale_min=c.scale_min, scale_max=c.scale_max, weight=c.weight
             )
-            for each in self.criteria
+            for c in self.criteria
         ]
 
     def total(self, scores: Mapping[str, float]) -> float | None:
@@ -96,7 +94,7 @@ class Rubric(BaseModel):
 
 def shipped_rubrics() -> dict[str, Rubric]:
     """Return the rubrics that ship with Moot, by name."""
-    return {"debate": _DEBATE, "design": _DESIGN}
+    return {path.stem: load_rubric(path) for path in sorted(SHIPPED.glob("*.yaml"))}
 
 
 def load_rubric(source: str | Path) -> Rubric:
@@ -105,21 +103,23 @@ def load_rubric(source: str | Path) -> Rubric:
     Raises:
         ConfigError: no such rubric or file, or the file is no rubric; the message names the key.
     """
-    shipped = shipped_rubrics()
-    if str(source) in shipped:
-        return shipped[str(source)]
-    path = Path(source)
+    shipped = {path.stem: path for path in sorted(SHIPPED.glob("*.yaml"))}
+    path = shipped.get(str(source), Path(source))
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
-        known = ", ".join(repr(name) for name in shipped)
+        known = ", ".join(map(repr, shipped))
         raise ConfigError(
             f"rubric: {str(source)!r} is neither {known} nor a file to read: {error}"
         ) from error
-    return parse_rubric(_data(text, path), str(path))
+    try:
+        data = json.loads(text) if path.suffix.lower() == ".json" else yaml.safe_load(text)
+    except (ValueError, yaml.YAMLError, RecursionError) as error:
+        raise ConfigError(f"{path}: cannot be parsed: {' '.join(str(error).split())}") from error
+    return parse_rubric(data, str(path))
 
 
-def parse_rubric(data: Any, source: str = "rubric") -> Rubric:
+def parse_rubric(data: object, source: str = "rubric") -> Rubric:
     """Return the rubric that `data` (as read from YAML or JSON) describes.
 
     Raises:
@@ -132,13 +132,6 @@ def parse_rubric(data: Any, source: str = "rubric") -> Rubric:
         raise ConfigError(f"{source}: {wrong}") from error
 
 
-def _data(text: str, path: Path) -> Any:
-    try:
-        return json.loads(text) if path.suffix.lower() == ".json" else yaml.safe_load(text)
-    except (ValueError, yaml.YAMLError, RecursionError) as error:
-        raise ConfigError(f"{path}: cannot be parsed: {' '.join(str(error).split())}") from error
-
-
 def _path(loc: tuple[int | str, ...]) -> str:
     steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in loc)
     return "".join(steps).lstrip(".") or "rubric"
@@ -146,57 +139,3 @@ def _path(loc: tuple[int | str, ...]) -> str:
 
 def _key(said: str) -> str:
     return " ".join(said.casefold().replace("_", " ").replace("-", " ").split())
-
-
-def _rubric(name: str, *criteria: tuple[str, str, str]) -> Rubric:
-    made = [Criterion(id=id_, name=title, description=description) for id_, title, description in criteria]
-    return Rubric(name=name, criteria=tuple(made))
-
-
-_DEBATE = _rubric(
-    "debate",
-    (
-        "argument_quality",
-        "Argument quality",
-        "Claims follow from stated reasons; the reasoning is sound and complete.",
-    ),
-    (
-        "evidence",
-        "Evidence",
-        "Facts, figures and examples support the claims, are relevant, and withstood challenge.",
-    ),
-    (
-        "responsiveness",
-        "Responsiveness and rebuttal",
-        "Takes up the strongest opposing points and answers them.",
-    ),
-    ("consistency", "Consistency", "Does not contradict itself; changes of position are open and reasoned."),
-    ("clarity", "Clarity", "Says what it means, briefly and in order; length by itself earns nothing."),
-)
-
-_DESIGN = _rubric(
-    "design",
-    (
-        "functional_completeness",
-        "Functional completeness",
-        "Everything the problem asks for is there and works.",
-    ),
-    (
-        "performance_scalability",
-        "Performance & scalability",
-        "Meets its load and latency, and grows beyond them.",
-    ),
-    ("security", "Security", "Threats are named and met; data and access are protected."),
-    (
-        "maintainability_evolvability",
-        "Maintainability & evolvability",
-        "Parts are clear and loosely coupled; change is local and cheap.",
-    ),
-    (
-        "regulatory_compliance",
-        "Regulatory compliance",
-        "Laws, standards and audit duties that apply are met.",
-    ),
-    ("testability", "Testability", "Behaviour can be verified in isolation and as a whole."),
-    ("requirements_fulfillment", "Requirements fulfilment", "Each stated requirement and constraint is met."),
-)

@@ -11,7 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from moot.graph.cli.screen.terminal_text import one_line, safe
-from moot.state.verdict import PANEL, RULES_COUNT, SYNTHESIS, TIE
+from moot.nodes.judging.decision import RULES
+from moot.state.verdict import PANEL, SYNTHESIS, TIE
 
 MOST_COLUMNS = 5
 """Debaters that have a column each; more get a line each, with their totals alone."""
@@ -58,7 +59,7 @@ def _ruling(verdict: Mapping[str, Any], names: Mapping[str, str]) -> list[Render
         return []
     ranked = sorted(outcome["tally"].items(), key=lambda row: -row[1])
     tally = " · ".join(f"{_choice(who, names)} {value:.4g}" for who, value in ranked)
-    lines = [f"Rule {outcome['rule']}, {RULES_COUNT[outcome['rule']]}: {tally}"]
+    lines = [f"Rule {outcome['rule']}, {RULES[outcome['rule']].counts}: {tally}"]
     chosen = [
         f"{one_line(each['judge'], 40)} ({_choice(each['winner'], names)})" for each in outcome["dissent"]
     ]
