@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import threading
 from collections.abc import AsyncIterator
 
 import pytest
@@ -63,3 +64,42 @@ def test_an_error_in_an_iteration_reaches_the_caller_after_its_items() -> None:
     assert [next(iterator), next(iterator)] == [1, 2]
     with pytest.raises(ValueError, match="third"):
         next(iterator)
+
+
+def test_a_write_that_has_begun_is_told_once_to_stop_and_comes_to_its_end() -> None:
+    told = 0
+    begun, written = threading.Event(), threading.Event()
+
+    async def write() -> None:
+        begun.set()
+        await asyncio.sleep(0.05)
+        written.set()
+
+    async def writing() -> AsyncIterator[int]:
+        nonlocal told
+        yield 0
+        work = asyncio.ensure_future(write())
+        while not work.done():
+            try:
+                await asyncio.wait([work])
+            except asyncio.CancelledError:
+                told += 1
+
+    iterator = iterate_from_sync(writing)
+    next(iterator)
+    begun.wait()
+    iterator.close()
+    assert written.is_set()
+    assert told == 1
+
+
+def test_what_is_no_exception_ends_its_own_call_alone() -> None:
+    class Died(BaseException):
+        """Stands for a kill."""
+
+    async def die() -> None:
+        raise Died
+
+    with pytest.raises(Died):
+        call_from_sync(die)
+    assert call_from_sync(_marked) == "unset"
