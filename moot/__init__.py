@@ -8,6 +8,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from moot.state.home import protocols_are_in
+
 if TYPE_CHECKING:
     from moot.graph.api import Debates, open_debates
     from moot.graph.continuation import Event
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Debate", "DebateConfig", "Debates", "Event", "build_graph", "open_debates"]
 
+protocols_are_in("moot.nodes.protocols.protocol_table")
 _HOMES = {
     "Debate": "moot.graph.stored_debate",
     "DebateConfig": "moot.state.config",

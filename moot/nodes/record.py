@@ -14,6 +14,7 @@ from moot.nodes.blackboard.update import unread, update_board
 from moot.nodes.calls import ModelCall, Reply
 from moot.nodes.driving.environment import NodeContext
 from moot.nodes.effects import Body
+from moot.nodes.protocols.protocol_table import protocol_named
 from moot.state.config import DebateConfig
 from moot.state.config.frozen import frozen_config
 from moot.state.conversation import ConversationState
@@ -40,7 +41,7 @@ def record(state: ConversationState, context: NodeContext) -> Body:
 def reads_by_model(config: DebateConfig) -> bool:
     """Return whether a model notes what was said."""
     chosen = config.blackboard.extraction
-    return chosen == "llm" or (chosen == "auto" and config.protocol == "dialogue")
+    return chosen == "llm" or (chosen == "auto" and protocol_named(config.protocol).minutes_by_model)
 
 
 def _findings(

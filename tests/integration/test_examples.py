@@ -122,4 +122,4 @@ def test_another_protocols_name_cannot_be_taken(monkeypatch: pytest.MonkeyPatch)
         name = "council"
 
     with pytest.raises(ConfigError, match="council"):
-        register(Impostor())  # type: ignore[abstract]  # refused before it is used
+        register(Impostor())

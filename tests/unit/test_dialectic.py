@@ -10,6 +10,7 @@ import pytest
 
 from moot.graph.cli.request import file_data, run_config
 from moot.nodes.memory.perspective import perspective_settings
+from moot.nodes.protocols.council.council_settings import TerminationConfig
 from moot.nodes.roles.role import shipped_role
 from moot.state.config import DebateConfig
 from moot.state.config.config_files import make_config
@@ -124,7 +125,8 @@ def test_clarifications_and_convergence() -> None:
     config = _config(debate=debate)
     assert config.clarifications.enabled
     assert config.clarifications.max_per_debater == 2
-    assert (config.termination.type, config.termination.threshold) == ("convergence", 0.9)
+    termination = TerminationConfig.of(config)
+    assert (termination.type, termination.threshold) == ("convergence", 0.9)
 
 
 def test_prompts_are_read_from_beside_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,6 +20,7 @@ from moot.nodes.protocols.dialogue.crux_rooms import new_rooms
 from moot.nodes.protocols.dialogue.dialogue_rules import LENSES, Dialogue, aspects_by_rule
 from moot.nodes.protocols.long_form.long_form import is_stuck
 from moot.nodes.protocols.long_form.moderated import Moderated
+from moot.nodes.protocols.long_form.moderator_settings import ModeratorConfig
 from moot.nodes.protocols.long_form.random_order import RandomOrder
 from moot.nodes.protocols.protocol import Consult, End
 from moot.nodes.protocols.protocol_table import PROTOCOLS
@@ -371,7 +372,7 @@ def test_one_of_two_is_not_drawn_for_ever_without_progress(seed: int) -> None:
         step = cast(Step, RandomOrder().next_step(_after(config, *spoke), config))
         spoke.append(step["floors"][0]["speaker"])
     longest = max(len(list(run)) for _, run in groupby(spoke))
-    assert longest <= config.moderator.patience
+    assert longest <= ModeratorConfig.of(config).patience
 
 
 @given(st.integers(0, 2**32), st.integers(3, 5), st.integers(1, 30))

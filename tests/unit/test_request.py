@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from moot.nodes.prompts.fitting import View
 from moot.nodes.prompts.request import Voice, make_call, voice_of
+from moot.nodes.protocols.long_form.moderator_settings import ModeratorConfig
 from moot.state.config import DebateConfig
 
 MOOT = Path(__file__).parents[2] / "moot"
@@ -50,7 +51,9 @@ class Said(BaseModel):
         pytest.param(CONFIG.judge.panel[1], Voice("k", 0.0, ("spare",), 3, 2000), id="a seat's own model"),
         pytest.param(CONFIG.memory, Voice("house", 0.2, ("spare",), 3, 700), id="summaries"),
         pytest.param(CONFIG.blackboard, Voice("house", None, ("spare",), 3, 900), id="the provider's choice"),
-        pytest.param(CONFIG.moderator, Voice("chair", 0.3, ("spare",), 3, 700), id="the moderator's"),
+        pytest.param(
+            ModeratorConfig.of(CONFIG), Voice("chair", 0.3, ("spare",), 3, 700), id="the moderator's"
+        ),
     ],
 )
 def test_what_a_part_leaves_open_is_the_debates(who: object, voice: Voice) -> None:

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from typing import Any, get_args
 
 import yaml
-from pydantic import BaseModel
+from pydantic import BaseModel, Field, create_model
 from pydantic.fields import FieldInfo
 
 from moot.graph.field_docs import describe, field_docs
 from moot.state.config import DebateConfig, DebaterConfig, JudgeSeat
 from moot.state.config.model_settings import ModelSettings
+from moot.state.config.section import protocol_sections, terms_table
 
 HEADING = """\
 # A debate's configuration. Every key is optional; what is not a comment is the default.
@@ -34,7 +35,20 @@ WIDTH = 100
 
 def template() -> str:
     """Return the commented YAML file; loading it gives the default configuration."""
-    return HEADING + "".join(f"{line}\n".replace(" \n", "\n") for line in _section(DebateConfig()))
+    return HEADING + "".join(f"{line}\n".replace(" \n", "\n") for line in _section(_whole()()))
+
+
+def _whole() -> type[DebateConfig]:
+    """Return the configuration with the sections of all protocols, plugged-in ones too, as fields."""
+    terms_table().load_plugged()
+    sections: dict[str, Any] = {
+        key: (settings, Field(default_factory=settings, description=settings.__doc__))
+        for key, settings in protocol_sections().items()
+    }
+    first_words = str(DebateConfig.__doc__).partition("\n")[0]
+    return create_model(
+        "DebateConfig", __base__=DebateConfig, __doc__=first_words, __module__="protocols", **sections
+    )
 
 
 def _section(values: BaseModel, indent: str = "") -> Iterator[str]:
@@ -42,7 +56,7 @@ def _section(values: BaseModel, indent: str = "") -> Iterator[str]:
     for name, field in type(values).model_fields.items():
         if not indent:
             yield ""
-        yield from _comment(docs.get(name, ""), indent)
+        yield from _comment(docs.get(name) or field.description or "", indent)
         yield from _setting(name, getattr(values, name), field, indent)
 
 
@@ -90,8 +104,9 @@ def _types_in(annotation: Any) -> Iterator[Any]:
 
 def config_schema() -> dict[str, Any]:
     """Return the JSON Schema of configuration files, each key with its meaning."""
-    schema = DebateConfig.model_json_schema()
-    describe(schema, {model.__name__: model for model in _models(DebateConfig)})
+    whole = _whole()
+    schema = whole.model_json_schema() | {"additionalProperties": False}
+    describe(schema, {model.__name__: model for model in _models(whole)})
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 

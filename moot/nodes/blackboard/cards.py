@@ -11,7 +11,7 @@ from moot.nodes.blackboard.bounds import noted
 from moot.nodes.blackboard.by_model import debater_lines, known_debater, shown_entries, structured_call
 from moot.nodes.blackboard.by_rule import facts_of
 from moot.nodes.blackboard.ledger import likeness
-from moot.nodes.blackboard.rooms import Room
+from moot.nodes.blackboard.rooms import CYCLES, Room
 from moot.nodes.calls import ModelCall
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.text.tokens import TokenCounter, cut_middle
@@ -138,8 +138,8 @@ def card_by_rule(state: ConversationState, config: DebateConfig, room: Room) -> 
 
 def room_closes(state: ConversationState, config: DebateConfig, room: Room, card: CruxCard) -> bool:
     """Return whether a room is over: converged, at its cap, or going in circles."""
-    cap = config.dialogue.crux.cycles
-    return card["resolved"] or room["cycle"] >= cap or _stagnates(state, room)
+    at_cap = room["cycle"] >= room.get("cycles", CYCLES)
+    return card["resolved"] or at_cap or _stagnates(state, room)
 
 
 def settled(claim: Claim, card: CruxCard) -> Claim:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
@@ -11,6 +11,9 @@ from moot.state.entries import Entry
 
 KEY = "rooms"
 """Where `protocol_state` holds the rooms that are open, by id."""
+
+CYCLES = 2
+"""Exchanges with steelmanning in a room, at most, where nothing else is configured."""
 
 Stage = Literal["", "positions", "exchange", "steelman"]
 
@@ -26,6 +29,8 @@ class Room(TypedDict):
     """Stage that was given last, `""` before the first."""
     cycle: int
     """Exchanges with steelmanning so far, the current one included."""
+    cycles: NotRequired[int]
+    """Exchanges that there may be; absent in debates stored by earlier builds."""
     assessed: int
     """Cycles that `reflect` has looked at."""
     closed: bool
@@ -35,14 +40,15 @@ class Room(TypedDict):
     """What was said in it."""
 
 
-def make_room(room_id: str, claim: Mapping[str, Any]) -> Room:
-    """Return a new room for a claim."""
+def make_room(room_id: str, claim: Mapping[str, Any], cycles: int = CYCLES) -> Room:
+    """Return a new room for a claim, for at most so many exchanges."""
     return {
         "id": room_id,
         "claim": claim["id"],
         "between": list(claim["between"]),
         "stage": "",
         "cycle": 0,
+        "cycles": cycles,
         "assessed": 0,
         "closed": False,
         "trigger": list(claim["message_ids"]),

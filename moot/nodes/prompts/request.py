@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 from pydantic import BaseModel
 
@@ -15,7 +15,7 @@ from moot.nodes.calls import ModelCall, Purpose, SpeakAs
 from moot.nodes.prompts.fitting import View
 from moot.state.config import DebateConfig, DebaterConfig, JudgeConfig, JudgeSeat
 from moot.state.config.budgets import MemoryConfig
-from moot.state.config.personas import BlackboardConfig, ModeratorConfig
+from moot.state.config.personas import BlackboardConfig
 
 
 @dataclass(frozen=True)
@@ -31,10 +31,16 @@ class Voice:
     """Tokens reserved for an answer."""
 
 
-def voice_of(
-    config: DebateConfig,
-    who: DebaterConfig | JudgeSeat | JudgeConfig | ModeratorConfig | BlackboardConfig | MemoryConfig,
-) -> Voice:
+class NamesModel(Protocol):
+    """A section of the configuration that names whom to ask."""
+
+    @property
+    def model(self) -> str | None: ...  # noqa: D102
+    @property
+    def temperature(self) -> float | None: ...  # noqa: D102
+
+
+def voice_of(config: DebateConfig, who: DebaterConfig | JudgeSeat | MemoryConfig | NamesModel) -> Voice:
     """Return whose model speaks for a part of the configuration; what that leaves open is the debate's."""
     reply = config.memory.budget.reply
     common = Voice(config.model, config.temperature, config.fallbacks, config.seed, reply)
@@ -49,7 +55,7 @@ def voice_of(
         panel = voice_of(config, config.judge)
         temperature = panel.temperature if who.temperature is None else who.temperature
         return replace(panel, model=who.model or panel.model, temperature=temperature)
-    reply = reply if isinstance(who, ModeratorConfig) else who.reply
+    reply = who.reply if isinstance(who, JudgeConfig | BlackboardConfig) else reply
     return replace(common, model=who.model or common.model, temperature=who.temperature, reply=reply)
 
 

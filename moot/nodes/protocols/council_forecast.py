@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 from moot.nodes.memory.perspective import perspective_settings
+from moot.nodes.protocols.council.council_settings import TerminationConfig
 from moot.nodes.protocols.council.council_views import CRITIQUE_WORDS, PROPOSAL_WORDS
 from moot.nodes.protocols.forecast import (
     CHARS_PER_TOKEN,
@@ -34,7 +35,7 @@ DESIGN_CRITERIA = 7
 def council_forecast(config: DebateConfig) -> Forecast:
     """Return the forecast of all rounds; a council that converges takes at least the first."""
     n, models, rounds = len(config.debaters), len(speaking(config)), rounds_of(config)
-    fewest = rounds if config.termination.type == "fixed" else 1
+    fewest = rounds if TerminationConfig.of(config).type == "fixed" else 1
     proposal, critique = words_to_tokens(PROPOSAL_WORDS, config), words_to_tokens(CRITIQUE_WORDS, config)
     received = proposal.expected + (n - 1) * critique.expected
     past = _past_tokens(config, rounds)
@@ -95,7 +96,7 @@ def _perspectives(config: DebateConfig, rounds: int) -> Iterable[Batch]:
     planned = [_round_summaries(config, round_no) for round_no in range(2, rounds + 1)]
     for calls, same in groupby(planned):
         times = len(list(same))
-        least = times if config.termination.type == "fixed" else 0
+        least = times if TerminationConfig.of(config).type == "fixed" else 0
         yield from (_summary_batch(config, "perspective", batch, times, least) for batch in calls)
 
 
@@ -141,7 +142,7 @@ def _summary_batch(
 
 
 def _convergence(config: DebateConfig, rounds: int) -> Sequence[Batch]:
-    if config.termination.type != "convergence":
+    if TerminationConfig.of(config).type != "convergence":
         return []
     material = len(config.debaters) * words_to_tokens(PROPOSAL_WORDS, config).expected
     reply = words_to_tokens(CONVERGENCE_WORDS, config)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from moot.nodes.protocols.dialogue.crux_rooms import WORDS as CRUX_WORDS
+from moot.nodes.protocols.dialogue.dialogue_settings import DialogueConfig
 from moot.nodes.protocols.forecast import (
     Batch,
     Forecast,
@@ -35,11 +36,13 @@ def dialogue_forecast(config: DebateConfig, words: Mapping[str, int]) -> Forecas
         words: what each stage's speeches are asked to stay within.
     """
     aspects = aspects_at_most(config)
-    fewest = len(config.dialogue.aspects) or 1
+    fewest = len(DialogueConfig.of(config).aspects) or 1
     people, models = len(config.debaters), len(speaking(config))
     times, least = _stages(config, aspects), _stages(config, fewest)
     said = {stage: words_to_tokens(words[stage], config) for stage in times}
-    heard = (said["take"].expected + said["respond"].expected) * (1 + config.dialogue.minirounds) / 2
+    heard = (
+        (said["take"].expected + said["respond"].expected) * (1 + DialogueConfig.of(config).minirounds) / 2
+    )
     seen = {"opening": 0.0, "take": _BOARD, "closing": _BOARD * people}
     shown = {stage: prompt_of(seen.get(stage, _BOARD + people * heard), config) for stage in times}
     turns = [
@@ -77,7 +80,7 @@ def dialogue_forecast(config: DebateConfig, words: Mapping[str, int]) -> Forecas
 
 def aspects_at_most(config: DebateConfig) -> int:
     """Return how many aspects there are, or may be named by a model."""
-    return len(config.dialogue.aspects) or config.dialogue.max_aspects
+    return len(DialogueConfig.of(config).aspects) or DialogueConfig.of(config).max_aspects
 
 
 def steps_at_most(config: DebateConfig) -> int:
@@ -87,26 +90,30 @@ def steps_at_most(config: DebateConfig) -> int:
 
 def rooms_at_most(config: DebateConfig) -> int:
     """Return how many crux rooms can open: a pair's next one waits until it has cooled down."""
-    crux, people = config.dialogue.crux, len(config.debaters)
+    crux, people = DialogueConfig.of(config).crux, len(config.debaters)
     each = -(-aspects_at_most(config) // (crux.cooldown + 1))
     return min(crux.max_rooms, people * (people - 1) // 2 * each) if crux.enabled else 0
 
 
 def _stages(config: DebateConfig, aspects: int) -> dict[str, int]:
     """Return how many times each stage of the main floor comes."""
-    exchanges = aspects * config.dialogue.minirounds
+    exchanges = aspects * DialogueConfig.of(config).minirounds
     return {"opening": 1, "take": aspects, "respond": exchanges, "reply": exchanges, "closing": 1}
 
 
 def _room_steps(config: DebateConfig) -> int:
     """Return the steps of one room that is not settled before its cap: positions, then two a cycle."""
-    return 1 + 2 * config.dialogue.crux.cycles
+    return 1 + 2 * DialogueConfig.of(config).crux.cycles
 
 
 def _asking(config: DebateConfig) -> list[Batch]:
     """Return the call that splits the topic, where the configuration does not."""
     reply = Tokens(150.0, config.blackboard.reply)
-    return [] if config.dialogue.aspects else [Batch("extract", "aspects", 1, prompt_of(0, config), reply)]
+    return (
+        []
+        if DialogueConfig.of(config).aspects
+        else [Batch("extract", "aspects", 1, prompt_of(0, config), reply)]
+    )
 
 
 def _rooms(config: DebateConfig, rooms: int) -> Iterable[Batch]:
@@ -117,4 +124,6 @@ def _rooms(config: DebateConfig, rooms: int) -> Iterable[Batch]:
     yield Batch("turn", "crux rooms", pair, seen, said, 0, most=rooms * steps)
     if config.blackboard.extraction != "rule-based":
         card = Tokens(min(_CARD, config.blackboard.reply), config.blackboard.reply)
-        yield Batch("reflect", "crux cards", 1, seen, card, 0, most=rooms * config.dialogue.crux.cycles)
+        yield Batch(
+            "reflect", "crux cards", 1, seen, card, 0, most=rooms * DialogueConfig.of(config).crux.cycles
+        )

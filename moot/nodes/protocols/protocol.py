@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-from typing import Protocol as TypingProtocol
 
 from moot.nodes.calls import ModelCall, Reply
 from moot.nodes.judging.brief import JudgeBrief
 from moot.nodes.prompts.fitting import Block
 from moot.nodes.views.scene import Scene
 from moot.state.config import DebateConfig
+from moot.state.config.section import Terms
 from moot.state.conversation import ConversationState, Floor, Step
 from moot.state.entries import Entry
 from moot.state.verdict import Decision
@@ -37,19 +37,19 @@ class Consult:
     """From the replies, in order and also failed ones, to the step: a pure function."""
 
 
-class Protocol(TypingProtocol):
+class Protocol(Terms):
     """The rules of one kind of debate: pure methods, which depend on their arguments alone.
 
     A protocol derives from this class and says at least `name`, `next_step` and `view`.
     """
 
-    name: str
     brief: JudgeBrief = JudgeBrief()
+    minutes_by_model: bool = False
+    """Whether `blackboard.extraction: auto` means that a model reads what was said, after every step."""
     perspectives: bool = False
     """Whether debaters have perspective summaries, brought up to date as a round begins."""
     always_answers: bool = False
     """Whether `answer` follows what the verdict gave, instead of standing in for it."""
-
     goes_on: bool = True
     """Whether more turns make a debate go on that has come to its end."""
     bounded_by: tuple[str, ...] | None = None
@@ -66,11 +66,11 @@ class Protocol(TypingProtocol):
 
     def next_step(self, state: ConversationState, config: DebateConfig) -> Step | End | Consult:
         """Return the next step, whose `no` is filled in by `plan`, or whom to ask for it."""
-        ...
+        raise NotImplementedError
 
     def view(self, scene: Scene) -> Sequence[Block]:
         """Return the blocks of a floor's view in layout order: the view policy, phase by phase."""
-        ...
+        raise NotImplementedError
 
     def instruction(self, scene: Scene) -> str:
         """Return what the floor's speaker is asked to do, as a model and a person are told it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 
 from moot.nodes.protocols.baselines.single import Single
 from moot.nodes.protocols.baselines.vote import Vote
@@ -12,17 +12,18 @@ from moot.nodes.protocols.long_form.moderated import Moderated
 from moot.nodes.protocols.long_form.random_order import RandomOrder
 from moot.nodes.protocols.long_form.round_robin import RoundRobin
 from moot.nodes.protocols.protocol import Protocol
+from moot.state.config import DebateConfig
+from moot.state.config.section import protocol_sections
 from moot.state.errors import ConfigError
 
 PROTOCOLS: dict[str, Protocol] = {
     protocol.name: protocol
     for protocol in (RoundRobin(), Moderated(), RandomOrder(), Council(), Dialogue(), Single(), Vote())
 }
-"""Protocols by name; a new one is one file and one row here."""
-
+"""Protocols by name; a new one is one folder and one row here."""
 
 ENTRY_POINT_GROUP = "moot.protocols"
-"""A package brings a protocol by an entry point of this group that names a `Protocol` class."""
+"""A package brings a protocol by an entry point of this group, of the same name, that leads to its class."""
 
 
 def register(protocol: Protocol) -> None:
@@ -31,11 +32,16 @@ def register(protocol: Protocol) -> None:
     Whoever resumes its debates in another process registers it there too, or installs it as an entry point.
 
     Raises:
-        ConfigError: its name is empty or that of another one.
+        ConfigError: its name is empty or that of another one, or its section's key is taken.
     """
     name = getattr(protocol, "name", "")
     if not name or type(PROTOCOLS.get(name, protocol)) is not type(protocol):
         raise ConfigError(f"a protocol needs a name of its own, not {name!r}")
+    settings = protocol.settings
+    if settings and protocol_sections().get(settings.key, settings) is not settings:
+        raise ConfigError(f"protocol {name!r}: the section {settings.key!r} is another protocol's already")
+    if settings and settings.key in DebateConfig.model_fields:
+        raise ConfigError(f"protocol {name!r}: {settings.key!r} is a key of every debate's configuration")
     PROTOCOLS[name] = protocol
 
 
@@ -45,10 +51,25 @@ def protocol_named(name: str) -> Protocol:
     Raises:
         ConfigError: there is none.
     """
-    if name not in PROTOCOLS:
-        plugged = {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
-        if name not in plugged:
-            known = ", ".join(sorted({*PROTOCOLS, *plugged}))
-            raise ConfigError(f"unknown protocol {name!r}: use one of {known}")
-        register(plugged[name].load()())
-    return PROTOCOLS[name]
+    found = find_protocol(name)
+    if found is None:
+        known = ", ".join(sorted({*PROTOCOLS, *_plugged()}))
+        raise ConfigError(f"unknown protocol {name!r}: use one of {known}")
+    return found
+
+
+def find_protocol(name: str) -> Protocol | None:
+    """Return the protocol of this name, of the table or plugged in, `None` where there is none."""
+    if name not in PROTOCOLS and (point := _plugged().get(name)):
+        register(point.load()())
+    return PROTOCOLS.get(name)
+
+
+def load_plugged() -> None:
+    """Put every protocol that installed packages bring into the table."""
+    for name in _plugged():
+        find_protocol(name)
+
+
+def _plugged() -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}

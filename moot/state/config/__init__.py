@@ -9,10 +9,10 @@ from moot.state.config.debate_config import (
     JudgeConfig,
     JudgeSeat,
     LimitsConfig,
-    Section,
     differing_keys,
     slug,
 )
+from moot.state.config.section import ProtocolSettings, Section
 
 __all__ = [
     "OFFLINE",
@@ -23,6 +23,7 @@ __all__ = [
     "JudgeConfig",
     "JudgeSeat",
     "LimitsConfig",
+    "ProtocolSettings",
     "Section",
     "differing_keys",
     "slug",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -11,21 +11,33 @@ from pydantic import BaseModel, ValidationError
 Loc = tuple[int | str, ...]
 
 
-def explain(error: ValidationError, model: type[BaseModel]) -> str:
+def explain(error: ValidationError, model: type[BaseModel], *, under: str = "") -> str:
     """Return one line for each thing wrong, with the key as the user writes it.
 
     Args:
         error: what validating found.
         model: what was validated.
+        under: the key that it stands under, `""` for the whole configuration.
     """
-    return "\n".join(_line(dict(detail), model) for detail in error.errors(include_url=False))
+    return "\n".join(_line(dict(detail), model, under) for detail in error.errors(include_url=False))
 
 
-def _line(detail: dict[str, Any], model: type[BaseModel]) -> str:
+def unknown_key(key: str, known: Iterable[str]) -> str:
+    """Return what is said of a key that there is not: the one that was likely meant."""
+    section = key.rpartition(".")[0]
+    close = difflib.get_close_matches(key.rpartition(".")[2], sorted(known), n=1, cutoff=0.0)
+    return f"unknown key {key!r}" + (f": did you mean {_joined(section, close[0])!r}?" if close else "")
+
+
+def _joined(*parts: int | str) -> str:
+    return ".".join(str(part) for part in parts if part != "")
+
+
+def _line(detail: dict[str, Any], model: type[BaseModel], under: str) -> str:
     loc: Loc = detail["loc"]
-    key = ".".join(map(str, loc))
+    key = _joined(under, *loc)
     if detail["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
-        return f"unknown key {key!r}{_suggestion(loc, model)}"
+        return unknown_key(key, _model_at(loc[:-1], model).model_fields)
     message = _expected(detail["type"], loc, model) or detail["msg"].removeprefix("Value error, ")
     return message if key in message or not key else f"{key}: {message}"
 
@@ -43,12 +55,6 @@ def _expected(kind: str, loc: Loc, model: type[BaseModel]) -> str:
         case "model_type" | "model_attributes_type" | "dict_type":
             return f"give keys and values: `{'- ' if within_list else ''}{{{first}: …}}`"
     return ""
-
-
-def _suggestion(loc: Loc, model: type[BaseModel]) -> str:
-    known = sorted(_model_at(loc[:-1], model).model_fields)
-    close = difflib.get_close_matches(str(loc[-1]), known, n=1, cutoff=0.0)
-    return f": did you mean {'.'.join(map(str, (*loc[:-1], close[0])))!r}?" if close else ""
 
 
 def _model_at(loc: Loc, model: type[BaseModel]) -> type[BaseModel]:

@@ -20,11 +20,11 @@ from pydantic import (
 )
 
 from moot.state.config.budgets import MemoryConfig, PerspectiveOverride
-from moot.state.config.config_mistakes import explain
+from moot.state.config.config_mistakes import explain, unknown_key
 from moot.state.config.model_settings import ModelSettings
 from moot.state.config.people_config import HUMAN, ClarificationsConfig
-from moot.state.config.personas import BlackboardConfig, DialogueConfig, ModeratorConfig, Persona
-from moot.state.config.protocol_config import TerminationConfig, VoteConfig, default_debaters
+from moot.state.config.personas import BlackboardConfig, Persona
+from moot.state.config.section import Section, protocol_sections, terms_of, terms_table
 from moot.state.errors import ConfigError
 from moot.state.verdict import Rule
 
@@ -46,12 +46,6 @@ def _check_model_name(name: str | None) -> str | None:
             "and the endpoint as `base_url` or OPENAI_BASE_URL"
         )
     return name
-
-
-class Section(BaseModel):
-    """Base of every configuration section: unknown keys are errors, values are frozen."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class DebaterConfig(Persona, Section):
@@ -202,7 +196,13 @@ class LimitsConfig(Section):
 
 
 class DebateConfig(Section):
-    """All that decides a debate. Everything but the topic has a default."""
+    """All that decides a debate. Everything but the topic has a default.
+
+    Beside these keys stand the sections that protocols bring, which `ProtocolSettings.of` returns: its own
+    protocol's, and those of others that are set to anything.
+    """
+
+    model_config = ConfigDict(extra="allow", frozen=True)
 
     topic: str | None = None
     """What is argued; the topic given with the run wins."""
@@ -227,16 +227,8 @@ class DebateConfig(Section):
     order: tuple[str, ...] = ()
     """Ids of debaters in the order of their turns, over and over, for `round-robin`; some may come again.
     Empty means once each, in the order of `debaters`."""
-    termination: TerminationConfig = Field(default_factory=TerminationConfig)
-    """When a council stops early."""
-    vote: VoteConfig = Field(default_factory=VoteConfig)
-    """How the `vote` baseline votes."""
     agreement_intensity: float | None = Field(None, ge=0, le=1)
     """How readily debaters agree, from 0, not at all, to 1, wherever they can; `None` says nothing of it."""
-    dialogue: DialogueConfig = Field(default_factory=DialogueConfig)
-    """Aspects and crux rooms of a `dialogue`."""
-    moderator: ModeratorConfig = Field(default_factory=ModeratorConfig)
-    """Who gives the floor in `moderated`."""
     blackboard: BlackboardConfig = Field(default_factory=BlackboardConfig)
     """Who notes what was said."""
     memory: MemoryConfig = Field(default_factory=MemoryConfig)
@@ -259,7 +251,7 @@ class DebateConfig(Section):
     def _fill_debaters(cls, data: Any) -> Any:
         if not isinstance(data, dict) or "debaters" in data:
             return data
-        return {**data, "debaters": default_debaters(data.get("protocol"))}
+        return {**data, "debaters": terms_of(data.get("protocol", "round-robin")).debaters}
 
     @field_validator("topic")
     @classmethod
@@ -291,8 +283,9 @@ class DebateConfig(Section):
 
     @model_validator(mode="after")
     def _check_order(self) -> DebateConfig:
-        if self.order and self.protocol != "round-robin":
-            raise ValueError(f"only round-robin goes by `order`, not {self.protocol}: leave it out")
+        if self.order and not terms_of(self.protocol).by_order:
+            by_order = " or ".join(name for name, terms in terms_table().PROTOCOLS.items() if terms.by_order)
+            raise ValueError(f"only {by_order} goes by `order`, not {self.protocol}: leave it out")
         differing = sorted(set(self.order) ^ set(self.names()))
         if self.order and differing:
             raise ValueError(f"order: name every debater and nobody else; this differs in {differing}")
@@ -314,10 +307,16 @@ class DebateConfig(Section):
     @classmethod
     def _explain_mistakes(cls, data: Any, validate: ModelWrapValidatorHandler[DebateConfig]) -> DebateConfig:
         """Say what is wrong as Moot does, wherever a configuration is made."""
+        mistakes: list[str] = []
+        if isinstance(data, dict):
+            data, mistakes = _with_sections(data, cls)
         try:
-            return validate(data)
+            config = validate(data)
         except ValidationError as error:
-            raise ConfigError(explain(error, cls)) from error
+            raise ConfigError("\n".join([explain(error, cls), *mistakes])) from error
+        if mistakes:
+            raise ConfigError("\n".join(mistakes))
+        return config
 
     @field_serializer("models")
     def _only_what_was_set(self, models: dict[str, ModelSettings]) -> dict[str, Any]:
@@ -347,7 +346,9 @@ class DebateConfig(Section):
         named = {self.model_of(d) for d in self.debaters} | {self.judge.model or self.model}
         named |= {seat.model for seat in self.judge.panel if seat.model}
         named |= set(self.fallbacks) | {m for d in self.debaters for m in d.fallbacks or ()}
-        others = (self.memory.summary_model, self.blackboard.model, self.moderator.model)
+        others = [self.memory.summary_model, self.blackboard.model]
+        for settings in (self.model_extra or {}).values():
+            others += settings.model_names()
         return sorted(named | {model for model in others if model})
 
     def unpriced_models(self) -> list[str]:
@@ -374,6 +375,32 @@ class DebateConfig(Section):
         """Return 16 hex digits that change when anything in the configuration but the topic does."""
         canonical = json.dumps(self.to_json(), sort_keys=True, ensure_ascii=False)
         return hashlib.sha256(canonical.encode()).hexdigest()[:16]
+
+
+def _with_sections(data: dict[str, Any], config: type[BaseModel]) -> tuple[dict[str, Any], list[str]]:
+    """Return what was given with the sections of protocols validated, and what is wrong with them.
+
+    Args:
+        data: what was given.
+        config: whose other keys these are.
+    """
+    own = terms_of(data.get("protocol", "round-robin")).settings
+    known = protocol_sections()
+    if data.keys() - config.model_fields.keys() - known.keys():
+        terms_table().load_plugged()
+        known = protocol_sections()
+    kept = {key: value for key, value in data.items() if key in config.model_fields}
+    mistakes: list[str] = []
+    for key, settings in known.items():
+        try:
+            section = settings.model_validate(data.get(key, {}))
+        except ValidationError as error:
+            mistakes.append(explain(error, settings, under=key))
+            continue
+        if settings is own or section != settings():
+            kept[key] = section
+    keys = [*config.model_fields, *known]
+    return kept, [*mistakes, *(unknown_key(key, keys) for key in data if key not in keys)]
 
 
 def differing_keys(one: Any, other: Any, prefix: str = "") -> list[str]:

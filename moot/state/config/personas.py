@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 ANCHOR_CHARS = 40_000
 """Characters of all anchors of one debater: they are frozen into the state with the configuration."""
@@ -71,58 +71,3 @@ class BlackboardConfig(BaseModel):
     """Reserve for their answers, tokens."""
     reflect_at: int = Field(15, ge=1)
     """A reflection is due once 3·new disagreements + 4·concessions + 5·shifts pass this."""
-
-
-class CruxConfig(BaseModel):
-    """When two debaters are sent to a crux room, and for how long."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    enabled: bool = True
-    confidence: float = Field(0.6, ge=0, le=1)
-    """How sure the extraction must be that both stand on opposite sides of the claim."""
-    specific: bool = True
-    """Whether the claim must be specific."""
-    relevance: int = Field(1, ge=0)
-    """Terms that the claim must share with the topic, its aspect or the pair's positions on it."""
-    cooldown: int = Field(1, ge=0)
-    """Rounds that must pass before the same pair enters another room."""
-    max_rooms: int = Field(4, ge=0)
-    """Rooms in the whole debate."""
-    cycles: int = Field(2, ge=1, le=6)
-    """Exchanges with steelmanning in one room, at most."""
-
-
-class DialogueConfig(BaseModel):
-    """How a dialogue runs."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    aspects: tuple[str, ...] = ()
-    """Aspects of the topic, one after the other; empty asks a model for them."""
-    max_aspects: int = Field(3, ge=1, le=12)
-    """Aspects that a model may name."""
-    minirounds: int = Field(1, ge=1, le=6)
-    """Times that everybody responds and replies on one aspect."""
-    crux: CruxConfig = Field(default_factory=CruxConfig)
-
-    @field_validator("aspects")
-    @classmethod
-    def _check_aspects(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        if not all(aspect.strip() for aspect in value):
-            raise ValueError("an aspect is empty: say what it is, or leave the key out for a model to choose")
-        return value
-
-
-class ModeratorConfig(BaseModel):
-    """Who gives the floor in `moderated`."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    model: str | None = None
-    """Model name; `None` means the debate's."""
-    temperature: float | None = Field(0.3, ge=0, le=2)
-    """Sampling temperature."""
-    patience: int = Field(2, ge=1)
-    """Turns that one debater, or one pair, may hold the floor without progress before the least recent
-    speaker gets it; twice as many for a pair."""

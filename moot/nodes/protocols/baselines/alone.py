@@ -57,7 +57,7 @@ def _is_somebody(debater: DebaterConfig) -> bool:
     return contract_text(debater) != contract_text(DebaterConfig(name=debater.name, id=debater.id))
 
 
-def answers(transcript: Sequence[Entry]) -> list[Entry]:
+def answers_since(transcript: Sequence[Entry]) -> list[Entry]:
     """Return what was answered since a person last spoke from the floor."""
     spoken = [entry["seq"] for entry in transcript if entry["kind"] == "interjection"]
     since = spoken[-1] if spoken else -1

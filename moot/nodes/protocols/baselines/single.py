@@ -6,7 +6,13 @@ from collections.abc import Sequence
 
 from moot.nodes.judging.brief import JudgeBrief
 from moot.nodes.prompts.fitting import Block
-from moot.nodes.protocols.baselines.alone import ANSWER_WORDS, PHASE, alone_instruction, alone_view, answers
+from moot.nodes.protocols.baselines.alone import (
+    ANSWER_WORDS,
+    PHASE,
+    alone_instruction,
+    alone_view,
+    answers_since,
+)
 from moot.nodes.protocols.forecast import (
     Batch,
     Forecast,
@@ -25,13 +31,14 @@ class Single(Protocol):
     """The first debater answers; nobody judges."""
 
     name = "single"
+    debaters = ({"id": "answerer", "name": "Answerer"},)
     brief = JudgeBrief(judged=False)
     goes_on = False
     bounded_by = ()
 
     def next_step(self, state: ConversationState, config: DebateConfig) -> Step | End:
         """Give the floor once, and again when a person has spoken up since."""
-        if answers(state["full_transcript"]):
+        if answers_since(state["full_transcript"]):
             return End("the answer is given")
         return make_step(PHASE, state.get("round", 0) + 1, [make_floor(config.debaters[0].id)])
 
@@ -45,7 +52,7 @@ class Single(Protocol):
 
     def answer(self, state: ConversationState) -> str:
         """The last answer, as it was given."""
-        given = answers(state["full_transcript"])
+        given = answers_since(state["full_transcript"])
         return given[-1]["content"] if given else ""
 
     def most_turns(self, config: DebateConfig) -> int:

@@ -10,12 +10,21 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import Field
 
 from moot.nodes.judging.brief import JudgeBrief
 from moot.nodes.judging.opinions import failed_verdict
 from moot.nodes.judging.panel_decision import as_decision
 from moot.nodes.prompts.fitting import Block
-from moot.nodes.protocols.baselines.alone import ANSWER_WORDS, PHASE, alone_instruction, alone_view, answers
+from moot.nodes.protocols.baselines.alone import (
+    ANSWER_WORDS,
+    PHASE,
+    alone_instruction,
+    alone_view,
+    answers_since,
+)
 from moot.nodes.protocols.forecast import (
     Batch,
     Forecast,
@@ -27,7 +36,7 @@ from moot.nodes.protocols.forecast import (
 )
 from moot.nodes.protocols.protocol import End, Protocol, make_floor, make_step
 from moot.nodes.views.scene import Scene
-from moot.state.config import DebateConfig
+from moot.state.config import DebateConfig, ProtocolSettings
 from moot.state.conversation import ConversationState, Floor, Step
 from moot.state.entries import Entry
 from moot.state.verdict import TIE, Decision, Outcome, Verdict
@@ -46,20 +55,36 @@ _LAST_LINE = re.compile(r"^[\s>*_#-]*answer[\s*_]*:[\s*_]*(.+?)\s*$", re.IGNOREC
 _EDGES = " \t\r\n.,;:!?\"'`*_()[]{}“”‘’«»"
 
 
+class VoteConfig(ProtocolSettings):
+    """How the `vote` baseline votes."""
+
+    key = "vote"
+
+    answers: int = Field(5, ge=2, le=256)
+    """Independent answers, all at the same time; debaters take turns where there are several."""
+    by: Literal["answer", "judge"] = "answer"
+    """`answer` counts equal answers, without a call; `judge` lets the judge choose among them."""
+
+
 class Vote(Protocol):
     """As many answers as `vote.answers` says; `vote.by` says who counts them."""
 
     name = "vote"
+    settings = VoteConfig
+    debaters = ({"id": "voter", "name": "Voter"},)
     brief = JudgeBrief(wanted=WANTED, swap=False)
     goes_on = False
     bounded_by = ("vote.answers",)
 
     def next_step(self, state: ConversationState, config: DebateConfig) -> Step | End:
         """Give all floors at once, and again when a person has spoken up since."""
-        if answers(state["full_transcript"]):
-            return End(f"all {config.vote.answers} answers are given")
+        answers = VoteConfig.of(config).answers
+        if answers_since(state["full_transcript"]):
+            return End(f"all {answers} answers are given")
         speakers = list(config.names())
-        floors = [make_floor(speakers[index % len(speakers)]) for index in range(config.vote.answers)]
+        floors = [
+            make_floor(speakers[index % len(speakers)]) for index in range(VoteConfig.of(config).answers)
+        ]
         return make_step(PHASE, state.get("round", 0) + 1, floors)
 
     def view(self, scene: Scene) -> Sequence[Block]:
@@ -78,7 +103,7 @@ class Vote(Protocol):
 
     def ruling(self, state: ConversationState, config: DebateConfig) -> Decision | None:
         """The count, where answers are counted."""
-        return _verdict(_count(_given(state))) if config.vote.by == "answer" else None
+        return _verdict(_count(_given(state))) if VoteConfig.of(config).by == "answer" else None
 
     def answer(self, state: ConversationState) -> str:
         """The first of the answers that agree with most others; `""` for a tie."""
@@ -87,21 +112,23 @@ class Vote(Protocol):
 
     def most_turns(self, config: DebateConfig) -> int:
         """As many as vote."""
-        return config.vote.answers
+        return VoteConfig.of(config).answers
 
     def forecast(self, config: DebateConfig) -> Forecast:
         """All answers at once; the judge's call where it counts."""
         reply = words_to_tokens(ANSWER_WORDS, config)
         speakers = config.debaters
-        calls = sum(not speakers[i % len(speakers)].is_human for i in range(config.vote.answers))
+        calls = sum(not speakers[i % len(speakers)].is_human for i in range(VoteConfig.of(config).answers))
         votes = [
-            *reading_batches(config, 1, config.vote.answers * reply.expected),
+            *reading_batches(config, 1, VoteConfig.of(config).answers * reply.expected),
             Batch("turn", PHASE, calls, prompt_of(0, config, frame=180), reply),
         ]
-        if config.vote.by == "answer":
+        if VoteConfig.of(config).by == "answer":
             return make_forecast(config, votes)
         orders = 2 if config.judge.swap and len(config.debaters) > 1 else 1
-        judging = judge_batch(config, config.vote.answers * reply.expected, criteria=5, orders=orders)
+        judging = judge_batch(
+            config, VoteConfig.of(config).answers * reply.expected, criteria=5, orders=orders
+        )
         return make_forecast(config, [*votes, judging])
 
 
@@ -137,7 +164,7 @@ def _short(said: str) -> str:
 
 
 def _given(state: ConversationState) -> list[Entry]:
-    return [entry for entry in answers(state["full_transcript"]) if entry["kind"] == "speech"]
+    return [entry for entry in answers_since(state["full_transcript"]) if entry["kind"] == "speech"]
 
 
 def _count(given: Sequence[Entry]) -> _Count:

@@ -15,6 +15,7 @@ from moot.nodes.prompts.fitting import Block
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.prompts.rendering import display_name
 from moot.nodes.protocols.council.convergence import CONVERGENCE
+from moot.nodes.protocols.council.council_settings import TerminationConfig
 from moot.nodes.protocols.council.council_views import council_instruction, council_view
 from moot.nodes.protocols.council_forecast import ROUNDS, council_forecast, utterances_of
 from moot.nodes.protocols.forecast import Forecast
@@ -38,6 +39,12 @@ class Council(Protocol):
     """
 
     name = "council"
+    settings = TerminationConfig
+    debaters = (
+        {"id": "architect", "name": "Architect", "role": "architect"},
+        {"id": "performance", "name": "Performance", "role": "performance"},
+        {"id": "testing", "name": "Testing", "role": "testing"},
+    )
     brief = JudgeBrief(wanted=load_prompt("wanted", home=__package__).render(), rubric="design", swap=False)
     perspectives = True
     bounded_by = ("rounds",)
@@ -146,11 +153,11 @@ def _after_round(state: ConversationState, config: DebateConfig, round_no: int) 
         return _critiques(state, config, round_no + 1)
     if round_no >= (config.rounds or ROUNDS):
         return End(f"all {round_no} rounds are done")
-    if config.termination.type == "convergence":
+    if TerminationConfig.of(config).type == "convergence":
         check = _check_of(state, round_no)
         if check is None:
             return make_step(CONVERGENCE, round_no, [], kind="judge")
-        found, wanted = check["agreement"], config.termination.threshold
+        found, wanted = check["agreement"], TerminationConfig.of(config).threshold
         if found is not None and found >= wanted:
             return End(f"the proposals converged in round {round_no}: {found:.2f} of {wanted:.2f}")
     return _critiques(state, config, round_no + 1)

@@ -9,6 +9,7 @@ from moot.nodes.blackboard.ledger import likeness, term_set
 from moot.nodes.blackboard.rooms import KEY, Room, Stage, make_room, rooms_of
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.protocols.agreeableness import with_agreement
+from moot.nodes.protocols.dialogue.dialogue_settings import DialogueConfig
 from moot.nodes.protocols.protocol import make_floor, make_step
 from moot.state.blackboard import Claim
 from moot.state.config import DebateConfig
@@ -48,14 +49,14 @@ def room_step(state: ConversationState, config: DebateConfig, rooms: Mapping[str
 
 def new_rooms(state: ConversationState, config: DebateConfig) -> dict[str, Room]:
     """Return a room for every disagreement worth one, as far as nobody would have to be in two."""
-    taken: set[str] = set()
+    crux, taken = DialogueConfig.of(config).crux, set[str]()
     rooms: dict[str, Room] = {}
     number = _history(state)["opened"]
     for claim in _worthy(state, config):
-        if not taken & set(claim["between"]) and number < config.dialogue.crux.max_rooms:
+        if not taken & set(claim["between"]) and number < crux.max_rooms:
             number += 1
             taken |= set(claim["between"])
-            room = make_room(f"room-{number:02d}", claim)
+            room = make_room(f"room-{number:02d}", claim, crux.cycles)
             rooms[room["id"]] = room
     return rooms
 
@@ -75,7 +76,7 @@ def _worthy(state: ConversationState, config: DebateConfig) -> list[Claim]:
 
 def _deserves(state: ConversationState, config: DebateConfig, claim: Claim) -> bool:
     """Return whether a claim is directly opposed, specific, relevant, sure, and its pair has cooled down."""
-    crux, ids = config.dialogue.crux, set(config.names())
+    crux, ids = DialogueConfig.of(config).crux, set(config.names())
     return (
         crux.enabled
         and claim["status"] == "active"

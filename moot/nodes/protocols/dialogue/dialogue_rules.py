@@ -28,6 +28,7 @@ from moot.nodes.prompts.library import load_prompt
 from moot.nodes.prompts.request import make_call, voice_of
 from moot.nodes.protocols.agreeableness import with_agreement
 from moot.nodes.protocols.dialogue.crux_rooms import new_rooms, open_rooms, opened, room_step
+from moot.nodes.protocols.dialogue.dialogue_settings import DialogueConfig
 from moot.nodes.protocols.dialogue.dialogue_views import dialogue_view
 from moot.nodes.protocols.dialogue_forecast import dialogue_forecast, rooms_at_most, steps_at_most
 from moot.nodes.protocols.forecast import Forecast
@@ -70,6 +71,8 @@ class Dialogue(Protocol):
     """Personas in conversation."""
 
     name = "dialogue"
+    settings = DialogueConfig
+    minutes_by_model = True
     brief = JudgeBrief(
         wanted="Weigh who engaged with the others' strongest points and who moved for a reason."
     )
@@ -129,12 +132,12 @@ class Dialogue(Protocol):
 
 def _split(state: ConversationState, config: DebateConfig) -> Step | Consult:
     """Open with the configured aspects, else ask a model for them."""
-    if config.dialogue.aspects:
-        return _open(config, [noted(aspect, SHORT) for aspect in config.dialogue.aspects])
+    if DialogueConfig.of(config).aspects:
+        return _open(config, [noted(aspect, SHORT) for aspect in DialogueConfig.of(config).aspects])
     system = SPLIT.render(
         topic=state["topic"][:_TOPIC_CHARS],
         debaters=debater_lines(config),
-        most=str(config.dialogue.max_aspects),
+        most=str(DialogueConfig.of(config).max_aspects),
     )
     voice = voice_of(config, config.blackboard)
     count = counter(config.settings(voice.model).encoding or encoding_for(voice.model))
@@ -151,8 +154,8 @@ def _split(state: ConversationState, config: DebateConfig) -> Step | Consult:
 def _open_with_reply(config: DebateConfig, topic: str, replies: Sequence[Reply]) -> Step:
     found = found_in(Aspects, replies[0]) or {"aspects": ()}
     named = [noted(aspect, SHORT) for aspect in found["aspects"]]
-    distinct = list(dict.fromkeys(filter(None, named)))[: config.dialogue.max_aspects]
-    return _open(config, distinct or aspects_by_rule(topic, config.dialogue.max_aspects))
+    distinct = list(dict.fromkeys(filter(None, named)))[: DialogueConfig.of(config).max_aspects]
+    return _open(config, distinct or aspects_by_rule(topic, DialogueConfig.of(config).max_aspects))
 
 
 def aspects_by_rule(topic: str, most: int) -> list[str]:
@@ -177,7 +180,7 @@ def _main_floor(
     state: ConversationState, config: DebateConfig, place: dict[str, Any], aspects: list[str]
 ) -> Step | End:
     """Return the main floor's next step."""
-    stage, aspect, mini = _following(place, len(aspects), config.dialogue.minirounds)
+    stage, aspect, mini = _following(place, len(aspects), DialogueConfig.of(config).minirounds)
     if stage == "end":
         return End(f"all {len(aspects)} aspects are talked through")
     closing = stage == "closing"

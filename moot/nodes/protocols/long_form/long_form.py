@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from moot.nodes.blackboard.update import SILENT_KINDS, progress_of
 from moot.nodes.protocols.agreeableness import with_agreement
+from moot.nodes.protocols.long_form.moderator_settings import ModeratorConfig
 from moot.nodes.protocols.long_form.round_robin import ASKS, SPEECH, WORDS
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState
@@ -51,7 +52,7 @@ def is_stuck(state: ConversationState, config: DebateConfig, speaker: str) -> bo
 
     Progress is a new dispute, a concession, a shift or new evidence, as the blackboard has it.
     """
-    patience = config.moderator.patience
+    patience = ModeratorConfig.of(config).patience
     alone = last_speakers(state, config, patience)
     pair = last_speakers(state, config, 2 * patience)
     held_alone = len(alone) == patience and set(alone) == {speaker}

@@ -23,6 +23,7 @@ from moot.nodes.protocols.long_form.long_form import (
     long_form_phase,
     speech_instruction,
 )
+from moot.nodes.protocols.long_form.moderator_settings import ModeratorConfig
 from moot.nodes.protocols.long_form.round_robin import RoundRobin
 from moot.nodes.protocols.protocol import Consult, End, make_floor, make_step
 from moot.nodes.text.tokens import counter, cut_middle, encoding_for
@@ -51,6 +52,8 @@ class Moderated(RoundRobin):
     """The long form with a moderator; in the order of the configuration where it names nobody."""
 
     name = "moderated"
+    settings = ModeratorConfig
+    by_order = False
 
     def check(self, config: DebateConfig) -> None:
         """Refuse a debate with nobody to choose from.
@@ -77,7 +80,7 @@ class Moderated(RoundRobin):
 
 
 def _call(state: ConversationState, config: DebateConfig) -> ModelCall:
-    voice = voice_of(config, config.moderator)
+    voice = voice_of(config, ModeratorConfig.of(config))
     count = counter(config.settings(voice.model).encoding or encoding_for(voice.model))
     room, names = config.memory.budget.total // 4, config.names()
     system = MODERATE.render(

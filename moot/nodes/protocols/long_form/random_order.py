@@ -10,6 +10,7 @@ from moot.nodes.protocols.long_form.long_form import (
     long_form_phase,
     speech_instruction,
 )
+from moot.nodes.protocols.long_form.moderator_settings import ModeratorConfig
 from moot.nodes.protocols.long_form.round_robin import RoundRobin
 from moot.nodes.protocols.protocol import End, make_floor, make_step
 from moot.state.config import DebateConfig
@@ -23,6 +24,8 @@ class RandomOrder(RoundRobin):
     """
 
     name = "random"
+    settings = ModeratorConfig
+    by_order = False
 
     def next_step(self, state: ConversationState, config: DebateConfig) -> Step | End:
         """Draw the next speaker until all turns are taken."""

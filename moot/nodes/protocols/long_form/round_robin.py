@@ -40,6 +40,7 @@ class RoundRobin(Protocol):
     """Debaters speak in the order of the configuration."""
 
     name = "round-robin"
+    by_order = True
     bounded_by = ("turns", "rounds")
 
     def next_step(self, state: ConversationState, config: DebateConfig) -> Step | End | Consult:
