@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations, permutations
+from itertools import permutations
 from math import isclose, sqrt
 
 import krippendorff
@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from moot.nodes.judging.agreement import (
     Level,
     cohen_kappa,
-    fleiss_kappa,
     flip_rate,
     krippendorff_alpha,
     pairwise_kappa,
@@ -132,24 +131,6 @@ def test_every_two_judges_are_compared_once() -> None:
         ("b", "c", 1),
     ]
     assert (found[1]["agreement"], found[1]["kappa"]) == (1, 1)
-
-
-@settings(deadline=None)
-@given(units=st.lists(st.lists(st.integers(0, 2), min_size=3, max_size=3), min_size=1, max_size=10))
-def test_fleiss_kappa_is_the_mean_pairwise_agreement_over_chance(units: list[list[int]]) -> None:
-    agreement = np.mean([[a == b for a, b in combinations(unit, 2)] for unit in units])
-    shares = np.bincount(np.array(units).ravel(), minlength=3) / (3 * len(units))
-    kappa = fleiss_kappa(units)
-    if shares.max() == 1:
-        assert kappa is None
-    else:
-        by_chance = float((shares**2).sum())
-        assert kappa == pytest.approx((agreement - by_chance) / (1 - by_chance), abs=1e-9)
-
-
-def test_fleiss_kappa_needs_equal_numbers_of_ratings() -> None:
-    with pytest.raises(ValueError, match="same number"):
-        fleiss_kappa([["a", "b"], ["a", None]])
 
 
 @settings(deadline=None)

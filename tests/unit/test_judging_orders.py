@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from moot.nodes.judging.agreement import flip_rate
 from moot.nodes.judging.opinions import (
     CriterionScore,
     JudgeOpinion,
@@ -14,12 +15,16 @@ from moot.nodes.judging.opinions import (
     check_opinion,
     failed_verdict,
 )
-from moot.nodes.judging.orders import flip_rates, overall_flip_rate, presentation_orders, reconcile
+from moot.nodes.judging.orders import flip_rates, presentation_orders, reconcile
 from moot.nodes.judging.rubrics import Criterion, Rubric
-from moot.state.verdict import Verdict
+from moot.state.verdict import Rate, Verdict
 
 RUBRIC = Rubric(name="small", criteria=(Criterion(id="merit", name="Merit", scale_min=0),))
 DEBATERS = ["ada", "bo"]
+
+
+def overall_flip_rate(verdicts: list[Verdict]) -> Rate:
+    return flip_rate(verdict["flip"]["flipped"] for verdict in verdicts)
 
 
 def verdict(

@@ -1,4 +1,4 @@
-"""How far judges agree: Krippendorff's α, Cohen's and Fleiss' κ, and rates with Wilson intervals.
+"""How far judges agree: Krippendorff's α, Cohen's κ, and rates with Wilson intervals.
 
 Ratings come as *units*: one row a debate (or question), one column a judge, `None` where there is none.
 A coefficient that is undefined (nothing to compare, or no variation) is `None`, never a made-up 0 or 1.
@@ -7,7 +7,7 @@ A coefficient that is undefined (nothing to compare, or no variation) is `None`,
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from math import isnan, sqrt
 from statistics import NormalDist
@@ -18,7 +18,6 @@ from moot.state.verdict import PairAgreement, Rate
 Rating = str | int | float
 Unit = Sequence[Rating | None]
 Level = Literal["nominal", "ordinal", "interval"]
-_Distance = Callable[[int, int], float]
 
 
 def rate_of(k: int, n: int, confidence: float = 0.95) -> Rate:
@@ -56,15 +55,15 @@ def krippendorff_alpha(units: Iterable[Unit], level: Level = "nominal") -> float
         1 for full agreement, 0 for chance, below 0 for systematic disagreement; `None` where no unit has two
         ratings or all ratings are the same value.
     """
-    tables = [Counter(rated) for rated in map(_given, units) if len(rated) > 1]
-    totals: Counter[Rating] = sum(tables, Counter())
-    values = sorted(totals, key=lambda value: (isinstance(value, str), value))
+    rated = [given for given in map(_given, units) if len(given) > 1]
+    values = sorted({rating for given in rated for rating in given})
     if len(values) < 2:
-        return None
-    distance = _distance(level, values, [totals[value] for value in values])
-    observed = sum(_disagreement(table, values, distance) / (table.total() - 1) for table in tables)
-    expected = _disagreement(totals, values, distance) / (totals.total() - 1)
-    return 1 - observed / expected if expected else None
+        return None  # the library refuses
+    import krippendorff
+
+    counts = [[given.count(value) for value in values] for given in rated]
+    alpha = krippendorff.alpha(value_counts=counts, value_domain=values, level_of_measurement=level)
+    return float(alpha)
 
 
 def cohen_kappa(first: Unit, second: Unit) -> float | None:
@@ -89,44 +88,13 @@ def cohen_kappa(first: Unit, second: Unit) -> float | None:
 
 def pairwise_kappa(ratings: Mapping[str, Unit]) -> list[PairAgreement]:
     """Return the agreement of every two judges; `ratings` has one row a judge, aligned by unit."""
-    return [_pair(first, second, ratings) for first, second in combinations(sorted(ratings), 2)]
-
-
-def fleiss_kappa(units: Sequence[Unit]) -> float | None:
-    """Return Fleiss' κ (Fleiss 1971); every unit needs the same number of ratings, at least two.
-
-    Returns:
-        `None` without units, or where all ratings are the same value.
-
-    Raises:
-        ValueError: units differ in how many ratings they have, or have fewer than two.
-    """
-    tables = [Counter(_given(unit)) for unit in units]
-    sizes = {table.total() for table in tables}
-    if not tables:
-        return None
-    if len(sizes) > 1 or min(sizes) < 2:
-        raise ValueError(
-            f"Fleiss' kappa needs the same number of ratings (2 or more) a unit, not {sorted(sizes)}"
-        )
-    raters, total = sizes.pop(), sum(tables, Counter())
-    if len(total) < 2:
-        return None
-    alike = sum(n * (n - 1) for table in tables for n in table.values())
-    observed = alike / (len(tables) * raters * (raters - 1))
-    by_chance = sum((n / total.total()) ** 2 for n in total.values())
-    return (observed - by_chance) / (1 - by_chance)
-
-
-def _pair(first: str, second: str, ratings: Mapping[str, Unit]) -> PairAgreement:
-    pairs = _shared(ratings[first], ratings[second])
-    return PairAgreement(
-        first=first,
-        second=second,
-        n=len(pairs),
-        agreement=sum(a == b for a, b in pairs) / len(pairs) if pairs else None,
-        kappa=cohen_kappa(ratings[first], ratings[second]),
-    )
+    found = []
+    for first, second in combinations(sorted(ratings), 2):
+        pairs = _shared(ratings[first], ratings[second])
+        alike = sum(a == b for a, b in pairs) / len(pairs) if pairs else None
+        kappa = cohen_kappa(ratings[first], ratings[second])
+        found.append(PairAgreement(first=first, second=second, n=len(pairs), agreement=alike, kappa=kappa))
+    return found
 
 
 def _given(unit: Unit) -> list[Rating]:
@@ -138,20 +106,3 @@ def _given(unit: Unit) -> list[Rating]:
 def _shared(first: Unit, second: Unit) -> list[tuple[Rating, Rating]]:
     both = [_given(pair) for pair in zip(first, second, strict=True)]
     return [(pair[0], pair[1]) for pair in both if len(pair) == 2]
-
-
-def _disagreement(table: Counter[Rating], values: Sequence[Rating], distance: _Distance) -> float:
-    """Sum of squared distances over all ordered pairs of the ratings in `table`."""
-    present = [(at, table[value]) for at, value in enumerate(values) if table[value]]
-    return 2 * sum(n * m * distance(i, j) for (i, n), (j, m) in combinations(present, 2))
-
-
-def _distance(level: Level, values: Sequence[Rating], counts: Sequence[int]) -> _Distance:
-    """Squared distance between the values at two positions, the lower first."""
-    if level == "nominal":
-        return lambda i, j: 1.0
-    numbers = [float(value) for value in values]
-    if level == "interval":
-        return lambda i, j: (numbers[i] - numbers[j]) ** 2
-    below = [sum(counts[:at]) + counts[at] / 2 for at in range(len(counts))]
-    return lambda i, j: (below[j] - below[i]) ** 2

@@ -20,7 +20,6 @@ from typing import Any
 from typing_extensions import TypedDict
 
 from moot.nodes.text.plain import word_set
-from moot.state.entries import Entry
 
 SOMEONE = "a debater"
 """What stands for a name that several debaters share: nobody can say which of them is meant."""
@@ -94,10 +93,6 @@ class Blinding:
         """Return the id that a judge means by a label, a letter, an id or a display name; `None` if none."""
         return self._means.get(_key(said)) or self._means.get(_key(re.sub(r"[-_]", " ", said)))
 
-    def blind_entries(self, entries: Iterable[Entry]) -> list[Entry]:
-        """Return copies of `entries` with speakers, targets and words blinded; ids of messages stay."""
-        return [self._blind_entry(entry) for entry in entries]
-
     def unblind_data(self, value: Any, field: str = "") -> Any:
         """Return JSON data (a judge's answer) unblinded.
 
@@ -157,13 +152,6 @@ class Blinding:
             return self.labels[form.debater] if form.debater else SOMEONE
         # Words of the debate that happen to look like a label must not come back as somebody's name.
         return re.sub(r"\s+", "-", found[0]) if found.lastgroup else found[0]
-
-    def _blind_entry(self, entry: Entry) -> Entry:
-        copy = entry.copy()
-        copy["speaker"] = self.label_of(entry["speaker"])
-        copy["targets"] = [self.label_of(target) for target in entry["targets"]]
-        copy["content"] = self.blind_text(entry["content"])
-        return copy
 
     def _name_of(self, letters: str, otherwise: str) -> str:
         return self.names[self._by_letters[letters]] if letters in self._by_letters else otherwise

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import combinations
 from math import fsum, log2
-from typing import Literal
 
 from typing_extensions import TypedDict
 
-from moot.nodes.judging.agreement import cohen_kappa, krippendorff_alpha, rate_of
+from moot.nodes.judging.agreement import cohen_kappa, rate_of
 from moot.nodes.judging.human_data import Judgement, Session
 from moot.state.verdict import Rate
-
-Judges = Literal["live", "all"]
-Unit = Literal["session", "question"]
 
 PUBLISHED: Mapping[str, float] = {"debate": 0.84, "consultancy": 0.74}
 """Accuracy of human judges with human experts (Michael et al. 2023, abstract)."""
@@ -52,19 +47,6 @@ class Calibration(TypedDict):
     """Equal widths of confidence from 0.5 to 1."""
 
 
-class InterJudge(TypedDict):
-    """How far judges agree who judged the same."""
-
-    units: int
-    """Sessions or questions with at least two choices."""
-    agreement: Rate
-    """Over all pairs of judges within a unit."""
-    unanimous: int
-    """Units on which all agree."""
-    alpha: float | None
-    """Krippendorff's α, nominal."""
-
-
 class PanelAgreement(TypedDict):
     """How far a judge's choices are those of the human panels."""
 
@@ -95,7 +77,10 @@ def calibrate(probabilities: Sequence[float], bins: int = 10) -> Calibration:
     if bins < 1 or not all(0 <= p <= 1 for p in probabilities):
         raise ValueError("calibration needs probabilities of 0–1 and at least one bin")
     n = len(probabilities)
-    table = _bins(probabilities, bins)
+    members: list[list[float]] = [[] for _ in range(bins)]
+    for p in probabilities:
+        members[min(int((max(p, 1 - p) - 0.5) * 2 * bins), bins - 1)].append(p)
+    table = [_bin(0.5 + at / (2 * bins), 0.5 + (at + 1) / (2 * bins), ps) for at, ps in enumerate(members)]
     gaps = [
         row["n"] * abs(row["accuracy"] - row["confidence"])
         for row in table
@@ -110,30 +95,10 @@ def calibrate(probabilities: Sequence[float], bins: int = 10) -> Calibration:
     )
 
 
-def human_calibration(sessions: Iterable[Session], judges: Judges = "live", bins: int = 10) -> Calibration:
-    """Score the human judges of `sessions`: the live ones, or all with those who judged afterwards."""
-    probabilities = [
-        session.probability_right(judgement)
-        for session in sessions
-        for judgement in session.judgements
-        if judgement.live or judges == "all"
-    ]
-    return calibrate(probabilities, bins)
-
-
-def inter_judge(sessions: Iterable[Session], unit: Unit = "session") -> InterJudge:
-    """Compare the choices of human judges on the same session, or on the same question and answers.
-
-    Even splits are no choice. A judge who met a question in several sessions counts once, with the first.
-    """
-    choices = [c for c in _choices(sessions, unit) if len(c) > 1]
-    pairs = [a == b for unit_choices in choices for a, b in combinations(unit_choices, 2)]
-    return InterJudge(
-        units=len(choices),
-        agreement=rate_of(sum(pairs), len(pairs)),
-        unanimous=sum(len(set(unit_choices)) == 1 for unit_choices in choices),
-        alpha=krippendorff_alpha(choices),
-    )
+def human_calibration(sessions: Iterable[Session], bins: int = 10) -> Calibration:
+    """Score the live human judges of `sessions`."""
+    right = [each.probability_right(word) for each in sessions for word in each.judgements if word.live]
+    return calibrate(right, bins)
 
 
 def agreement_with_panel(choices: Mapping[str, int | None], sessions: Iterable[Session]) -> PanelAgreement:
@@ -180,40 +145,9 @@ def benchmark(
     )
 
 
-def _bins(probabilities: Sequence[float], bins: int) -> list[Bin]:
-    members: list[list[float]] = [[] for _ in range(bins)]
-    for p in probabilities:
-        at = int((max(p, 1 - p) - 0.5) * 2 * bins)
-        members[min(at, bins - 1)].append(p)
-    return [_bin(0.5 + at / (2 * bins), 0.5 + (at + 1) / (2 * bins), ps) for at, ps in enumerate(members)]
-
-
 def _bin(low: float, high: float, probabilities: Sequence[float]) -> Bin:
     n = len(probabilities)
-    return Bin(
-        low=low,
-        high=high,
-        n=n,
-        confidence=fsum(max(p, 1 - p) for p in probabilities) / n if n else None,
-        accuracy=fsum(_rightness(p) for p in probabilities) / n if n else None,
-    )
-
-
-def _rightness(p: float) -> float:
-    """1 for right, 0 for wrong; half for an even split, which is then perfectly calibrated at 0.5."""
-    return 0.5 if p == 0.5 else float(p > 0.5)
-
-
-def _choices(sessions: Iterable[Session], unit: Unit) -> list[list[int]]:
-    """Choices by unit, one a judge; for questions as places among the sorted answers."""
-    found: dict[tuple[str, ...], dict[str, int]] = {}
-    for session in sessions:
-        ordered = sorted(session.answers)
-        key = (session.name,) if unit == "session" else (session.story, session.question, *ordered)
-        of_unit = found.setdefault(key, {})
-        for judgement in session.judgements:
-            if judgement.choice is not None:
-                answer = session.answers[judgement.choice]
-                place = judgement.choice if unit == "session" else ordered.index(answer)
-                of_unit.setdefault(judgement.judge, place)
-    return [list(of_unit.values()) for of_unit in found.values()]
+    # An even split is half right: it is then perfectly calibrated at 0.5.
+    right = fsum(0.5 if p == 0.5 else p > 0.5 for p in probabilities)
+    sure = fsum(max(p, 1 - p) for p in probabilities)
+    return Bin(low=low, high=high, n=n, confidence=sure / n if n else None, accuracy=right / n if n else None)

@@ -57,7 +57,6 @@ class Session:
     """One judged debate or consultancy.
 
     Attributes:
-        story: slug of the text that the question is about.
         correct: index of the right answer.
         human: experts are people; else GPT-4.
         debate: two experts; else a consultancy.
@@ -66,7 +65,6 @@ class Session:
     """
 
     name: str
-    story: str
     question: str
     answers: tuple[str, str]
     correct: int
@@ -75,17 +73,6 @@ class Session:
     in_paper: bool
     speeches: tuple[Speech, ...]
     judgements: tuple[Judgement, ...]
-
-    @property
-    def honest(self) -> bool | None:
-        """Whether the one expert of a consultancy argues for the right answer; `None` for debates."""
-        sides = {speech.side for speech in self.speeches}
-        return None if self.debate or not sides else self.correct in sides
-
-    @property
-    def live(self) -> Judgement | None:
-        """The judgement of the live judge, `None` where there was none."""
-        return next((judgement for judgement in self.judgements if judgement.live), None)
 
     def probability_right(self, judgement: Judgement) -> float:
         """Return what `judgement` gives the right answer."""
@@ -105,28 +92,11 @@ def read_sessions(path: Path) -> list[Session]:
     return [_session(line, f"{path}:{at}") for at, line in enumerate(lines, start=1) if line.strip()]
 
 
-def select(
-    sessions: Iterable[Session],
-    *,
-    human: bool | None = None,
-    debate: bool | None = None,
-    in_paper: bool | None = None,
-) -> list[Session]:
-    """Return the sessions that match; `None` matches both."""
-    wanted = {"human": human, "debate": debate, "in_paper": in_paper}
-    return [
-        session
-        for session in sessions
-        if all(value is None or getattr(session, key) == value for key, value in wanted.items())
-    ]
-
-
 def _session(line: str, where: str) -> Session:
     try:
         raw = json.loads(line)
         return Session(
             name=str(raw["name"]),
-            story=str(raw["name"]).rpartition("-")[0],
             question=str(raw["question"]),
             answers=_two(raw["answers"], str),
             correct=(0, 1)[raw["correct"]],

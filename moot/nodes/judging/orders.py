@@ -66,11 +66,6 @@ def flip_rates(verdicts: Iterable[Verdict], confidence: float = 0.95) -> dict[st
     return {judge: flip_rate(of_judge, confidence) for judge, of_judge in sorted(flips.items())}
 
 
-def overall_flip_rate(verdicts: Iterable[Verdict], confidence: float = 0.95) -> Rate:
-    """Return how often the winner changed with the order, over all judges."""
-    return flip_rate((verdict["flip"]["flipped"] for verdict in verdicts), confidence)
-
-
 def _one_sided(first: Verdict, second: Verdict) -> Verdict:
     judged = [each for each in (first, second) if each["status"] == "ok"]
     verdict = _counted(judged[0] if judged else first, first, second)

