@@ -40,6 +40,8 @@ FOLDS: Mapping[str, Callable[[Any, Any], Any]] = {
     "ledger": merge_fields,
     "claims": merge,
     "protocol_state": merge,
+    "crux_rooms": merge,
+    "board_progress": merge,
     "usage": add_up,
 }
 _SUBJECTS = (

@@ -106,8 +106,8 @@ def _check_extension(snapshot: StateSnapshot) -> None:
     config = frozen_config(snapshot.values)
     if reached := limit_reached(snapshot.values, config):
         raise InputError(
-            f"{reached}, so no turn would be taken: raise the limit in a configuration file, and go on with "
-            "--config FILE --reconfigure"
+            f"{reached['reason']}, so no turn would be taken: raise the limit in a configuration file, and "
+            "go on with --config FILE --reconfigure"
         )
     if is_over(snapshot) and not protocol_named(config.protocol).goes_on:
         raise InputError(

@@ -16,6 +16,7 @@ from moot.nodes.people.questions import Question
 from moot.state.blackboard import Claim, CruxCard, LedgerRow, Reflection, RoundRecord
 from moot.state.conversation import Receipt, Summary
 from moot.state.entries import Entry
+from moot.state.progress import ConvergenceCheck
 
 
 class Usage(TypedDict):
@@ -55,16 +56,6 @@ class Problem(TypedDict):
     """When a run stopped because of it; not there where the debate went on at once."""
     run: NotRequired[str]
     """UUID of the run that stopped; its usage is counted once."""
-
-
-class ConvergenceCheck(TypedDict):
-    """How far a council's proposals agreed at the end of a round."""
-
-    round: int
-    agreement: float | None
-    """Share of agreement, 0 to 1; `null` where it could not be found out."""
-    in_dispute: list[str]
-    """What was still in dispute, one point each."""
 
 
 class DebateDocument(TypedDict):
@@ -112,7 +103,7 @@ class DebateDocument(TypedDict):
     the decision's own."""
     state: NotRequired[dict[str, Any]]
     """What going on with the debate needs beside all this: current summaries with what is behind them, what
-    the protocol remembers, the current step."""
+    the protocol remembers, crux rooms and how far the blackboard has read, the current step."""
     parent: str
     """The debate that this one was forked from, `""` for none."""
     created_at: str

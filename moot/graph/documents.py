@@ -5,18 +5,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from moot.nodes.protocols.council.convergence import CONVERGENCE
 from moot.state.catalogue import DebateRow
 from moot.state.config import DebateConfig
 from moot.state.conversation import SCHEMA_VERSION
+from moot.state.earlier_builds import up_to_date
 
 FORMAT = "moot.debate/1"
-CARRIED = ("rolling_summary", "perspective_summaries", "judge_summary", "protocol_state", "step", "round")
+CARRIED = (
+    "rolling_summary",
+    "perspective_summaries",
+    "judge_summary",
+    "protocol_state",
+    "crux_rooms",
+    "board_progress",
+    "clarifications",
+    "step",
+    "round",
+)
 """Channels that a document carries as they are, so that the debate can be gone on with elsewhere."""
 
 
 def make_document(row: DebateRow, state: Mapping[str, Any], *, status: str | None = None) -> dict[str, Any]:
     """Return a debate's document from its catalogue row and its state's values."""
+    state = up_to_date(state)
     config = dict(state.get("config") or {})
     return {
         "format": FORMAT,
@@ -41,7 +52,7 @@ def make_document(row: DebateRow, state: Mapping[str, Any], *, status: str | Non
         "verdict": state.get("verdict") or None,
         "agreement": _agreement(state.get("verdict") or {}),
         "solution": state.get("solution") or "",
-        "convergence": _convergence(state),
+        "convergence": list(state.get("convergence") or []),
         "usage": _usage(state.get("usage") or {}),
         "planned": _planned(config, state),
         "errors": list(state.get("errors") or []),
@@ -50,7 +61,7 @@ def make_document(row: DebateRow, state: Mapping[str, Any], *, status: str | Non
         "parent": row.parent,
         "created_at": row.created_at,
         "updated_at": row.updated_at,
-        "schema_version": state.get("schema_version", SCHEMA_VERSION),
+        "schema_version": SCHEMA_VERSION,
     }
 
 
@@ -58,13 +69,8 @@ def _ended_because(state: Mapping[str, Any]) -> str:
     """Return why a debate is over: the reason stays in its last step until it is gone on with."""
     if state.get("status") not in ("done", "limit"):
         return ""
-    return str((state.get("step") or {}).get("reason", "")).removeprefix("limit: ")  # the status says so
-
-
-def _convergence(state: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return what was found at the end of each round, in order."""
-    checks = (state.get("protocol_state") or {}).get(CONVERGENCE) or {}
-    return [{"round": int(round_no), **checks[round_no]} for round_no in sorted(checks, key=int)]
+    ended = (state.get("step") or {}).get("ended_by") or {"reason": ""}
+    return str(ended["reason"])
 
 
 def _planned(config: Mapping[str, Any], state: Mapping[str, Any]) -> dict[str, Any]:

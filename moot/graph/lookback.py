@@ -17,6 +17,7 @@ from moot.nodes.tools.exchange import wire_tokens
 from moot.nodes.turn import turn
 from moot.state.config.frozen import frozen_config
 from moot.state.conversation import ConversationState, Receipt
+from moot.state.earlier_builds import up_to_date
 from moot.state.errors import DebateNotFound, InputError
 
 
@@ -84,7 +85,7 @@ def _holder_of(session: DebateSession, checkpoint: str) -> tuple[DebateSession, 
     with suppress(DebateNotFound):
         while checkpoint and holder.thread:
             if values := holder.state(checkpoint).values:
-                return holder, cast(ConversationState, values)
+                return holder, up_to_date(cast(ConversationState, values))
             holder = holder.on(holder.records.find(holder.thread).parent)
     raise InputError(f"the checkpoint {checkpoint!r} that this prompt was made from is gone")
 

@@ -10,7 +10,8 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from moot.nodes.memory.coverage import uncovered
 from moot.nodes.perspectives import perspectives_due
 from moot.nodes.reflect import reflect_due
-from moot.state.conversation import ConversationState
+from moot.state.conversation import ConversationState, StepKind
+from moot.state.earlier_builds import up_to_date
 
 
 class Route(Runnable[ConversationState, str]):
@@ -26,11 +27,11 @@ class Route(Runnable[ConversationState, str]):
 
     def invoke(self, input: ConversationState, config: RunnableConfig | None = None, **_: Any) -> str:
         """Return the name of the next node."""
-        return self._decide(input)
+        return self._decide(up_to_date(input))
 
     async def ainvoke(self, input: ConversationState, config: RunnableConfig | None = None, **_: Any) -> str:
         """Return the name of the next node, without giving way to anything else."""
-        return self._decide(input)
+        return self._decide(up_to_date(input))
 
 
 def after_window(state: ConversationState) -> Literal["summarize", "plan"]:
@@ -48,7 +49,6 @@ def after_summary(state: ConversationState) -> Literal["reflect", "plan"]:
     return "reflect" if reflect_due(state) else "plan"
 
 
-def after_plan(state: ConversationState) -> Literal["clarify", "turn", "judge", "close"]:
+def after_plan(state: ConversationState) -> StepKind:
     """Go to the node that carries out the step."""
-    kind: Literal["clarify", "turn", "judge", "close"] = state["step"]["kind"]
-    return kind
+    return state["step"]["kind"]

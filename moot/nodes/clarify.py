@@ -29,8 +29,6 @@ CLARIFY = load_prompt("clarify", "instruction", "most", "known")
 INSTRUCTION = load_prompt("clarify_instruction")
 
 PHASE = "clarify"
-KEY = "clarifications"
-"""Where `protocol_state` holds `{rounds, settled}`: rounds asked, and whether nobody had a question left."""
 REPLY_TOKENS = 800
 QUESTION_CHARS = 1000
 NO_ANSWER = "(no answer)"
@@ -48,10 +46,10 @@ class Asked(BaseModel):
     )
 
 
-def clarification_step(state: Mapping[str, Any], config: DebateConfig) -> Step | None:
+def clarification_step(state: ConversationState, config: DebateConfig) -> Step | None:
     """Return the step in which debaters ask, `None` once they have, or where they may not."""
-    wanted, so_far = config.clarifications, (state.get("protocol_state") or {}).get(KEY) or {}
-    asked = int(so_far.get("rounds", 0))
+    wanted, so_far = config.clarifications, state.get("clarifications", {})
+    asked = so_far.get("rounds", 0)
     if not wanted.enabled or state.get("turn_count") or so_far.get("settled") or asked >= wanted.rounds:
         return None
     floors = [make_floor(debater.id) for debater in config.debaters if not debater.is_human]
@@ -64,8 +62,8 @@ def clarify(state: ConversationState, context: NodeContext) -> Body:
     asking = [config.debater(floor["speaker"]) for floor in state["step"]["floors"]]
     replies: list[Reply] = yield [_call(state, context, config, debater) for debater in asking]
     questions = _questions(state, config, asking, replies)
-    rounds = int(((state.get("protocol_state") or {}).get(KEY) or {}).get("rounds", 0)) + 1
-    update: dict[str, Any] = {"protocol_state": {KEY: {"rounds": rounds, "settled": not questions}}}
+    rounds = state.get("clarifications", {}).get("rounds", 0) + 1
+    update: dict[str, Any] = {"clarifications": {"rounds": rounds, "settled": not questions}}
     failures = [reply.error for reply in replies if not reply.ok]
     if failures:
         update["errors"] = [
@@ -73,7 +71,7 @@ def clarify(state: ConversationState, context: NodeContext) -> Body:
         ]
     if not questions:
         return update
-    given = yield Ask(question_payload(KEY, rounds, questions))
+    given = yield Ask(question_payload("clarifications", rounds, questions))
     entries = _entries(state, context, questions, match_answers(questions, given))
     for entry in entries:
         yield Emit({"event": "entry", "entry": entry})
@@ -99,7 +97,7 @@ def _blocks(
     state: ConversationState, config: DebateConfig, debater: DebaterConfig, count: TokenCounter
 ) -> list[Block]:
     """Rules and topic, context documents and earlier answers, contract and what is asked."""
-    scene = Scene(state, config, state["step"], make_floor(debater.id), count)  # type: ignore[arg-type]  # a step by now
+    scene = Scene(state, config, state["step"], make_floor(debater.id), count)
     earlier = [entry for entry in scene.window if entry["kind"] in ("context", "question", "answer")]
     known = "The answers so far are above: ask only what they leave open." if earlier else ""
     asked = CLARIFY.render(

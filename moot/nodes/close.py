@@ -12,9 +12,10 @@ from moot.state.conversation import ConversationState
 
 def close(state: ConversationState, context: NodeContext) -> Body:
     """Set the final status and say why it ended."""
-    status = "limit" if state["step"]["reason"].startswith("limit: ") else "done"
+    ended = state["step"]["ended_by"]
+    status = "limit" if ended["by"] == "limit" else "done"
     yield from remember_positions(state, context)
-    yield Emit({"event": "end", "status": status, "reason": state["step"]["reason"]})
+    yield Emit({"event": "end", "status": status, "reason": ended["reason"]})
     update: Update = {"status": status, "current_speaker": ""}
     given = state.get("solution", "")
     solution = with_answer(state, given)

@@ -19,7 +19,7 @@ from moot.nodes.protocols.protocol import Consult, End, make_step
 from moot.nodes.protocols.protocol_table import protocol_named
 from moot.state.config import DebateConfig
 from moot.state.config.frozen import frozen_config
-from moot.state.conversation import ConversationState, Step
+from moot.state.conversation import ConversationState, EndedBy, Step
 
 
 def plan(state: ConversationState, context: NodeContext) -> Body:
@@ -29,8 +29,8 @@ def plan(state: ConversationState, context: NodeContext) -> Body:
     if heard.pause:
         yield Ask(PAUSE)
     step, failures = yield from _next_step(with_failures(state, heard.failed), config)
-    memo = step.pop("memo", {})
-    step["no"] = int(state.get("step", {}).get("no", 0)) + 1
+    memo, rooms = step.pop("memo", {}), step.pop("rooms", {})
+    step["no"] = state.get("step", {}).get("no", 0) + 1
     speakers = [floor["speaker"] for floor in step["floors"]]
     update: dict[str, Any] = {"step": step, "round": step["round"], "current_speaker": ", ".join(speakers)}
     update |= failures_update(state, heard.failed)
@@ -40,6 +40,8 @@ def plan(state: ConversationState, context: NodeContext) -> Body:
         update["errors"] = [*update.get("errors", ()), *told]
     if memo:
         update["protocol_state"] = memo
+    if rooms:
+        update["crux_rooms"] = rooms
     entries = interjected(state, context, heard.said)
     if entries:
         update |= {
@@ -53,7 +55,10 @@ def plan(state: ConversationState, context: NodeContext) -> Body:
     yield Emit(
         {
             "event": "step",
-            **{key: step[key] for key in ("no", "kind", "phase", "round")},
+            "no": step["no"],
+            "kind": step["kind"],
+            "phase": step["phase"],
+            "round": step["round"],
             "speakers": speakers,
         }
     )
@@ -71,7 +76,7 @@ def _next_step(
     if clarifying is not None:
         return clarifying, []
     failures: list[str] = []
-    planned = End(limit) if limit else protocol.next_step(state, config)
+    planned = End(limit["reason"]) if limit else protocol.next_step(state, config)
     while isinstance(planned, Consult):
         replies = yield planned.calls
         failures += [reply.error for reply in replies if not reply.ok]
@@ -80,4 +85,5 @@ def _next_step(
         return planned, failures
     wants_verdict = config.judge.enabled and protocol.brief.judged and not state.get("verdict")
     step = make_step("closing", state.get("round", 0), [], kind="judge" if wants_verdict else "close")
-    return {**step, "reason": (limit and f"limit: {limit}") or planned.reason}, failures
+    by_protocol: EndedBy = {"by": "protocol", "what": "", "reason": planned.reason}
+    return {**step, "ended_by": limit or by_protocol}, failures

@@ -9,7 +9,6 @@ from moot.nodes.blackboard.by_model import StepFindings, extraction_call, found_
 from moot.nodes.blackboard.by_rule import notes_by_rule
 from moot.nodes.blackboard.ledger import open_challenges
 from moot.nodes.blackboard.notes import OVERALL, Notes
-from moot.nodes.blackboard.rooms import rooms_of
 from moot.nodes.blackboard.update import unread, update_board
 from moot.nodes.calls import ModelCall, Reply
 from moot.nodes.driving.environment import NodeContext
@@ -68,8 +67,8 @@ def _notes(state: ConversationState, config: DebateConfig, entry: Entry, finding
 
 def _aspect(state: ConversationState, entry: Entry) -> str:
     """Return the aspect that an entry is about: its room's, else the one that the protocol is at."""
-    room = rooms_of(state).get(entry["room"])
+    room = state.get("crux_rooms", {}).get(entry["room"])
     claim = (state.get("claims") or {}).get(room["claim"]) if room else None
     if claim is not None:
         return claim["aspect"]
-    return str((state.get("protocol_state") or {}).get("aspect") or OVERALL)
+    return state.get("step", {}).get("aspect") or OVERALL

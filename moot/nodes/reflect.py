@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from moot.nodes.blackboard.by_model import found_in
@@ -16,16 +16,14 @@ from moot.nodes.blackboard.cards import (
 )
 from moot.nodes.blackboard.ledger import without_challenges
 from moot.nodes.blackboard.reflections import (
+    COUNTS_SET_BACK,
     Reflections,
-    after_reflection,
     reflection_call,
     reflection_due,
     reflections_by_model,
     reflections_by_rule,
 )
-from moot.nodes.blackboard.rooms import KEY as ROOMS
-from moot.nodes.blackboard.rooms import Room, rooms_of, to_assess
-from moot.nodes.blackboard.update import KEY as BOARD
+from moot.nodes.blackboard.rooms import to_assess
 from moot.nodes.calls import Reply
 from moot.nodes.driving.environment import NodeContext
 from moot.nodes.effects import Body, Emit, Update
@@ -34,9 +32,10 @@ from moot.state.blackboard import Claim, CruxCard, Reflection
 from moot.state.config import DebateConfig
 from moot.state.config.frozen import frozen_config
 from moot.state.conversation import ConversationState
+from moot.state.progress import Room
 
 
-def reflect_due(state: Mapping[str, Any]) -> bool:
+def reflect_due(state: ConversationState) -> bool:
     """Return whether there is anything to reflect on."""
     return reflection_due(state) or bool(to_assess(state))
 
@@ -57,7 +56,7 @@ def reflect(state: ConversationState, context: NodeContext) -> Body:
         yield Emit({"event": "crux", "card": card_id, "resolved": card["resolved"]})
     if due:
         update["reflections"] = _reflections(state, config, replies[-1])
-        update.setdefault("protocol_state", {})[BOARD] = after_reflection(state)
+        update["board_progress"] = COUNTS_SET_BACK
     errors = [reply.error for reply in replies if reply is not None and not reply.ok]
     if errors:
         step = state["step"].get("no", 0)
@@ -81,12 +80,10 @@ def _close_rooms(
     """Return the update for the rooms looked at: of those that close, the card and the claim's end."""
     if not rooms:
         return {}
-    known, claims = rooms_of(state), state.get("claims") or {}
+    claims = state.get("claims") or {}
     both = zip(rooms, cards, strict=True)
     closing = [card for room, card in both if room_closes(state, config, room, card)]
     closed = {card["claim"] for card in closing}
-    for room in rooms:
-        known[room["id"]] = {**room, "assessed": room["cycle"], "closed": room["claim"] in closed}
     talked_over = [claims[key] for key in sorted(closed) if key in claims]
     return {
         "ledger": _without_challenges(state, talked_over),
@@ -94,7 +91,10 @@ def _close_rooms(
         "claims": {
             card["claim"]: settled(claims[card["claim"]], card) for card in closing if card["claim"] in claims
         },
-        "protocol_state": {ROOMS: known},
+        "crux_rooms": {
+            room["id"]: {**room, "assessed": room["cycle"], "closed": room["claim"] in closed}
+            for room in rooms
+        },
     }
 
 

@@ -7,7 +7,7 @@ channel takes no `Optional` type: `{}`, `[]` and `""` mean none.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, NotRequired
+from typing import Annotated, Any, Literal, NotRequired
 
 from langchain_core.messages import AnyMessage
 from langgraph.channels import DeltaChannel
@@ -15,11 +15,12 @@ from typing_extensions import TypedDict
 
 from moot.state.blackboard import Claim, CruxCard, LedgerRow, Reflection, RoundRecord
 from moot.state.entries import Entry
+from moot.state.progress import BoardProgress, Clarifications, ConvergenceCheck, Room
 from moot.state.reducers import add_up, append, fold_rounds, fold_window, latest, merge, merge_fields
 from moot.state.verdict import Decision, Verdict
 
-SCHEMA_VERSION = 1
-"""Raised when a stored debate needs migration to be read."""
+SCHEMA_VERSION = 2
+"""Raised when a stored debate needs migration to be read: see `earlier_builds`."""
 
 SNAPSHOT_EVERY = 1000
 """Updates of a channel between whole snapshots: fewer make a larger file, more a slower load."""
@@ -39,20 +40,39 @@ class Floor(TypedDict):
     """Crux room, `""` on the main floor."""
 
 
-class Step(TypedDict):
-    """What happens next: floors of one phase, taken at the same time."""
+StepKind = Literal["turn", "clarify", "judge", "close"]
+
+
+class EndedBy(TypedDict):
+    """What ends a debate."""
+
+    by: Literal["limit", "protocol", "import"]
+    what: str
+    """The setting that bounds it, as the user writes it, where a limit does; else `""`."""
+    reason: str
+    """Why, in words for the report."""
+
+
+class Step(TypedDict, total=False):
+    """What happens next: floors of one phase, taken at the same time. `{}` is the step before the first."""
 
     no: int
     """Counts steps from 1; part of the journal's key."""
-    kind: str
-    """Node that carries it out: `turn`, `clarify`, `reflect`, `judge` or `close`."""
+    kind: StepKind
+    """Node that carries it out."""
     phase: str
     round: int
+    aspect: str
+    """Aspect of the topic that it is about, `overall` for all of them; `""` where the topic is not split."""
     floors: list[Floor]
-    reason: str
-    """Why the debate ends, on a closing step; else `""`."""
-    memo: NotRequired[dict[str, Any]]
+    last_words: bool
+    """Whether nobody speaks any more after it, by the protocol's rules: what is in dispute then stays so."""
+    ended_by: EndedBy
+    """Why the debate ends, on a closing step alone."""
+    memo: dict[str, Any]
     """What the protocol wants to remember: `plan` merges it into `protocol_state` and drops it here."""
+    rooms: dict[str, Room]
+    """Crux rooms that it opens or moves on: `plan` merges them into `crux_rooms` and drops them here."""
 
 
 class Summary(TypedDict):
@@ -177,13 +197,20 @@ class ConversationState(TypedDict, total=False):
     prompt_sources: Annotated[dict[str, str], DeltaChannel(merge, dict, **_EVERY)]
     """SHA-256 of each prompt file used, by name."""
     protocol_state: Annotated[dict[str, Any], DeltaChannel(merge, dict, **_EVERY)]
-    """What the protocol itself remembers."""
+    """What the protocol itself remembers, and nobody else reads."""
+    crux_rooms: Annotated[dict[str, Room], DeltaChannel(merge, dict, **_EVERY)]
+    """Every crux room that was opened, by id; a closed one's card tells what came of it."""
+    board_progress: Annotated[BoardProgress, DeltaChannel(merge, dict, **_EVERY)]
+    """How far the blackboard has read."""
+    clarifications: Annotated[Clarifications, DeltaChannel(merge, dict, **_EVERY)]
+    """How far debaters have asked a person."""
+    convergence: Annotated[list[ConvergenceCheck], DeltaChannel(append, list, **_EVERY)]
+    """How far the proposals agreed, round by round, where somebody looked."""
     recollections: Annotated[dict[str, Any], DeltaChannel(merge, dict, **_EVERY)]
     """What debaters argued in earlier debates, by debater: looked up once, as the debate opened."""
     heard: Annotated[int, DeltaChannel(latest, int, **_EVERY)]
     """Number of the last interjection from the floor that was taken up; 0 for none."""
-    step: Annotated[dict[str, Any], DeltaChannel(latest, dict, **_EVERY)]
-    """Current `Step`; `{}` before the first."""
+    step: Annotated[Step, DeltaChannel(latest, dict, **_EVERY)]
     usage: Annotated[dict[str, float], DeltaChannel(add_up, dict, **_EVERY)]
     """Totals: `calls`, `prompt_tokens`, `completion_tokens`, `cached_tokens`, `cost_usd`, `elapsed_s`."""
     errors: Annotated[list[dict[str, Any]], DeltaChannel(append, list, **_EVERY)]

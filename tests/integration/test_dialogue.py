@@ -180,7 +180,17 @@ def test_the_state_of_a_dialogue_holds_json_types_alone(
         debate.run()
         values = debate.state().values
     board = {
-        key: values[key] for key in ("ledger", "claims", "crux_cards", "round_records", "protocol_state")
+        key: values[key]
+        for key in (
+            "ledger",
+            "claims",
+            "crux_cards",
+            "round_records",
+            "protocol_state",
+            "crux_rooms",
+            "board_progress",
+            "step",
+        )
     }
     assert json.loads(json.dumps(board)) == board
 

@@ -16,7 +16,7 @@ from moot.nodes.blackboard.digest import render_blackboard
 from moot.nodes.blackboard.ledger import open_challenges, without_challenges
 from moot.nodes.blackboard.notes import Accord, Notes, Opposition
 from moot.nodes.blackboard.overview import outcome_text
-from moot.nodes.blackboard.update import LAST_WORDS, progress_of, update_board
+from moot.nodes.blackboard.update import progress_of, update_board
 from moot.nodes.text.tokens import counter
 from moot.state.config import DebateConfig
 from moot.state.entries import Entry, make_entry
@@ -29,7 +29,8 @@ FOLDS: dict[str, Any] = {
     "ledger": merge_fields,
     "claims": merge,
     "round_records": fold_rounds,
-    "protocol_state": merge,
+    "board_progress": merge,
+    "crux_rooms": merge,
 }
 
 
@@ -53,9 +54,9 @@ class Board:
         self.note(notes, round_no=round_no)
         return entry
 
-    def note(self, notes: Notes, *, round_no: int = 1) -> None:
+    def note(self, notes: Notes, *, round_no: int = 1, last_words: bool = False) -> None:
         self.state["full_transcript"] = [*self.state["full_transcript"], notes.entry]
-        self.state["step"] = {"phase": "argument", "round": round_no}
+        self.state["step"] = {"phase": "argument", "round": round_no, "last_words": last_words}
         update = update_board(self.state, CONFIG, [notes])  # type: ignore[arg-type]  # the channels it reads
         for key, write in update.items():
             self.state[key] = FOLDS[key](
@@ -127,8 +128,7 @@ def test_a_claim_says_who_asserts_it_and_who_denies_it() -> None:
 def test_after_the_last_words_no_claim_stays_active() -> None:
     board = Board()
     board.note(opposing(board, "ada", "bob", "Ferries cut traffic in winter storms"))
-    board.state["protocol_state"] |= {LAST_WORDS: True}
-    board.note(opposing(board, "cyd", "bob", "The levy falls on the poorest households"))
+    board.note(opposing(board, "cyd", "bob", "The levy falls on the poorest households"), last_words=True)
     assert [claim["status"] for claim in board.state["claims"].values()] == ["abandoned", "abandoned"]
     assert "- still open: Ferries" in outcome_text(board.state, NAMES, {})
 
@@ -183,7 +183,7 @@ def test_what_happened_is_counted_for_the_next_reflection() -> None:
     board = Board()
     board.note(opposing(board, "ada", "bob", "Ferries cut traffic in winter storms"))
     board.note(Notes(board.entry("bob"), concessions=(Accord("cyd", "granted"),)))
-    progress = progress_of(board.state)
+    progress = progress_of(board.state)  # type: ignore[arg-type]  # the channels it reads
     assert (progress["disagreements"], progress["concessions"], progress["shifts"]) == (1, 1, 0)
     assert progress["through"] == 2
 

@@ -166,7 +166,7 @@ def _room(cycle: int = 1) -> Any:
         make_entry(2, "ada", "speech", "Barges took 9 hours.", room="room-01"),
         make_entry(3, "bob", "speech", "I concede that, Ada: barges are slow.", room="room-01"),
     ]
-    room = with_entries({"room-01": make_room("room-01", CLAIM)}, said)["room-01"]
+    room = with_entries({"room-01": make_room("room-01", CLAIM, 1)}, said)["room-01"]
     started = make_entry(1, "ada", "speech", "Barges are slow, Bob.")
     return {**room, "stage": "steelman", "cycle": cycle}, [started, *said]
 
@@ -215,12 +215,12 @@ def test_a_room_closes_at_its_cap_and_not_before() -> None:
 
 def test_a_room_is_looked_at_once_a_cycle() -> None:
     room, entries = _room()
-    state = _state(entries=entries, protocol_state={"rooms": {"room-01": room}})
+    state = _state(entries=entries, crux_rooms={"room-01": room})
     assert [each["id"] for each in to_assess(state)] == ["room-01"]
     update, _ = _drive(reflect(state, NodeContext(Environment())), Reply())
-    seen = update["protocol_state"]["rooms"]["room-01"]
+    seen = update["crux_rooms"]["room-01"]
     assert (seen["assessed"], seen["closed"]) == (1, True)
-    assert not to_assess({"protocol_state": update["protocol_state"]})
+    assert not to_assess(_state(crux_rooms=update["crux_rooms"]))
 
 
 # Reflections
@@ -234,17 +234,17 @@ def test_a_reflection_is_due_when_the_weighted_events_pass_the_threshold(
     disagreements: int, concessions: int, shifts: int, due: bool
 ) -> None:
     board = {"disagreements": disagreements, "concessions": concessions, "shifts": shifts}
-    assert reflection_due(_state(protocol_state={"board": board})) is due
+    assert reflection_due(_state(board_progress=board)) is due
 
 
 def test_a_reflection_sets_the_counts_back_and_cites_only_what_was_said() -> None:
     board = {"through": 1, "disagreements": 6, "concessions": 0, "shifts": 0, "message_ids": ["m000001"]}
     said = [make_entry(1, "ada", "speech", "No.")]
-    state = _state(entries=said, protocol_state={"board": board})
+    state = _state(entries=said, board_progress=board)
     assert reflect_due(state)
     update, calls = _drive(reflect(state, NodeContext(Environment())), Reply())
     assert calls == []
-    assert update["protocol_state"]["board"]["disagreements"] == 0
+    assert update["board_progress"]["disagreements"] == 0
     (reflection,) = update["reflections"]
     assert (reflection["kind"], reflection["about"]) == ("escalation", ["ada"])
 
@@ -263,5 +263,5 @@ def test_a_model_s_reflection_loses_people_and_messages_that_do_not_exist() -> N
 
 
 def test_reflections_by_rule_are_the_same_for_the_same_state() -> None:
-    state = _state(protocol_state={"board": {"shifts": 4, "message_ids": ["m000000"]}})
+    state = _state(board_progress={"shifts": 4, "message_ids": ["m000000"]})
     assert reflections_by_rule(state, CONFIG) == reflections_by_rule(state, CONFIG)

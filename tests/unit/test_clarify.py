@@ -86,7 +86,7 @@ def test_a_second_round_knows_the_answers_and_ends_when_nobody_asks() -> None:
     out = graph.invoke(Command(resume=""), THREAD)
     assert "__interrupt__" not in out
     assert [call.purpose for call in model.calls].count("clarify") == 4
-    assert graph.get_state(THREAD).values["protocol_state"]["clarifications"] == {
+    assert graph.get_state(THREAD).values["clarifications"] == {
         "rounds": 2,
         "settled": True,
     }

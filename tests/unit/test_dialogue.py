@@ -26,6 +26,7 @@ from moot.nodes.protocols.protocol import Consult, End
 from moot.nodes.protocols.protocol_table import PROTOCOLS
 from moot.nodes.text.tokens import counter
 from moot.nodes.views.anchors import anchor_text, fitting
+from moot.state.blackboard import Claim
 from moot.state.config import DebateConfig
 from moot.state.config.personas import Anchor
 from moot.state.conversation import ConversationState, Step
@@ -39,7 +40,7 @@ TOPIC = "Should freight leave the harbour? Night trains, barges, levy and dredgi
 AB = ("Ada Quay", "Bob", STATEMENTS[0])
 
 
-def _claim(**fields: Any) -> dict[str, Any]:
+def _claim(**fields: Any) -> Claim:
     base = {
         "id": "c1",
         "claim": STATEMENTS[0],
@@ -55,7 +56,7 @@ def _claim(**fields: Any) -> dict[str, Any]:
         "resolution": "",
         "card": "",
     }
-    return {**base, **fields}
+    return cast(Claim, {**base, **fields})
 
 
 def _state(config: DebateConfig, **fields: Any) -> ConversationState:
@@ -145,7 +146,7 @@ def test_a_speaker_that_fails_is_noted_and_the_dialogue_goes_on() -> None:
 
 
 @pytest.mark.parametrize(
-    ("claim", "fields"),
+    ("claim", "earlier"),
     [
         pytest.param(_claim(confidence=0.5), {}, id="not sure enough"),
         pytest.param(_claim(specific=False), {}, id="not specific"),
@@ -154,14 +155,17 @@ def test_a_speaker_that_fails_is_noted_and_the_dialogue_goes_on() -> None:
         ),
         pytest.param(_claim(status="resolved"), {}, id="settled"),
         pytest.param(_claim(between=["ada", "zoe"]), {}, id="somebody who is not there"),
-        pytest.param(_claim(), {"crux": {"opened": 1, "last": {"ada|bob": 1}}}, id="the pair cools down"),
-        pytest.param(_claim(), {"crux": {"opened": 4, "last": {}}}, id="no more rooms"),
+        pytest.param(_claim(), {"between": ["bob", "ada"], "rounds": [1]}, id="the pair cools down"),
+        pytest.param(_claim(), {"between": ["cyd", "ada"], "rounds": [-9] * 4}, id="no more rooms"),
     ],
 )
-def test_no_room_opens_for(claim: dict[str, Any], fields: dict[str, Any]) -> None:
+def test_no_room_opens_for(claim: Claim, earlier: dict[str, Any]) -> None:
     config = personas(3)
     state = _state(config, claims=_claims(claim))
-    state["protocol_state"] = {**state["protocol_state"], **fields}
+    state["crux_rooms"] = {
+        f"room-{number}": make_room(f"room-{number}", _claim(between=earlier["between"]), round_no)
+        for number, round_no in enumerate(earlier.get("rounds", ()))
+    }
     assert new_rooms(state, config) == {}
 
 
@@ -197,7 +201,7 @@ def test_a_room_that_goes_in_circles_closes_before_its_cap() -> None:
 
 
 def test_a_new_room_is_entered_with_the_messages_that_led_to_it() -> None:
-    room = make_room("room-01", _claim(message_ids=["m000004", "m000007"]))
+    room = make_room("room-01", _claim(message_ids=["m000004", "m000007"]), 2)
     assert room["trigger"] == ["m000004", "m000007"]
 
 
@@ -351,13 +355,13 @@ def test_without_progress_the_least_recent_speaker_gets_the_floor(
 
 def test_with_progress_the_moderator_may_let_the_same_one_go_on() -> None:
     config = _long("moderated")
-    state = _after(config, "bob", "ada", "ada", protocol_state={"board": {"progress": 3}})
+    state = _after(config, "bob", "ada", "ada", board_progress={"progress": 3})
     assert not is_stuck(state, config, "ada")
 
 
 def test_calls_of_tools_are_no_turns_without_progress() -> None:
     config = _long("moderated")
-    state = _after(config, "bob", "ada", "ada", protocol_state={"board": {"progress": 2}})
+    state = _after(config, "bob", "ada", "ada", board_progress={"progress": 2})
     *before, last = state["full_transcript"]
     tools = [make_entry(3, "ada", "tool_call", "…"), make_entry(4, "tools", "tool_result", "…")]
     state["full_transcript"] = [*before, *tools, Entry(**{**last, "seq": 5, "id": "m000005"})]

@@ -149,14 +149,15 @@ def test_every_message_is_in_the_window_or_in_the_summary_and_every_prompt_fits(
 def test_limits_are_named_when_they_are_reached(
     limits: dict[str, Any], usage: dict[str, Any], named: str
 ) -> None:
-    assert limit_reached({"usage": usage}, _config(limits=limits)).startswith(named)
+    reached = limit_reached({"usage": usage}, _config(limits=limits))
+    assert (reached["reason"] if reached else "").startswith(named)
 
 
 def test_a_debate_that_hits_a_limit_ends_in_good_order_with_a_verdict() -> None:
     graph = _run(_config(turns=50, limits={"total_tokens": 1500}))
     state = graph.get_state(THREAD).values
     assert state["status"] == "limit"
-    assert "limits.total_tokens" in state["step"]["reason"]
+    assert "limits.total_tokens" in state["step"]["ended_by"]["reason"]
     assert state["verdict"]["status"] == "ok"
     assert 1 < state["turn_count"] < 50
 

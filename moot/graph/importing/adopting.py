@@ -10,7 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from moot.graph.importing.transcript import ImportedTranscript, Speaker
 from moot.nodes.blackboard.by_rule import facts_of
-from moot.nodes.blackboard.update import KEY, progress_of
+from moot.nodes.blackboard.update import NOTHING_READ
 from moot.nodes.driving.environment import Environment
 from moot.nodes.memory.window import WindowLimits, compact, window_message
 from moot.nodes.reading.facts import importance
@@ -18,7 +18,8 @@ from moot.nodes.text.tokens import TokenCounter
 from moot.state.catalogue import TOPIC_CHARS, DebateRow, new_debate_id, row_amounts
 from moot.state.config import RESERVED_IDS, DebateConfig, DebaterConfig
 from moot.state.config.config_files import make_config
-from moot.state.conversation import SCHEMA_VERSION, Summary
+from moot.state.conversation import SCHEMA_VERSION, Step, Summary
+from moot.state.earlier_builds import up_to_date
 from moot.state.entries import Entry, clean_text, entry_id, make_entry
 from moot.state.errors import InputError
 
@@ -146,8 +147,8 @@ def document_values(document: Mapping[str, Any], environment: Environment) -> Va
     covered = int(rolling.get("covers_through_seq", -1))
     step = max((int(receipt["step"]) for receipt in document["receipts"]), default=0)
     speakers = config.names()
-    read = {KEY: {**progress_of({}), "through": len(entries) - 1}} if board["ledger"] else {}
-    return {
+    read = {**NOTHING_READ, "through": len(entries) - 1} if board["ledger"] else {}
+    values = {
         "topic": document["topic"],
         "full_transcript": entries,
         "messages": _window(entries, covered + 1, config, environment),
@@ -161,7 +162,11 @@ def document_values(document: Mapping[str, Any], environment: Environment) -> Va
         "round_records": board["rounds"],
         "reflections": board["reflections"],
         "crux_cards": {card["id"]: card for card in board["cards"]},
-        "protocol_state": carried.get("protocol_state") or read,
+        "protocol_state": carried.get("protocol_state") or {},
+        "crux_rooms": carried.get("crux_rooms") or {},
+        "board_progress": carried.get("board_progress") or {},
+        "clarifications": carried.get("clarifications") or {},
+        "convergence": document.get("convergence") or [],
         "receipts": document["receipts"],
         "prompt_sources": document.get("prompt_sources") or {},
         "usage": document["usage"],
@@ -169,17 +174,26 @@ def document_values(document: Mapping[str, Any], environment: Environment) -> Va
         "verdicts": document["verdicts"],
         "verdict": document["verdict"] or {},
         "solution": document["solution"],
-        "step": carried.get("step") or {**_STEP, "no": step},
+        "step": carried.get("step") or {**_IMPORTED, "no": step},
         "turn_count": sum(e["speaker"] in speakers and e["kind"] not in _NO_TURN for e in entries),
         "round": carried.get("round", max((entry["round"] for entry in entries), default=0)),
         "current_speaker": "",
         "status": document["status"],
-        "schema_version": SCHEMA_VERSION,
+        "schema_version": int(document["schema_version"]),
     }
+    values = {**up_to_date(values), "schema_version": SCHEMA_VERSION}
+    return {**values, "board_progress": values["board_progress"] or read}
 
 
 _NO_TURN = frozenset({"topic", "context", "tool_call", "tool_result", "notice", "question", "answer"})
-_STEP = {"no": 0, "kind": "close", "phase": "", "round": 0, "floors": [], "reason": "imported"}
+_IMPORTED: Step = {
+    "kind": "close",
+    "phase": "",
+    "round": 0,
+    "aspect": "",
+    "floors": [],
+    "ended_by": {"by": "import", "what": "", "reason": "imported"},
+}
 OVER = frozenset({"done", "limit"})
 """Statuses of debates that have ended."""
 

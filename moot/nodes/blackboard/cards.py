@@ -11,7 +11,7 @@ from moot.nodes.blackboard.bounds import noted
 from moot.nodes.blackboard.by_model import debater_lines, known_debater, shown_entries, structured_call
 from moot.nodes.blackboard.by_rule import facts_of
 from moot.nodes.blackboard.ledger import likeness
-from moot.nodes.blackboard.rooms import CYCLES, Room
+from moot.nodes.blackboard.rooms import CYCLES
 from moot.nodes.calls import ModelCall
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.text.tokens import TokenCounter, cut_middle
@@ -19,6 +19,7 @@ from moot.state.blackboard import Claim, CruxCard, CruxSide
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState
 from moot.state.entries import Entry, seq_of
+from moot.state.progress import Room
 
 CARD = load_prompt("crux-card", "topic", "claim", "debaters")
 

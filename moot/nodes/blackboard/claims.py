@@ -8,8 +8,8 @@ from typing import Any
 from moot.nodes.blackboard.bounds import CLAIMS, SOURCES, keep_ends
 from moot.nodes.blackboard.ledger import likeness
 from moot.nodes.blackboard.notes import Accord, Notes, Opposition
-from moot.nodes.blackboard.rooms import Room
 from moot.state.blackboard import Claim, ClaimStatus
+from moot.state.progress import Room
 
 SAME_CLAIM = 0.4
 """Likeness from which a pair's new dispute is one that it has already."""

@@ -15,7 +15,7 @@ from moot.nodes.blackboard.bounds import SOURCES, noted
 from moot.nodes.blackboard.by_model import debater_lines, known_debater, shown_entries, structured_call
 from moot.nodes.blackboard.by_rule import speaker_of
 from moot.nodes.blackboard.digest import render_blackboard
-from moot.nodes.blackboard.update import Progress, progress_of
+from moot.nodes.blackboard.update import progress_of
 from moot.nodes.calls import ModelCall
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.text.tokens import TokenCounter, cut_middle
@@ -23,6 +23,7 @@ from moot.state.blackboard import Reflection
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState
 from moot.state.entries import seq_of
+from moot.state.progress import BoardProgress
 
 REFLECT = load_prompt("reflect", "topic", "debaters", "board")
 
@@ -51,12 +52,12 @@ class Reflections(BaseModel):
     reflections: list[ReflectionFinding]
 
 
-def score(progress: Progress) -> int:
+def score(progress: BoardProgress) -> int:
     """Return how much has happened since the last reflection."""
-    return sum(weight * progress[event] for event, weight in WEIGHTS.items())  # type: ignore[literal-required]  # keys of Progress
+    return sum(weight * progress[event] for event, weight in WEIGHTS.items())  # type: ignore[literal-required]  # its keys
 
 
-def reflection_due(state: Mapping[str, Any]) -> bool:
+def reflection_due(state: ConversationState) -> bool:
     """Return whether enough has happened."""
     threshold = state["config"].get("blackboard", {}).get("reflect_at", 15)
     return score(progress_of(state)) > int(threshold)
@@ -103,10 +104,10 @@ def reflections_by_rule(state: ConversationState, config: DebateConfig) -> list[
         "concessions": "convergence",
         "shifts": "shift",
     }
-    event = max(WEIGHTS, key=lambda name: (WEIGHTS[name] * progress[name], name))  # type: ignore[literal-required]  # keys of Progress
+    event = max(WEIGHTS, key=lambda name: (WEIGHTS[name] * progress[name], name))  # type: ignore[literal-required]  # its keys
     about = [speaker_of(key, state["full_transcript"]) for key in progress["message_ids"]]
     about = [who for who in dict.fromkeys(about) if who in names]
-    counts = ", ".join(f"{progress[name]} {_WORDS[name]}" for name in WEIGHTS if progress[name])  # type: ignore[literal-required]  # keys of Progress
+    counts = ", ".join(f"{progress[name]} {_WORDS[name]}" for name in WEIGHTS if progress[name])  # type: ignore[literal-required]  # its keys
     who = ", ".join(names[name] for name in about)
     content = noted(f"{_VERDICTS[kinds[event]]} ({counts} since the last look): {who}", CONTENT)
     importance = min(10, 4 + score(progress) // 10)
@@ -141,6 +142,5 @@ def _reflection(
     }
 
 
-def after_reflection(state: Mapping[str, Any]) -> Progress:
-    """Return the progress with its counts set back."""
-    return {**progress_of(state), "disagreements": 0, "concessions": 0, "shifts": 0, "message_ids": []}
+COUNTS_SET_BACK: BoardProgress = {"disagreements": 0, "concessions": 0, "shifts": 0, "message_ids": []}
+"""What a reflection leaves of the events that led to it."""

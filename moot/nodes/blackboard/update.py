@@ -2,60 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
-
-from typing_extensions import TypedDict
 
 from moot.nodes.blackboard.bounds import READ_AT_ONCE, SOURCES, keep_newest
 from moot.nodes.blackboard.claims import ClaimsDraft, abandon_open, enter_room, update_claims
 from moot.nodes.blackboard.ledger import SAME, LedgerDraft, likeness, update_ledger
 from moot.nodes.blackboard.notes import Notes
-from moot.nodes.blackboard.rooms import KEY as ROOMS
-from moot.nodes.blackboard.rooms import rooms_of, with_entries
+from moot.nodes.blackboard.rooms import with_entries
 from moot.nodes.blackboard.rounds import round_update
 from moot.state.blackboard import LedgerRow
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState
 from moot.state.entries import Entry
-
-KEY = "board"
-"""Where `protocol_state` holds the `Progress` of the blackboard."""
-
-LAST_WORDS = "last_words"
-"""Where `protocol_state` says that after the present step nobody speaks any more, by the protocol's rules."""
+from moot.state.progress import BoardProgress
 
 SILENT_KINDS = frozenset({"topic", "context", "question", "tool_call", "tool_result", "notice"})
 """Kinds of entries in which nobody argues."""
 
 
-class Progress(TypedDict):
-    """How far the blackboard has read, and what has happened since the last reflection."""
-
-    through: int
-    """`seq` of the last entry read, -1 for none."""
-    progress: int
-    """`seq` of the last entry that brought a new dispute, a concession, a shift or new evidence."""
-    disagreements: int
-    """New ones since the last reflection; likewise the next two."""
-    concessions: int
-    shifts: int
-    message_ids: list[str]
-    """Where they happened, the newest."""
+NOTHING_READ: BoardProgress = {
+    "through": -1,
+    "progress": -1,
+    "disagreements": 0,
+    "concessions": 0,
+    "shifts": 0,
+    "message_ids": [],
+}
 
 
-def progress_of(state: Mapping[str, Any]) -> Progress:
-    """Return how far the blackboard has come."""
-    known = (state.get("protocol_state") or {}).get(KEY) or {}
-    return {
-        "through": -1,
-        "progress": -1,
-        "disagreements": 0,
-        "concessions": 0,
-        "shifts": 0,
-        "message_ids": [],
-        **known,
-    }
+def progress_of(state: ConversationState) -> BoardProgress:
+    """Return how far the blackboard has come, every field filled in."""
+    return {**NOTHING_READ, **state.get("board_progress", {})}
 
 
 def unread(state: ConversationState, config: DebateConfig) -> list[Entry]:
@@ -70,15 +48,15 @@ def unread(state: ConversationState, config: DebateConfig) -> list[Entry]:
 
 
 def update_board(state: ConversationState, config: DebateConfig, notes: Sequence[Notes]) -> dict[str, Any]:
-    """Return the update of `ledger`, `claims`, `round_records` and the progress in `protocol_state`."""
-    step = state.get("step") or {}
-    round_no, phase = int(step.get("round", 0)), str(step.get("phase", ""))
+    """Return the update of the blackboard's channels, and of the crux rooms that were spoken in."""
+    step = state.get("step", {})
+    round_no, phase = step.get("round", 0), step.get("phase", "")
     ledger, claims = LedgerDraft(state.get("ledger") or {}), ClaimsDraft(state.get("claims") or {})
     shifted: list[str] = []
     contested: list[str] = []
     eventful: list[Notes] = []
     progress = progress_of(state)["progress"]
-    rooms = rooms_of(state)
+    rooms = state.get("crux_rooms", {})
     for note in notes:
         enter_room(claims, rooms.get(note.entry["room"]))
         fresh = brings_evidence(ledger.row(note.speaker), note)
@@ -88,7 +66,7 @@ def update_board(state: ConversationState, config: DebateConfig, notes: Sequence
         shifted += [note.speaker] if moved else []
         eventful += [note] if new or moved or note.concessions else []
         progress = note.entry["seq"] if fresh or note in eventful else progress
-    if (state.get("protocol_state") or {}).get(LAST_WORDS):
+    if step.get("last_words"):
         abandon_open(claims)
     record = round_update(
         state.get("round_records") or [],
@@ -99,17 +77,14 @@ def update_board(state: ConversationState, config: DebateConfig, notes: Sequence
         shifted=shifted,
         names=config.names(),
     )
-    remembered: dict[str, Any] = {
-        KEY: _progress(state, notes, len(contested), len(shifted), eventful, progress)
-    }
-    if rooms:
-        remembered[ROOMS] = with_entries(rooms, [note.entry for note in notes])
-    return {
+    update = {
         "ledger": ledger.changed,
         "claims": claims.changed,
         "round_records": [record],
-        "protocol_state": remembered,
+        "board_progress": _progress(state, notes, len(contested), len(shifted), eventful, progress),
     }
+    spoken_in = with_entries(rooms, [note.entry for note in notes])
+    return {**update, "crux_rooms": spoken_in} if spoken_in else update
 
 
 def brings_evidence(row: LedgerRow, notes: Notes) -> bool:
@@ -125,7 +100,7 @@ def _progress(
     shifted: int,
     eventful: Sequence[Notes],
     progress: int,
-) -> Progress:
+) -> BoardProgress:
     known = progress_of(state)
     conceded = [note for note in notes if note.concessions]
     return {

@@ -46,6 +46,7 @@ from moot.nodes.effects import (
 from moot.state.config import DebateConfig
 from moot.state.config.frozen import frozen_config
 from moot.state.conversation import ConversationState
+from moot.state.earlier_builds import up_to_date
 from moot.state.errors import ModelError
 from moot.state.failed_runs import FailedRun
 from moot.state.records import Records, records_of
@@ -59,7 +60,7 @@ class _Run:
         runtime: Runtime[DebateConfig] = get_runtime()
         info = runtime.execution_info
         checkpointer = config["configurable"].get("__pregel_checkpointer")
-        self.state = state
+        self.state = up_to_date(state)
         self.config = config
         self.store = runtime.store
         self.records: Records | None = records_of(checkpointer) if checkpointer is not None else None

@@ -72,7 +72,7 @@ def floor_view(
     offered = functions_tokens(config.debater(floor["speaker"]).tools, count)
     total = config.memory.budget.total - offered - taken
     memories = _memories(context, config)
-    scene = Scene(state, config, state["step"], floor, count, total, memories)  # type: ignore[arg-type]  # a step by now
+    scene = Scene(state, config, state["step"], floor, count, total, memories)
     return fit(protocol_named(config.protocol).view(scene), total, count)
 
 
@@ -117,7 +117,7 @@ def _seat(
     floor = state["step"]["floors"][index]
     speaker = config.debater(floor["speaker"])
     if speaker.is_human:
-        scene = Scene(state, config, state["step"], floor, context.env.count_for(config))  # type: ignore[arg-type]  # a step by now
+        scene = Scene(state, config, state["step"], floor, context.env.count_for(config))
         return Seat(index, floor, given=given_floor(protocol_named(config.protocol), scene))
     view = floor_view(state, config, index, context)
     first = len(state["full_transcript"]) + index

@@ -264,8 +264,7 @@ def _card_text(card: Mapping[str, Any], names: Mapping[str, str]) -> str:
 
 def cue_for(state: ConversationState, window: Sequence[Entry], speaker: str) -> Cue:
     """Return what a speaker's memories are looked for with: the aspect or topic, and what it answers."""
-    aspect = (state.get("protocol_state") or {}).get("aspect")
     others = (entry for entry in reversed(window) if entry["speaker"] != speaker)
     answered = next(others, None)
-    query = str(aspect or state["topic"])[:QUERY_CHARS]
+    query = (state.get("step", {}).get("aspect") or state["topic"])[:QUERY_CHARS]
     return Cue(query, answered["content"][:QUERY_CHARS] if answered else "")

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from moot.state.config import DebateConfig
+from moot.state.conversation import EndedBy
 from moot.state.entries import tokens_of
 
 
-def limit_reached(state: Mapping[str, Any], config: DebateConfig) -> str:
-    """Return which limit the debate has reached, in words; `""` while it is within all of them."""
+def limit_reached(state: Mapping[str, Any], config: DebateConfig) -> EndedBy | None:
+    """Return which limit the debate has reached, `None` while it is within all of them."""
     usage, limits = state.get("usage") or {}, config.limits
     tokens = tokens_of(usage)
     measured = (
@@ -20,5 +21,5 @@ def limit_reached(state: Mapping[str, Any], config: DebateConfig) -> str:
     )
     for name, spent, limit in measured:
         if limit is not None and spent >= limit:
-            return f"{name} of {limit:g} is reached"
-    return ""
+            return {"by": "limit", "what": name, "reason": f"{name} of {limit:g} is reached"}
+    return None

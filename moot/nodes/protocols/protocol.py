@@ -12,7 +12,7 @@ from moot.nodes.prompts.fitting import Block
 from moot.nodes.views.scene import Scene
 from moot.state.config import DebateConfig
 from moot.state.config.section import Terms
-from moot.state.conversation import ConversationState, Floor, Step
+from moot.state.conversation import ConversationState, Floor, Step, StepKind
 from moot.state.entries import Entry
 from moot.state.verdict import Decision
 
@@ -114,9 +114,18 @@ class Protocol(Terms):
         return None
 
 
-def make_step(phase: str, round_no: int, floors: Sequence[Floor], *, kind: str = "turn") -> Step:
+def make_step(
+    phase: str, round_no: int, floors: Sequence[Floor], *, kind: StepKind = "turn", aspect: str = ""
+) -> Step:
     """Build a step."""
-    return {"no": 0, "kind": kind, "phase": phase, "round": round_no, "floors": list(floors), "reason": ""}
+    return {
+        "no": 0,
+        "kind": kind,
+        "phase": phase,
+        "round": round_no,
+        "aspect": aspect,
+        "floors": list(floors),
+    }
 
 
 def make_floor(speaker: str, instruction: str = "", *, targets: Sequence[str] = (), room: str = "") -> Floor:

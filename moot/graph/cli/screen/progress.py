@@ -144,7 +144,8 @@ def event_line(event: Event, names: Mapping[str, str], tally: Tally) -> str:
         case "summary":
             return f"summary {event['version']} ({one_line(event['method'], 60)})"
         case "end":
-            return one_line(event["reason"], 200)
+            which = "limit: " if event["status"] == "limit" else ""
+            return one_line(f"{which}{event['reason']}", 200)
     return ""
 
 

@@ -18,13 +18,13 @@ from moot.nodes.prompts.request import make_call, voice_of
 from moot.nodes.text.tokens import TokenCounter, cut_middle
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState
+from moot.state.progress import ConvergenceCheck
 
 CONVERGENCE = "convergence"
 """Phase of the step that asks."""
 
 PROMPT = load_prompt("convergence", "topic", home=__package__)
 REPLY_TOKENS = 800
-_UNKNOWN: dict[str, Any] = {"agreement": None, "in_dispute": []}
 
 
 class Convergence(BaseModel):
@@ -44,12 +44,14 @@ def check_convergence(
     state: ConversationState, config: DebateConfig, count: TokenCounter
 ) -> Generator[Sequence[ModelCall], list[Reply], dict[str, Any]]:
     """Ask how far the proposals agree; a check that tells no share ends nothing and is recorded."""
-    round_no = str(state["step"]["round"])
     (reply,) = yield [_call(state, config, count)]
     said = found_in(Convergence, reply)
-    found = {key: said[key] for key in ("agreement", "in_dispute")} if said else _UNKNOWN
-    checks = {**state.get("protocol_state", {}).get(CONVERGENCE, {}), round_no: found}
-    update: dict[str, Any] = {"protocol_state": {CONVERGENCE: checks}}
+    check: ConvergenceCheck = {
+        "round": state["step"]["round"],
+        "agreement": said["agreement"] if said else None,
+        "in_dispute": said["in_dispute"] if said else [],
+    }
+    update: dict[str, Any] = {"convergence": [check]}
     if said is None:
         error = f"convergence was not checked: {reply.error or 'the answer tells no share of agreement'}"
         update["errors"] = [{"step": state["step"]["no"], "node": "judge", "error": error}]

@@ -7,7 +7,6 @@ debater's last refinement. It ends after the last round, or once the judge finds
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from moot.nodes.judging.brief import JudgeBrief
 from moot.nodes.memory.perspective import latest_proposals
@@ -154,16 +153,11 @@ def _after_round(state: ConversationState, config: DebateConfig, round_no: int) 
     if round_no >= (config.rounds or ROUNDS):
         return End(f"all {round_no} rounds are done")
     if TerminationConfig.of(config).type == "convergence":
-        check = _check_of(state, round_no)
+        checks = {each["round"]: each for each in state.get("convergence", [])}
+        check = checks.get(round_no)
         if check is None:
             return make_step(CONVERGENCE, round_no, [], kind="judge")
         found, wanted = check["agreement"], TerminationConfig.of(config).threshold
         if found is not None and found >= wanted:
             return End(f"the proposals converged in round {round_no}: {found:.2f} of {wanted:.2f}")
     return _critiques(state, config, round_no + 1)
-
-
-def _check_of(state: ConversationState, round_no: int) -> dict[str, Any] | None:
-    checks = (state.get("protocol_state") or {}).get(CONVERGENCE) or {}
-    found: dict[str, Any] | None = checks.get(str(round_no))
-    return found

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from moot.nodes.blackboard.ledger import likeness, term_set
-from moot.nodes.blackboard.rooms import KEY, Room, Stage, make_room, rooms_of
+from moot.nodes.blackboard.rooms import make_room
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.protocols.agreeableness import with_agreement
 from moot.nodes.protocols.dialogue.dialogue_settings import DialogueConfig
@@ -14,6 +13,7 @@ from moot.nodes.protocols.protocol import make_floor, make_step
 from moot.state.blackboard import Claim
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState, Floor, Step
+from moot.state.progress import Room, Stage
 
 STAGES = {
     "positions": load_prompt("crux-positions", "target", "claim", "words", home=__package__),
@@ -22,8 +22,6 @@ STAGES = {
 }
 WORDS = 120
 """What a speech in a crux room is asked to stay within."""
-HISTORY = "crux"
-"""Where `protocol_state` holds how many rooms there were, and the last round of each pair's."""
 SAME_VIEW = 0.9
 """Likeness of two positions from which there is nothing to dispute."""
 
@@ -33,9 +31,9 @@ def phase_of(stage: Stage) -> str:
     return f"crux-{stage}"
 
 
-def open_rooms(state: Mapping[str, Any]) -> dict[str, Room]:
+def open_rooms(state: ConversationState) -> dict[str, Room]:
     """Return the rooms in which there is more to say."""
-    return {key: room for key, room in rooms_of(state).items() if not room["closed"]}
+    return {key: room for key, room in state.get("crux_rooms", {}).items() if not room["closed"]}
 
 
 def room_step(state: ConversationState, config: DebateConfig, rooms: Mapping[str, Room]) -> Step:
@@ -43,29 +41,22 @@ def room_step(state: ConversationState, config: DebateConfig, rooms: Mapping[str
     moved = {key: _advanced(room) for key, room in rooms.items()}
     floors = [floor for room in moved.values() for floor in _floors(state, config, room)]
     stage = next(iter(moved.values()))["stage"]
-    step = make_step(phase_of(stage), int(state.get("round", 0)), floors)
-    return {**step, "memo": {KEY: {**_kept(state), **moved}}}
+    aspect = state.get("step", {}).get("aspect", "")
+    return {**make_step(phase_of(stage), state.get("round", 0), floors, aspect=aspect), "rooms": moved}
 
 
 def new_rooms(state: ConversationState, config: DebateConfig) -> dict[str, Room]:
     """Return a room for every disagreement worth one, as far as nobody would have to be in two."""
     crux, taken = DialogueConfig.of(config).crux, set[str]()
     rooms: dict[str, Room] = {}
-    number = _history(state)["opened"]
+    number = len(state.get("crux_rooms", {}))
     for claim in _worthy(state, config):
         if not taken & set(claim["between"]) and number < crux.max_rooms:
             number += 1
             taken |= set(claim["between"])
-            room = make_room(f"room-{number:02d}", claim, crux.cycles)
+            room = make_room(f"room-{number:02d}", claim, state.get("round", 0), crux.cycles)
             rooms[room["id"]] = room
     return rooms
-
-
-def opened(state: ConversationState, rooms: Mapping[str, Room]) -> dict[str, Any]:
-    """Return what is to be remembered of rooms that open now."""
-    history, round_no = _history(state), int(state.get("round", 0))
-    last = {**history["last"], **{_pair(room["between"]): round_no for room in rooms.values()}}
-    return {HISTORY: {"opened": history["opened"] + len(rooms), "last": last}}
 
 
 def _worthy(state: ConversationState, config: DebateConfig) -> list[Claim]:
@@ -91,8 +82,8 @@ def _deserves(state: ConversationState, config: DebateConfig, claim: Claim) -> b
 
 
 def _cooled_down(state: ConversationState, pair: Sequence[str], rounds: int) -> bool:
-    last = _history(state)["last"].get(_pair(pair))
-    return last is None or int(state.get("round", 0)) - int(last) > rounds
+    earlier = (room for room in state.get("crux_rooms", {}).values() if set(room["between"]) == set(pair))
+    return all(state.get("round", 0) - room["round"] > rounds for room in earlier)
 
 
 def _positions(state: ConversationState, claim: Claim) -> list[str]:
@@ -113,20 +104,6 @@ def _context(state: ConversationState, claim: Claim) -> set[str]:
     texts = [state["topic"], claim["aspect"], *_positions(state, claim)]
     texts += [str(text) for text in (state.get("protocol_state") or {}).get("aspects") or []]
     return {term for text in texts for term in term_set(text)}
-
-
-def _history(state: Mapping[str, Any]) -> dict[str, Any]:
-    known = (state.get("protocol_state") or {}).get(HISTORY) or {}
-    return {"opened": 0, "last": {}, **known}
-
-
-def _pair(between: Sequence[str]) -> str:
-    return "|".join(sorted(between))
-
-
-def _kept(state: Mapping[str, Any]) -> dict[str, Room]:
-    """Return the rooms that stay remembered: closed ones are dropped, their cards tell what came of them."""
-    return open_rooms(state)
 
 
 def _advanced(room: Room) -> Room:

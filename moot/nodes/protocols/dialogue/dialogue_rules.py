@@ -18,16 +18,14 @@ from moot.nodes.blackboard.bounds import SHORT, noted
 from moot.nodes.blackboard.by_model import debater_lines, found_in
 from moot.nodes.blackboard.notes import OVERALL
 from moot.nodes.blackboard.overview import outcome_text
-from moot.nodes.blackboard.rooms import KEY as ROOMS
-from moot.nodes.blackboard.rooms import rooms_of
-from moot.nodes.blackboard.update import LAST_WORDS, SILENT_KINDS
+from moot.nodes.blackboard.update import SILENT_KINDS
 from moot.nodes.calls import Reply, WireMessage
 from moot.nodes.judging.brief import JudgeBrief
 from moot.nodes.prompts.fitting import Block, fit_messages
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.prompts.request import make_call, voice_of
 from moot.nodes.protocols.agreeableness import with_agreement
-from moot.nodes.protocols.dialogue.crux_rooms import new_rooms, open_rooms, opened, room_step
+from moot.nodes.protocols.dialogue.crux_rooms import new_rooms, open_rooms, room_step
 from moot.nodes.protocols.dialogue.dialogue_settings import DialogueConfig
 from moot.nodes.protocols.dialogue.dialogue_views import dialogue_view
 from moot.nodes.protocols.dialogue_forecast import dialogue_forecast, rooms_at_most, steps_at_most
@@ -101,8 +99,7 @@ class Dialogue(Protocol):
         if place.get("stage") in ("respond", "reply"):
             rooms = new_rooms(state, config)
             if rooms:
-                step = room_step(state, config, rooms)
-                return {**step, "memo": {**step.get("memo", {}), **opened(state, rooms)}}
+                return room_step(state, config, rooms)
         return _main_floor(state, config, place, list(memory["aspects"]))
 
     def view(self, scene: Scene) -> Sequence[Block]:
@@ -168,8 +165,8 @@ def aspects_by_rule(topic: str, most: int) -> list[str]:
 def _open(config: DebateConfig, aspects: list[str]) -> Step:
     instruction = with_agreement(OPENING.render(words=str(WORDS["opening"])), config)
     floors = [make_floor(debater.id, instruction) for debater in config.debaters]
-    step = make_step("opening", 1, floors)
-    return {**step, "memo": {"aspects": aspects, "aspect": OVERALL, PLACE: _place("opening", 0, 0)}}
+    step = make_step("opening", 1, floors, aspect=OVERALL)
+    return {**step, "memo": {"aspects": aspects, PLACE: _place("opening", 0, 0)}}
 
 
 def _place(stage: str, aspect: int, mini: int) -> dict[str, Any]:
@@ -187,14 +184,8 @@ def _main_floor(
     about = OVERALL if closing else aspects[aspect]
     instruction_of = partial(_instruction, config, stage, about)
     floors = _floors(state, config, stage, aspect + mini, instruction_of)
-    step = make_step(stage, len(aspects) + 2 if closing else aspect + 2, floors)
-    memo = {"aspect": about, PLACE: _place(stage, aspect, mini), LAST_WORDS: closing}
-    return {**step, "memo": {**memo, **_forget_closed(state)}}
-
-
-def _forget_closed(state: ConversationState) -> dict[str, Any]:
-    """Drop rooms that are closed: their cards tell what came of them."""
-    return {ROOMS: open_rooms(state)} if rooms_of(state) else {}
+    step = make_step(stage, len(aspects) + 2 if closing else aspect + 2, floors, aspect=about)
+    return {**step, "last_words": closing, "memo": {PLACE: _place(stage, aspect, mini)}}
 
 
 def _following(place: dict[str, Any], aspects: int, minirounds: int) -> tuple[str, int, int]:

@@ -14,7 +14,6 @@ from moot.nodes.blackboard.overview import (
     reflections_text,
     rounds_text,
 )
-from moot.nodes.blackboard.rooms import Room, rooms_of
 from moot.nodes.calls import WireMessage
 from moot.nodes.prompts.fitting import Block
 from moot.nodes.prompts.library import load_prompt
@@ -39,6 +38,7 @@ from moot.nodes.views.scene import (
     tail_block,
 )
 from moot.state.entries import Entry
+from moot.state.progress import Room
 
 ASPECTS = load_prompt("rules", "aspects", home=__package__)
 
@@ -81,7 +81,7 @@ def _tail(scene: Scene) -> Block:
 
 def _query(scene: Scene) -> str:
     """Return what a persona's own texts are searched for: the aspect or topic, and what is answered."""
-    aspect = str((scene.state.get("protocol_state") or {}).get("aspect") or OVERALL)
+    aspect = scene.step.get("aspect") or OVERALL
     said = [entry["content"] for entry in room_entries(scene.state, scene.floor["targets"])]
     about = scene.state["topic"] if aspect == OVERALL else aspect
     return "\n".join([about, scene.floor["instruction"], *said])
@@ -117,7 +117,7 @@ def recent_exchange(transcript: Sequence[Entry], round_no: int) -> list[Entry]:
 
 def _room(scene: Scene) -> Iterator[Piece]:
     """Yield the claim's origin, both positions, related cards, and the whole room so far."""
-    room = rooms_of(scene.state)[scene.floor["room"]]
+    room = scene.state["crux_rooms"][scene.floor["room"]]
     yield from _text_piece("Positions of the two of you", _positions(scene, room), BACKGROUND)
     for card in (scene.state.get("crux_cards") or {}).values():
         if set(card["sides"]) & set(room["between"]):
