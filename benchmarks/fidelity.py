@@ -27,9 +27,9 @@ from moot.graph.importing.adopting import transcript_config, transcript_values
 from moot.nodes.driving.environment import Environment, NodeContext
 from moot.nodes.effects import drive_with
 from moot.nodes.memory.retrieval import EvidenceIndex
-from moot.nodes.memory.retrieval.terms import terms
 from moot.nodes.perspectives import summarize_all
 from moot.nodes.record import record
+from moot.nodes.text.terms import terms
 from moot.nodes.views.question_view import ask_index, ask_view, entry_lines, recent_seqs
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState

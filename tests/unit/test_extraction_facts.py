@@ -14,8 +14,9 @@ from moot.nodes.reading.exhibits import find_evidence
 from moot.nodes.reading.facts import Facts, extract, importance
 from moot.nodes.reading.names import mentions
 from moot.nodes.reading.question_answers import mark_answered
+from moot.nodes.text.likeness import likeness
 from moot.nodes.text.plain import inert
-from moot.nodes.text.terms import likeness, terms
+from moot.nodes.text.terms import terms
 from moot.state.entries import make_entry
 
 NAMES = {"ada": "Ada Lovelace", "ben": "Ben", "chen": "陈明", "will": "Will Power"}

@@ -10,7 +10,7 @@ from moot.nodes.blackboard.bounds import EVIDENCE, SHORT, noted
 from moot.nodes.blackboard.notes import OVERALL, Accord, Notes, Opposition
 from moot.nodes.reading.facts import Accord as FoundAccord
 from moot.nodes.reading.facts import Challenge, Facts, Finding, extract
-from moot.nodes.text.terms import message_terms, terms
+from moot.nodes.text.terms import term_set, terms
 from moot.state.entries import Entry, EntryKind, make_entry, seq_of
 
 SPECIFIC_TERMS = 5
@@ -146,7 +146,7 @@ def _answered(
     """Yield the open challenges whose author the entry answers, in words that the challenge used."""
     if not challenged:
         return
-    said = message_terms(entry["content"])
+    said = term_set(entry["content"])
     for challenge in challenged:
         text, source = split_source(challenge)
         author = speaker_of(source, transcript)

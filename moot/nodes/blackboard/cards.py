@@ -10,10 +10,10 @@ from pydantic import BaseModel, Field
 from moot.nodes.blackboard.bounds import noted
 from moot.nodes.blackboard.by_model import debater_lines, known_debater, shown_entries, structured_call
 from moot.nodes.blackboard.by_rule import facts_of
-from moot.nodes.blackboard.ledger import likeness
 from moot.nodes.blackboard.rooms import CYCLES
 from moot.nodes.calls import ModelCall
 from moot.nodes.prompts.library import load_prompt
+from moot.nodes.text.likeness import likeness
 from moot.nodes.text.tokens import TokenCounter, cut_middle
 from moot.state.blackboard import Claim, CruxCard, CruxSide
 from moot.state.config import DebateConfig

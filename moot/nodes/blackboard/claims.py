@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from moot.nodes.blackboard.bounds import CLAIMS, SOURCES, keep_ends
-from moot.nodes.blackboard.ledger import likeness
 from moot.nodes.blackboard.notes import Accord, Notes, Opposition
+from moot.nodes.text.likeness import likeness
 from moot.state.blackboard import Claim, ClaimStatus
 from moot.state.progress import Room
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from typing import Any
 
 from moot.nodes.blackboard.bounds import (
@@ -21,24 +20,12 @@ from moot.nodes.blackboard.bounds import (
 )
 from moot.nodes.blackboard.by_rule import split_source, with_source
 from moot.nodes.blackboard.notes import OVERALL, Notes
-from moot.nodes.text.terms import terms
+from moot.nodes.text.likeness import likeness
 from moot.state.blackboard import AspectPosition, LedgerRow, Relation, Shift
 from moot.state.entries import seq_of
 
 SAME = 0.6
 """Jaccard likeness of terms from which two statements are the same position."""
-
-
-@lru_cache(maxsize=4096)
-def term_set(text: str) -> frozenset[str]:
-    """Return the distinct terms of a noted text, which is compared again and again."""
-    return frozenset(terms(text))
-
-
-def likeness(one: str, other: str) -> float:
-    """Return how much of their words two texts share: Jaccard's index of their terms, 0–1."""
-    first, second = term_set(one), term_set(other)
-    return len(first & second) / len(first | second) if first and second else float(one == other)
 
 
 def empty_row() -> LedgerRow:

@@ -7,7 +7,8 @@ from typing import Any
 
 from moot.nodes.blackboard.by_rule import split_source
 from moot.nodes.blackboard.claims import sides_text
-from moot.nodes.blackboard.ledger import last_challenged, likeness, said_in
+from moot.nodes.blackboard.ledger import last_challenged, said_in
+from moot.nodes.text.likeness import likeness
 from moot.nodes.text.plain import inert
 from moot.state.entries import seq_of
 

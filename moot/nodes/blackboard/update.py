@@ -7,10 +7,11 @@ from typing import Any
 
 from moot.nodes.blackboard.bounds import READ_AT_ONCE, SOURCES, keep_newest
 from moot.nodes.blackboard.claims import ClaimsDraft, abandon_open, enter_room, update_claims
-from moot.nodes.blackboard.ledger import SAME, LedgerDraft, likeness, update_ledger
+from moot.nodes.blackboard.ledger import SAME, LedgerDraft, update_ledger
 from moot.nodes.blackboard.notes import Notes
 from moot.nodes.blackboard.rooms import with_entries
 from moot.nodes.blackboard.rounds import round_update
+from moot.nodes.text.likeness import likeness
 from moot.state.blackboard import LedgerRow
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState

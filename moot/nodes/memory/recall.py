@@ -184,7 +184,7 @@ class _Lines:
     def __init__(
         self, transcript: Sequence[Entry], names: Mapping[str, str], count: TokenCounter, cue: Cue, most: int
     ) -> None:
-        from moot.nodes.memory.retrieval.terms import question_terms
+        from moot.nodes.text.asking import question_terms
 
         self.transcript, self.names, self.count = transcript, names, count
         self.wanted = frozenset(question_terms(f"{cue.query}\n{cue.answering}"))
@@ -208,7 +208,7 @@ class _Lines:
         """Return where the sentence begins that has most of the cue's terms."""
         if len(content) <= EXCERPT_CHARS:
             return 0
-        from moot.nodes.memory.retrieval.terms import terms
+        from moot.nodes.text.terms import terms
 
         sentences = split_sentences(content[:8_000])
         scored = [(len(self.wanted.intersection(terms(s.text))), -s.start) for s in sentences]

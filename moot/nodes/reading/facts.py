@@ -17,9 +17,10 @@ from typing_extensions import TypedDict
 from moot.nodes.reading.cues import Cue, CueKind, find_cues
 from moot.nodes.reading.exhibits import EvidenceForm, Exhibit, find_evidence
 from moot.nodes.reading.names import addresses_someone, debaters_among, mentions
+from moot.nodes.text.likeness import salience
 from moot.nodes.text.plain import clip, excerpt, inert, word_set
 from moot.nodes.text.sentences import Sentence, split_sentences
-from moot.nodes.text.terms import salience, terms
+from moot.nodes.text.terms import terms
 from moot.state.entries import Entry
 
 MAX_SENTENCE = 280

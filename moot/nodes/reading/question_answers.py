@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from moot.nodes.reading.facts import Facts, Question
-from moot.nodes.text.terms import message_terms, term_set
+from moot.nodes.text.terms import term_set
 from moot.state.entries import Entry, seq_of
 
 _SILENT = ("topic", "context", "notice", "tool_call", "tool_result")
@@ -25,7 +25,7 @@ class Reply(NamedTuple):
 def as_reply(entry: Entry, facts: Facts) -> Reply:
     """Prepare a message to be held against many questions."""
     states = entry["kind"] not in _SILENT and bool(facts["claims"])
-    return Reply(entry, states, message_terms(entry["content"]) if states else frozenset())
+    return Reply(entry, states, term_set(entry["content"]) if states else frozenset())
 
 
 def answers(reply: Reply, *, text: str, asker: str, asked_in: str, to: Iterable[str]) -> bool:

@@ -7,33 +7,16 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from moot.nodes.prompts.rendering import PEOPLE
-from moot.nodes.text.plain import word_set
-from moot.nodes.text.terms import terms as content_terms
+from moot.nodes.text.asking import ASKING, asking_terms
+from moot.nodes.text.terms import is_unspaced, spelled, terms
 
 if TYPE_CHECKING:
     from moot.nodes.memory.retrieval import Question
 
-# Words of asking and of grammar, in the languages whose stop words `extraction.terms` knows.
-_ASKING = word_set(
-    "many long often far please kindly qu wer wen wem wessen was warum wieso weshalb wo wann woher wohin "
-    "welche welcher welches welchen welchem wieviel wieviele viel viele über unter gegen ohne durch "
-    "zwischen sagt sagte sagten sagen gesagt meint meinte meinten meinen denkt dachte hält hielt hielten "
-    "sprach sprachen erwähnt erwähnte etwas alle alles dieser diese dieses diesem diesen jeder jede jedes "
-    "sein seine ihr ihre ihren hatte hatten wurde wurden würde würden soll sollte sollten können konnte "
-    "gibt gab dazu davon darüber dafür dagegen bitte zum zur beim vom quoi quel quelle quels quelles "
-    "quand où comment pourquoi combien dit disent disait disaient ont été avait avaient contre sans entre "
-    "chez leur leurs propos sujet pense pensent pensait cet qué quién quiénes cuál cuáles cuándo dónde "
-    "cómo cuánto cuánta cuántos cuántas sobre dijo dijeron dice dicen decir piensa piensan opina opinan "
-    "sin entre contra ha han fue fueron había este esta estos estas acerca что кто кого кому где когда "
-    "почему зачем какой какая какое какие сколько о об обо про при сказал сказала сказали говорит говорил "
-    "говорила говорили думает думал думала был была было были есть ли"
-)
-# The same of Chinese, longest first, and all that is not Han or Katakana: Hiragana is Japanese grammar.
+# What parts the words of Chinese, longest first, and all that is no Han or Katakana: Hiragana is grammar.
 _BETWEEN = re.compile(
-    "为什么|為什麼|怎么样|怎麼樣|什么|什麼|怎么|怎麼|怎样|怎樣|为何|為何|如何|哪些|哪个|哪個|哪里|哪裡|多少|是否|有没有|"
-    "有沒有|关于|關於|对于|對於|认为|認為|觉得|覺得|提到|讨论|討論|表示|看法|意见|意見|观点|觀點|我们|我們|你们|你們|他们|他們|"
-    "[的了吗嗎呢吧啊谁誰说說讲講谈談对對是在和与與把被都也就这這那哪何]|"
-    "[^\u3005\u30a1-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f]"
+    "|".join(sorted(filter(is_unspaced, ASKING), key=lambda word: (-len(word), word)))
+    + "|[^\u3005\u30a1-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f]"
 )
 
 
@@ -49,21 +32,15 @@ def unsaid(question: Question, names: Mapping[str, str], *, ids: Iterable[str] =
         names: display names by debater id.
         ids: of existing messages that the question names.
     """
-    from moot.nodes.memory.retrieval.terms import frame_terms, is_unspaced, spelled, terms
-
     called = frozenset(terms(" ".join([*names, *names.values(), *PEOPLE, *PEOPLE.values(), *ids])))
-    unknown = frozenset(question.unknown) - called - frame_terms()
+    unknown = frozenset(question.unknown) - called - asking_terms()
     found: dict[str, None] = {}
     for run in map(str.casefold, spelled(question.text)):
         if is_unspaced(run):
             found |= dict.fromkeys(_stretches(run, unknown))
-        elif not unknown.isdisjoint(terms(run)) and _is_content(run):
+        elif len(run) > 1 and not unknown.isdisjoint(terms(run)):
             found[run] = None
     return tuple(found)
-
-
-def _is_content(word: str) -> bool:
-    return len(word) > 1 and word not in _ASKING and bool(content_terms(word))
 
 
 def _stretches(run: str, unknown: frozenset[str]) -> list[str]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from moot.nodes.memory.retrieval.terms import terms
+from moot.nodes.text.terms import terms
 
 if TYPE_CHECKING:
     from moot.nodes.memory.retrieval.vectors import MessageVectors

@@ -7,7 +7,8 @@ from collections import Counter
 from dataclasses import dataclass
 
 from moot.nodes.memory.retrieval.index import EvidenceIndex
-from moot.nodes.memory.retrieval.terms import STOP_WORDS, WORD, question_terms, words
+from moot.nodes.text.asking import question_terms
+from moot.nodes.text.terms import STOP_WORDS, WORD, words
 
 _ALIAS = re.compile(r"[(（]([^()（）]*)[)）]")
 _GRAMMAR_WEIGHT = 0.1

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from moot.nodes.memory.retrieval.terms import without_frame
+from moot.nodes.text.asking import without_asking
 
 BLOCK_TOKENS = 64
 """Tokens that are embedded together at least: a lone "yes, that one" has no meaning to embed."""
@@ -67,7 +67,7 @@ class MessageVectors:
         while self._full:
             self._append(_unit(self.embeddings.embed_documents(self._full[:BATCH])))
             del self._full[:BATCH]
-        asked = self._once(question, lambda: [self.embeddings.embed_query(without_frame(question))])[0]
+        asked = self._once(question, lambda: [self.embeddings.embed_query(without_asking(question))])[0]
         parts = [] if self._matrix is None else [self._matrix @ asked]
         if self._open:
             # Embedded anew until it is full: where blocks end must not depend on when questions came.

@@ -9,9 +9,10 @@ from typing_extensions import TypedDict
 
 from moot.nodes.memory.summarizers.summarizer import SummaryRequest
 from moot.nodes.prompts.rendering import display_name
+from moot.nodes.text.likeness import salience
 from moot.nodes.text.plain import clip, inert
 from moot.nodes.text.sentences import split_sentences
-from moot.nodes.text.terms import salience, terms
+from moot.nodes.text.terms import terms
 from moot.state.entries import Entry, seq_of
 
 SENTENCES = 2

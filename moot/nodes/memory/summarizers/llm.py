@@ -23,7 +23,8 @@ from moot.nodes.memory.summarizers.by_model import (
 from moot.nodes.memory.summarizers.by_rule import RuleBased, render_within
 from moot.nodes.memory.summarizers.summarizer import Draft, Summarizing, SummaryRequest
 from moot.nodes.prompts.request import voice_of
-from moot.nodes.text.terms import numbers, term_set
+from moot.nodes.text.likeness import numbers
+from moot.nodes.text.terms import term_set
 from moot.nodes.text.tokens import cut_middle
 
 PROSE_SHARE = 0.65

@@ -9,8 +9,9 @@ from typing_extensions import TypedDict
 
 from moot.nodes.reading.facts import Facts, Finding, extract
 from moot.nodes.reading.tool_results import describe, read_result
+from moot.nodes.text.likeness import same_statement
 from moot.nodes.text.plain import clip, inert
-from moot.nodes.text.terms import same_statement, term_set
+from moot.nodes.text.terms import term_set
 from moot.state.entries import Entry, seq_of
 
 _F = TypeVar("_F", bound=Finding)

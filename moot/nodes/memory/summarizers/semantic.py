@@ -14,7 +14,8 @@ from typing import Any
 from moot.nodes.memory.summarizers.by_rule import RuleBased
 from moot.nodes.memory.summarizers.extractive import Kept, candidates, everybody_first, laid_out
 from moot.nodes.memory.summarizers.summarizer import Draft, Summarizing, SummaryRequest
-from moot.nodes.text.terms import same_statement, terms
+from moot.nodes.text.likeness import same_statement
+from moot.nodes.text.terms import terms
 
 ALIKE, ALIKE_EMBEDDED = 0.35, 0.7
 """Cosine from which two sentences belong together: of words, and of an embedding model's vectors."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from moot.nodes.blackboard.ledger import likeness, term_set
 from moot.nodes.blackboard.rooms import make_room
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.protocols.agreeableness import with_agreement
 from moot.nodes.protocols.dialogue.dialogue_settings import DialogueConfig
 from moot.nodes.protocols.protocol import make_floor, make_step
+from moot.nodes.text.likeness import likeness
+from moot.nodes.text.terms import term_set
 from moot.state.blackboard import Claim
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState, Floor, Step
