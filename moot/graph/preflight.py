@@ -36,7 +36,12 @@ def warnings_about(config: DebateConfig) -> list[str]:
     """Return what in a usable configuration is likely not meant."""
     unused = sorted(config.models.keys() - set(config.model_names()))
     used = ", ".join(map(repr, config.model_names()))
-    return [f"models.{name}: no model of this debate has this name; it calls {used}" for name in unused]
+    said = [f"models.{name}: no model of this debate has this name; it calls {used}" for name in unused]
+    turns = protocol_named(config.protocol).most_turns(config)
+    late = [each.after for each in config.interjections if turns is not None and each.after >= turns]
+    if late:
+        said.append(f"interjections: after {late[0]} turns nobody is left to hear it; there are {turns}")
+    return said
 
 
 def _check_cost_limit(config: DebateConfig) -> None:

@@ -13,10 +13,9 @@ from moot.graph.lifetime import delete_debate
 from moot.graph.preflight import check_config
 from moot.graph.session import DebateSession, is_over
 from moot.nodes.driving.lost_work import with_failures
-from moot.nodes.people.interjections import may_speak
 from moot.nodes.people.questions import Question
 from moot.state.catalogue import DebateRow
-from moot.state.config import DebateConfig, differing_keys
+from moot.state.config import DebateConfig, differing_keys, may_speak
 from moot.state.entries import clean_text
 from moot.state.errors import InputError
 

@@ -13,7 +13,7 @@ from moot.nodes.clarify import clarification_step
 from moot.nodes.driving.environment import NodeContext
 from moot.nodes.driving.lost_work import failures_update, with_failures
 from moot.nodes.effects import PAUSE, Ask, Body, Emit, Hear, Heard
-from moot.nodes.people.interjections import interjected, taken_up
+from moot.nodes.people.interjections import interjected, planned_interjections, taken_up
 from moot.nodes.protocols.limits import limit_reached
 from moot.nodes.protocols.protocol import Consult, End, make_step
 from moot.nodes.protocols.protocol_table import protocol_named
@@ -42,12 +42,13 @@ def plan(state: ConversationState, context: NodeContext) -> Body:
         update["protocol_state"] = memo
     if rooms:
         update["crux_rooms"] = rooms
-    entries = interjected(state, context, heard.said)
+    planned = planned_interjections(state)
+    entries = interjected(state, context, heard.said, planned)
     if entries:
-        update |= {
-            "full_transcript": entries,
-            "messages": taken_up(entries, len(entries) - len(heard.said)),
-        }
+        adopted = len(entries) - len(heard.said) - len(planned)
+        update |= {"full_transcript": entries, "messages": taken_up(entries, adopted)}
+    if planned:
+        update["interjections_taken"] = state.get("interjections_taken", 0) + len(planned)
     if heard.said:
         update["heard"] = heard.said[-1].no
     for entry in entries:

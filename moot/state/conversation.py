@@ -210,6 +210,8 @@ class ConversationState(TypedDict, total=False):
     """What debaters argued in earlier debates, by debater: looked up once, as the debate opened."""
     heard: Annotated[int, DeltaChannel(latest, int, **_EVERY)]
     """Number of the last interjection from the floor that was taken up; 0 for none."""
+    interjections_taken: Annotated[int, DeltaChannel(latest, int, **_EVERY)]
+    """How many of the configuration's interjections were taken up."""
     step: Annotated[Step, DeltaChannel(latest, dict, **_EVERY)]
     usage: Annotated[dict[str, float], DeltaChannel(add_up, dict, **_EVERY)]
     """Totals: `calls`, `prompt_tokens`, `completion_tokens`, `cached_tokens`, `cost_usd`, `elapsed_s`."""

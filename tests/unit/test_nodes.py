@@ -24,6 +24,7 @@ from moot.state.errors import ConfigError, InputError, ModelError
 from tests.support.fakes import FakeModel, answer
 
 THREAD: Any = {"configurable": {"thread_id": "0d5a4b10-93cb-4d0c-9e26-41ad52b0c15c"}}
+TWO: Any = [{"name": "Ada"}, {"name": "Bo"}]
 SMALL: Any = {"budget": {"total": 700}, "keep_recent": 4, "summarize_every": 3}
 
 
@@ -290,3 +291,22 @@ def test_the_prose_of_a_model_stands_beside_key_points_found_by_rule() -> None:
     assert text.startswith("Of 40 % they say much.")
     assert "of cases fail" in text
     assert state.values["rolling_summary"]["model"] == "m"
+
+
+def test_what_the_configuration_wants_said_is_said_once_at_its_moment_whatever_the_protocol() -> None:
+    planned = [{"after": 2, "text": "The budget is cut."}, {"after": 0, "speaker": "guest", "text": "Hello."}]
+    for protocol, turns in (("round-robin", 4), ("council", None)):
+        config = _config(turns=turns, protocol=protocol, interjections=planned, debaters=TWO)
+        said = _run(config).get_state(THREAD).values["full_transcript"]
+        remarks = [entry for entry in said if entry["kind"] == "interjection"]
+        assert [(entry["speaker"], entry["content"]) for entry in remarks] == [
+            ("guest", "Hello."),
+            ("moderator", "The budget is cut."),
+        ]
+        taken = [entry for entry in said if entry["speaker"] in {"ada", "bo"}]
+        assert sum(entry["seq"] < remarks[1]["seq"] for entry in taken) == 2
+
+
+def test_an_interjection_by_somebody_who_cannot_speak_is_refused() -> None:
+    with pytest.raises(ConfigError, match="nobody can speak as 'judge'"):
+        _config(interjections=[{"after": 1, "speaker": "judge", "text": "Enough."}])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 
 import yaml
@@ -94,7 +95,7 @@ class Rubric(BaseModel):
 
 def shipped_rubrics() -> dict[str, Rubric]:
     """Return the rubrics that ship with Moot, by name."""
-    return {path.stem: load_rubric(path) for path in sorted(SHIPPED.glob("*.yaml"))}
+    return _rubrics_in(SHIPPED)
 
 
 def load_rubric(source: str | Path) -> Rubric:
@@ -103,15 +104,25 @@ def load_rubric(source: str | Path) -> Rubric:
     Raises:
         ConfigError: no such rubric or file, or the file is no rubric; the message names the key.
     """
-    shipped = {path.stem: path for path in sorted(SHIPPED.glob("*.yaml"))}
-    path = shipped.get(str(source), Path(source))
+    shipped = shipped_rubrics()
+    if str(source) in shipped:
+        return shipped[str(source)]
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
+        return _read_rubric(Path(source))
+    except (OSError, UnicodeDecodeError) as error:
         known = ", ".join(map(repr, shipped))
         raise ConfigError(
             f"rubric: {str(source)!r} is neither {known} nor a file to read: {error}"
         ) from error
+
+
+@lru_cache
+def _rubrics_in(folder: Path) -> dict[str, Rubric]:
+    return {path.stem: _read_rubric(path) for path in sorted(folder.glob("*.yaml"))}
+
+
+def _read_rubric(path: Path) -> Rubric:
+    text = path.read_text(encoding="utf-8")
     try:
         data = json.loads(text) if path.suffix.lower() == ".json" else yaml.safe_load(text)
     except (ValueError, yaml.YAMLError, RecursionError) as error:
@@ -139,3 +150,6 @@ def _path(loc: tuple[int | str, ...]) -> str:
 
 def _key(said: str) -> str:
     return " ".join(said.casefold().replace("_", " ").replace("-", " ").split())
+
+
+shipped_rubrics()  # read at import: a judge on an event loop must not wait for a disk

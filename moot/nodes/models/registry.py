@@ -15,11 +15,8 @@ from moot.nodes.models.backoff import Backoff
 from moot.nodes.models.schemas import Method
 from moot.nodes.text.tokens import encoding, encoding_for
 from moot.state import settings as environment
-from moot.state.config.model_settings import ModelSettings
+from moot.state.config.model_settings import OFFLINE, RECORDED, ModelSettings, is_built_in
 from moot.state.errors import ConfigError
-
-OFFLINE = "offline"
-"""Name of the built-in model."""
 
 Factory = Callable[[str, ModelSettings], BaseChatModel]
 """Builds the client of one model from its name and settings."""
@@ -94,7 +91,7 @@ def access_to(name: str, settings: ModelSettings) -> Access:
 
 
 def make_model(name: str, settings: ModelSettings) -> BaseChatModel:
-    """Build the client of a model: the built-in one for `offline`, else an OpenAI-compatible one.
+    """Build the client of a model: built-in for `offline` and `recorded:…`, else an OpenAI-compatible one.
 
     Raises:
         ConfigError: there is neither a key nor an address.
@@ -104,6 +101,10 @@ def make_model(name: str, settings: ModelSettings) -> BaseChatModel:
         from moot.nodes.models.offline import OfflineModel
 
         return OfflineModel()
+    if name.startswith(RECORDED):
+        from moot.nodes.models.recorded import RecordedModel
+
+        return RecordedModel(recording=name.removeprefix(RECORDED))
     access = access_to(name, settings)
     from moot.nodes.models.openai_compatible import make_chat
 
@@ -165,13 +166,13 @@ class Models:
         """
         for name in dict.fromkeys(names):
             check_name(name)
-            if self.factory is make_model and name != OFFLINE:
+            if self.factory is make_model and not is_built_in(name):
                 access_to(name, self.settings_of(name))
 
     def provider(self, name: str) -> str:
         """Return who serves a model: the host of its endpoint, or `offline`."""
-        if name == OFFLINE:
-            return OFFLINE
+        if is_built_in(name):
+            return name.split(":")[0]
         base_url = self.settings_of(name).base_url or environment.base_url()
         return (urlsplit(base_url).hostname or base_url) if base_url else "api.openai.com"
 

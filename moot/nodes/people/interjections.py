@@ -9,16 +9,11 @@ from langchain_core.messages import BaseMessage
 
 from moot.nodes.driving.environment import NodeContext
 from moot.nodes.memory.window import window_message
-from moot.state.config import RESERVED_IDS, SLUG
 from moot.state.config.frozen import frozen_config
+from moot.state.config.people_config import PlannedInterjection
 from moot.state.entries import Entry, make_entry
 from moot.state.floor import Interjection
 from moot.state.reducers import is_foreign
-
-
-def may_speak(speaker: str) -> bool:
-    """Return whether an id can stand for a speaker from the floor: the moderator, a debater or a guest."""
-    return bool(SLUG.fullmatch(speaker)) and speaker not in RESERVED_IDS - {"moderator", "user"}
 
 
 def foreign_messages(state: Mapping[str, Any]) -> list[BaseMessage]:
@@ -35,16 +30,29 @@ def adopt_operation(entries: Sequence[Entry]) -> dict[str, Any]:
     }
 
 
-def interjected(state: Mapping[str, Any], context: NodeContext, said: Sequence[Interjection]) -> list[Entry]:
+def planned_interjections(state: Mapping[str, Any]) -> Sequence[PlannedInterjection]:
+    """Return those of the configuration whose moment has come and that were not taken up yet."""
+    waiting = frozen_config(state).interjections[state.get("interjections_taken", 0) :]
+    return [each for each in waiting if each.after <= state.get("turn_count", 0)]
+
+
+def interjected(
+    state: Mapping[str, Any],
+    context: NodeContext,
+    said: Sequence[Interjection],
+    planned: Sequence[PlannedInterjection],
+) -> list[Entry]:
     """Return the entries of what was said from the floor since the last step, numbered on.
 
     Args:
         state: the debate's; messages that came with the run's input are in its window.
         context: clock and counters.
         said: what was left on the floor's table; comes after those messages.
+        planned: what the configuration wanted said by now; comes between the two.
     """
     now = context.env.clock()
     utterances = [("user", str(message.text), now) for message in foreign_messages(state)]
+    utterances += [(each.speaker, each.text, now) for each in planned]
     utterances += [(each.speaker, each.content, each.at) for each in said]
     count, start = context.env.count_for(frozen_config(state)), len(state["full_transcript"])
     entries = []

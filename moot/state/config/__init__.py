@@ -1,7 +1,6 @@
 """The configuration of a debate: a section a file, the whole in `debate_config`."""
 
 from moot.state.config.debate_config import (
-    OFFLINE,
     RESERVED_IDS,
     SLUG,
     DebateConfig,
@@ -10,8 +9,10 @@ from moot.state.config.debate_config import (
     JudgeSeat,
     LimitsConfig,
     differing_keys,
+    may_speak,
     slug,
 )
+from moot.state.config.model_settings import OFFLINE
 from moot.state.config.section import ProtocolSettings, Section
 
 __all__ = [
@@ -26,5 +27,6 @@ __all__ = [
     "ProtocolSettings",
     "Section",
     "differing_keys",
+    "may_speak",
     "slug",
 ]

@@ -21,8 +21,8 @@ from pydantic import (
 
 from moot.state.config.budgets import MemoryConfig, PerspectiveOverride
 from moot.state.config.config_mistakes import explain, unknown_key
-from moot.state.config.model_settings import ModelSettings
-from moot.state.config.people_config import HUMAN, ClarificationsConfig
+from moot.state.config.model_settings import OFFLINE, ModelSettings, is_built_in
+from moot.state.config.people_config import HUMAN, ClarificationsConfig, PlannedInterjection
 from moot.state.config.personas import BlackboardConfig, Persona
 from moot.state.config.section import Section, protocol_sections, terms_of, terms_table
 from moot.state.errors import ConfigError
@@ -30,7 +30,11 @@ from moot.state.verdict import Rule
 
 SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 RESERVED_IDS = frozenset({"user", "moot", "judge", "moderator", "tie", "synthesis", "tools"})
-OFFLINE = "offline"
+
+
+def may_speak(speaker: str) -> bool:
+    """Return whether an id can stand for a speaker from the floor: the moderator, a debater or a guest."""
+    return bool(SLUG.fullmatch(speaker)) and speaker not in RESERVED_IDS - {"moderator", "user"}
 
 
 def slug(name: str) -> str:
@@ -237,6 +241,8 @@ class DebateConfig(Section):
     """The verdict."""
     clarifications: ClarificationsConfig = Field(default_factory=ClarificationsConfig)
     """What debaters may ask before the first round."""
+    interjections: tuple[PlannedInterjection, ...] = ()
+    """What is said from the floor at set moments, in the order of `after`."""
     context: str | None = None
     """A folder that tools may search and read, or a text file that everybody is shown."""
     limits: LimitsConfig = Field(default_factory=LimitsConfig)
@@ -290,6 +296,14 @@ class DebateConfig(Section):
         if self.order and differing:
             raise ValueError(f"order: name every debater and nobody else; this differs in {differing}")
         return self
+
+    @field_validator("interjections")
+    @classmethod
+    def _check_interjections(cls, value: tuple[PlannedInterjection, ...]) -> tuple[PlannedInterjection, ...]:
+        nobody = sorted({each.speaker for each in value if not may_speak(each.speaker)})
+        if nobody:
+            raise ValueError(f"nobody can speak as {nobody[0]!r}: use a-z, 0-9, - and _")
+        return tuple(sorted(value, key=lambda each: each.after))
 
     @model_validator(mode="after")
     def _check_context(self) -> DebateConfig:
@@ -353,7 +367,7 @@ class DebateConfig(Section):
 
     def unpriced_models(self) -> list[str]:
         """Return the models whose calls cost something that nobody can count, sorted."""
-        return [m for m in self.model_names() if m != OFFLINE and not self.settings(m).is_priced]
+        return [m for m in self.model_names() if not is_built_in(m) and not self.settings(m).is_priced]
 
     def settings(self, model: str) -> ModelSettings:
         """Return the settings of a model, defaults where none are configured."""

@@ -6,6 +6,17 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+OFFLINE = "offline"
+"""Name of the built-in model."""
+
+RECORDED = "recorded:"
+"""Begins the name of a model that plays a debate which ships; the recording's name follows."""
+
+
+def is_built_in(name: str) -> bool:
+    """Return whether a model runs in this process, with no key, no network and no price."""
+    return name == OFFLINE or name.startswith(RECORDED)
+
 
 class ModelSettings(BaseModel):
     """How to talk to one model; every field has a default that suits a plain OpenAI-compatible server."""

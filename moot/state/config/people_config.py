@@ -19,3 +19,15 @@ class ClarificationsConfig(BaseModel):
     """Questions that one debater may ask in one round."""
     rounds: int = Field(1, ge=1, le=10)
     """Times that debaters may ask, the later ones knowing the answers; ends once nobody has a question."""
+
+
+class PlannedInterjection(BaseModel):
+    """Something said from the floor at a set moment, so that every run of the debate hears it there."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    after: int = Field(ge=0)
+    """Turns taken before it is said; 0 for before the first."""
+    text: str = Field(min_length=1)
+    speaker: str = "moderator"
+    """`moderator`, a debater's id, or the slug of a guest."""

@@ -1,0 +1,41 @@
+"""The sample debates that ship run through the real graph to a verdict, as they were recorded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from moot import DebateConfig, open_debates
+from moot.nodes.models.recorded import recording_config, recordings
+from moot.state.errors import ConfigError, ModelError
+
+
+@pytest.mark.parametrize("name", recordings())
+def test_a_recording_plays_to_its_verdict(name: str, tmp_path: Path) -> None:
+    settings = recording_config(name)
+    topic = settings.pop("topic")
+    with open_debates(str(tmp_path / "debates.sqlite")) as debates:
+        document = debates.start(topic, DebateConfig(**settings)).run()
+    verdict, said = document["verdict"], document["transcript"]
+    assert document["status"] == "done"
+    assert (verdict["status"], verdict["error"]) == ("ok", "")
+    assert verdict["scores"].keys() == {debater["id"] for debater in document["config"]["debaters"]}
+    assert not verdict["dropped_citations"]
+    assert verdict["winner"]
+    assert all(entry["model"] == f"recorded:{name}" for entry in said if entry["kind"] == "speech")
+
+
+def test_what_was_not_recorded_is_refused_and_the_debate_stays(tmp_path: Path) -> None:
+    settings = recording_config("monolith")
+    with open_debates(str(tmp_path / "debates.sqlite")) as debates:
+        debate = debates.start(settings.pop("topic"), DebateConfig(**settings))
+        turns = len(debate.run()["transcript"])
+        with pytest.raises(ModelError, match=r"holds no reply .* --model"):
+            debate.run(turns=1)
+        assert len(debate.document()["transcript"]) == turns
+
+
+def test_a_recording_that_does_not_exist_is_refused_with_those_that_do() -> None:
+    with pytest.raises(ConfigError, match="choose one of free-transport, monolith, rate-limiter"):
+        recording_config("tabs")
