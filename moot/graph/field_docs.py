@@ -10,7 +10,10 @@ import inspect
 import textwrap
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any
+from typing import Any, get_args, get_type_hints
+
+from pydantic import BaseModel
+from typing_extensions import is_typeddict
 
 OURS = ("moot", "__main__")
 """Packages whose fields are documented this way."""
@@ -28,7 +31,10 @@ def field_docs(kind: type) -> dict[str, str]:
 
 
 def _own_docs(kind: type) -> dict[str, str]:
-    body = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0]
+    try:
+        body = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0]
+    except OSError:  # made by a call, since its keys are no names: nothing can be written under them
+        return {}
     statements = body.body if isinstance(body, ast.ClassDef) else []
     return {
         field.target.id: " ".join(text.value.value.split())
@@ -41,15 +47,23 @@ def _own_docs(kind: type) -> dict[str, str]:
     }
 
 
-def describe(schema: dict[str, Any], kinds: dict[str, type]) -> dict[str, Any]:
-    """Put the docstrings into a JSON Schema as descriptions, in place, and return it.
-
-    Args:
-        schema: what pydantic makes of the type named in its `title`.
-        kinds: the types by name, of the schema itself and of its `$defs`.
-    """
-    for name, part in {**schema.get("$defs", {}), str(schema.get("title")): schema}.items():
+def describe(schema: dict[str, Any], kind: type) -> None:
+    """Put the docstrings of a type, and of all types in its fields, into its JSON Schema as descriptions."""
+    kinds = _kinds_in(kind)
+    for name, part in {**schema.get("$defs", {}), kind.__name__: schema}.items():
         for key, text in field_docs(kinds[name]).items() if name in kinds else ():
             if key in part.get("properties", {}):
                 part["properties"][key].setdefault("description", text)
-    return schema
+
+
+def _kinds_in(kind: type) -> dict[str, type]:
+    kinds: dict[str, type] = {}
+    waiting: list[Any] = [kind]
+    for each in waiting:  # which grows
+        if is_typeddict(each) or (isinstance(each, type) and issubclass(each, BaseModel)):
+            if each.__name__ not in kinds:
+                kinds[each.__name__] = each
+                waiting += get_type_hints(each, include_extras=True).values()
+        else:
+            waiting += get_args(each)
+    return kinds

@@ -15,7 +15,7 @@ from moot.nodes.memory.summarizers.summarizer import Draft, SummaryRequest
 from moot.nodes.text.tokens import cut_middle
 from moot.state.config import DebateConfig
 from moot.state.config.frozen import frozen_config
-from moot.state.conversation import ConversationState, Summary
+from moot.state.conversation import ConversationState, Summary, SummaryPoint, SummaryVersion
 from moot.state.entries import Entry
 
 
@@ -63,10 +63,10 @@ FRAME_TOKENS = 24
 """Kept free in the summary's budget for its heading and the message around it."""
 
 
-def version_of(summary: Summary) -> dict[str, Any]:
+def version_of(summary: Summary) -> SummaryVersion:
     """Return a summary as the list of versions keeps it: of its pool of points, those that are shown."""
     pool = summary["points"]
-    shown = [
+    shown: list[SummaryPoint] = [
         {"text": point["text"], "speaker": point["speaker"], "message_ids": point["message_ids"]}
         for point in pool.get("points", [])[: pool.get("shown", 0)]
     ]

@@ -75,8 +75,8 @@ class Step(TypedDict, total=False):
     """Crux rooms that it opens or moves on: `plan` merges them into `crux_rooms` and drops them here."""
 
 
-class Summary(TypedDict):
-    """One version of a summary, with its provenance."""
+class SummaryFacts(TypedDict):
+    """One version of a summary and its provenance, but for what is behind its text."""
 
     kind: str
     """`rolling`, `perspective` or `judge`."""
@@ -84,8 +84,6 @@ class Summary(TypedDict):
     """The debater whose perspective it is; `""` for the shared one."""
     version: int
     text: str
-    points: dict[str, Any]
-    """What is behind the text: a pool of points, each with its speaker and message ids."""
     covers_from_seq: int
     covers_through_seq: int
     """Every entry up to this `seq` is folded in; -1 for none."""
@@ -110,6 +108,51 @@ class Summary(TypedDict):
     updated_at: str
 
 
+class Summary(SummaryFacts):
+    """A current summary, which can be gone on with."""
+
+    points: dict[str, Any]
+    """What is behind the text: a pool of points, each with its speaker and message ids."""
+
+
+class SummaryPoint(TypedDict):
+    """A statement that a summary shows."""
+
+    text: str
+    speaker: str
+    message_ids: list[str]
+
+
+class SummaryVersion(SummaryFacts):
+    """A summary as the list of versions keeps it."""
+
+    points: list[SummaryPoint]
+    """What is behind the text: of the pool, those that it shows."""
+
+
+class Problem(TypedDict):
+    """Something that failed; where the debate's `status` is not `failed`, it was got over."""
+
+    step: int
+    node: str
+    error: str
+    at: NotRequired[str]
+    """When a run stopped because of it; not there where the debate went on at once."""
+    run: NotRequired[str]
+    """UUID of the run that stopped; its usage is counted once."""
+
+
+class LeftOut(TypedDict):
+    """What had no room in a view."""
+
+    what: str
+    """A message's id, or what sort of thing it is."""
+    why: str
+    tokens: int
+    count: NotRequired[int]
+    """How many such notes this one stands for."""
+
+
 class Receipt(TypedDict):
     """The record of one view."""
 
@@ -132,8 +175,7 @@ class Receipt(TypedDict):
     retrieved: list[str]
     """Ids of what was retrieved into it."""
     summary_version: int
-    left_out: list[dict[str, Any]]
-    """`{what, why, tokens}` each."""
+    left_out: list[LeftOut]
     digest: str
     """SHA-256 of the request."""
     checkpoint: str
@@ -180,7 +222,7 @@ class ConversationState(TypedDict, total=False):
     """Current `Summary` of each debater's own perspective."""
     judge_summary: Annotated[dict[str, Any], DeltaChannel(latest, dict, **_EVERY)]
     """The judge's `Summary` of the final round."""
-    summary_versions: Annotated[list[dict[str, Any]], DeltaChannel(append, list, **_EVERY)]
+    summary_versions: Annotated[list[SummaryVersion], DeltaChannel(append, list, **_EVERY)]
     """Every version of every `Summary`, oldest first; of its points those shown, `{text, message_ids, …}`."""
     ledger: Annotated[dict[str, LedgerRow], DeltaChannel(merge_fields, dict, **_EVERY)]
     """Position ledger by debater."""
@@ -215,8 +257,7 @@ class ConversationState(TypedDict, total=False):
     step: Annotated[Step, DeltaChannel(latest, dict, **_EVERY)]
     usage: Annotated[dict[str, float], DeltaChannel(add_up, dict, **_EVERY)]
     """Totals: `calls`, `prompt_tokens`, `completion_tokens`, `cached_tokens`, `cost_usd`, `elapsed_s`."""
-    errors: Annotated[list[dict[str, Any]], DeltaChannel(append, list, **_EVERY)]
-    """`{step, node, error}` each: what failed and was got over; `at` and `run` too where a run stopped."""
+    errors: Annotated[list[Problem], DeltaChannel(append, list, **_EVERY)]
     verdicts: Annotated[list[Verdict], DeltaChannel(append, list, **_EVERY)]
     """The panel's verdicts."""
     verdict: Annotated[Decision, DeltaChannel(latest, dict, **_EVERY)]

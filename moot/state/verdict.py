@@ -158,8 +158,11 @@ class PairAgreement(TypedDict):
     kappa: float | None
 
 
-class PanelReport(TypedDict):
-    """How far judges agree on one debate. `None` is what cannot be said, such as α of one judge."""
+class PanelReport(TypedDict, total=False):
+    """How far judges agree on one debate; without any key where no judge sat.
+
+    `None` is what cannot be said, such as α of one judge.
+    """
 
     judges: int
     """Those whose verdict did not fail."""

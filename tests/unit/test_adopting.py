@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from moot.graph.api import Debates, open_debates
 from moot.graph.importing import parse_transcript
 from moot.graph.importing.adopting import transcript_config
+from moot.nodes.judging.opinions import failed_verdict
 from moot.nodes.memory.coverage import uncovered
 from moot.nodes.text.tokens import counter
 from moot.state.config import DebateConfig
@@ -122,11 +123,11 @@ def documents(draw: st.DrawFn) -> dict[str, Any]:
         "superseded": [],
         "updated_round": 1,
     }
-    verdict = {"status": "ok", "winner": "tie", "reasoning": draw(TEXT), "scores": {}, "confidence": 5.0}
+    verdict = {**failed_verdict("judge", ""), "status": "ok", "winner": "tie", "reasoning": draw(TEXT)}
     return {
         "topic": draw(st.text(min_size=1, max_size=40)), "config": config.to_json(),
         "transcript": [{**entry, "tokens": COUNT(entry["content"])} for entry in entries],
-        "summaries": [summary] if covered >= 0 else [],
+        "summaries": [{**summary, "points": []}] if covered >= 0 else [],
         "blackboard": {
             "ledger": draw(st.sampled_from([{}, {"advocate": row}])), "claims": [], "rounds": [],
             "reflections": [], "cards": [],

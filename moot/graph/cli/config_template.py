@@ -106,14 +106,5 @@ def config_schema() -> dict[str, Any]:
     """Return the JSON Schema of configuration files, each key with its meaning."""
     whole = _whole()
     schema = whole.model_json_schema() | {"additionalProperties": False}
-    describe(schema, {model.__name__: model for model in _models(whole)})
+    describe(schema, whole)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
-
-
-def _models(model: type[BaseModel]) -> set[type[BaseModel]]:
-    found = {model}
-    for field in model.model_fields.values():
-        for kind in _types_in(field.annotation):
-            if isinstance(kind, type) and issubclass(kind, BaseModel) and kind not in found:
-                found |= _models(kind)
-    return found

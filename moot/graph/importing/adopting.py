@@ -6,8 +6,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
-
+from moot.graph.documents import whole_document
 from moot.graph.importing.transcript import ImportedTranscript, Speaker
 from moot.nodes.blackboard.by_rule import facts_of
 from moot.nodes.blackboard.update import NOTHING_READ
@@ -18,9 +17,9 @@ from moot.nodes.text.tokens import TokenCounter
 from moot.state.catalogue import TOPIC_CHARS, DebateRow, new_debate_id, row_amounts
 from moot.state.config import RESERVED_IDS, DebateConfig, DebaterConfig
 from moot.state.config.config_files import make_config
-from moot.state.conversation import SCHEMA_VERSION, Step, Summary
+from moot.state.conversation import SCHEMA_VERSION, Step
 from moot.state.earlier_builds import up_to_date
-from moot.state.entries import Entry, clean_text, entry_id, make_entry
+from moot.state.entries import Entry, clean_text, make_entry
 from moot.state.errors import InputError
 
 NAME_CHARS = 80
@@ -131,21 +130,21 @@ def _window(
     return [window_message(entry) for entry in shown if dropped is None or entry["seq"] > dropped]
 
 
-def document_values(document: Mapping[str, Any], environment: Environment) -> Values:
+def document_values(given: Mapping[str, Any], environment: Environment) -> Values:
     """Return the state that a `moot.debate/1` document was made from.
 
     Raises:
         InputError: it is no such document; the message names the key.
         ConfigError: its configuration cannot be used.
     """
-    check_document(document)
+    document = whole_document(given)
     config = make_config(document["config"])
     entries = _entries(document["transcript"], environment.count_for(config))
-    board, carried = document["blackboard"], document.get("state") or {}
+    board, carried = document["blackboard"], document.get("state", {})
     # Without the state that made it, a summary cannot be gone on with: what it covers is summarised anew.
-    rolling = carried.get("rolling_summary") or {}
-    covered = int(rolling.get("covers_through_seq", -1))
-    step = max((int(receipt["step"]) for receipt in document["receipts"]), default=0)
+    rolling = carried.get("rolling_summary")
+    covered = rolling["covers_through_seq"] if rolling else -1
+    step = max((receipt["step"] for receipt in document["receipts"]), default=0)
     speakers = config.names()
     read = {**NOTHING_READ, "through": len(entries) - 1} if board["ledger"] else {}
     values = {
@@ -153,22 +152,22 @@ def document_values(document: Mapping[str, Any], environment: Environment) -> Va
         "full_transcript": entries,
         "messages": _window(entries, covered + 1, config, environment),
         "config": dict(document["config"]),
-        "rolling_summary": rolling,
-        "perspective_summaries": carried.get("perspective_summaries") or {},
-        "judge_summary": carried.get("judge_summary") or {},
+        "rolling_summary": rolling or {},
+        "perspective_summaries": carried.get("perspective_summaries", {}),
+        "judge_summary": carried.get("judge_summary", {}),
         "summary_versions": document["summaries"],
         "ledger": board["ledger"],
         "claims": {claim["id"]: claim for claim in board["claims"]},
         "round_records": board["rounds"],
         "reflections": board["reflections"],
         "crux_cards": {card["id"]: card for card in board["cards"]},
-        "protocol_state": carried.get("protocol_state") or {},
-        "crux_rooms": carried.get("crux_rooms") or {},
-        "board_progress": carried.get("board_progress") or {},
-        "clarifications": carried.get("clarifications") or {},
-        "convergence": document.get("convergence") or [],
+        "protocol_state": carried.get("protocol_state", {}),
+        "crux_rooms": carried.get("crux_rooms", {}),
+        "board_progress": carried.get("board_progress", {}),
+        "clarifications": carried.get("clarifications", {}),
+        "convergence": document.get("convergence", []),
         "receipts": document["receipts"],
-        "prompt_sources": document.get("prompt_sources") or {},
+        "prompt_sources": document["prompt_sources"],
         "usage": document["usage"],
         "errors": document["errors"],
         "verdicts": document["verdicts"],
@@ -179,7 +178,7 @@ def document_values(document: Mapping[str, Any], environment: Environment) -> Va
         "round": carried.get("round", max((entry["round"] for entry in entries), default=0)),
         "current_speaker": "",
         "status": document["status"],
-        "schema_version": int(document["schema_version"]),
+        "schema_version": document["schema_version"],
     }
     values = {**up_to_date(values), "schema_version": SCHEMA_VERSION}
     return {**values, "board_progress": values["board_progress"] or read}
@@ -198,74 +197,10 @@ OVER = frozenset({"done", "limit"})
 """Statuses of debates that have ended."""
 
 
-def check_document(document: Mapping[str, Any]) -> None:
-    """Refuse what is no whole `moot.debate/1` document.
-
-    Raises:
-        InputError: what is wrong, by its key.
-    """
-    from moot.graph.document_schema import DebateDocument
-
-    try:
-        TypeAdapter(DebateDocument).validate_python({**document, "summaries": _pointless(document)})
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        key = ".".join(str(part) for part in first["loc"])
-        more = f" ({error.error_count() - 1} more)" if error.error_count() > 1 else ""
-        raise InputError(
-            f"not a whole moot.debate/1 document: {key}: {first['msg']}{more}; "
-            "without its `format` key, what was said can be imported alone"
-        ) from error
-    _check_carried(document)
-    version = int(document["schema_version"])
-    if version > SCHEMA_VERSION:
-        raise InputError(f"schema_version {version} is newer than this Moot reads: update Moot")
-
-
-def _check_carried(document: Mapping[str, Any]) -> None:
-    """Refuse a carried state whose summaries are none, or sum up what nobody said.
-
-    Raises:
-        InputError: which.
-    """
-    carried = document.get("state") or {}
-    perspectives = carried.get("perspective_summaries") or {}
-    single = (carried.get(key) for key in ("rolling_summary", "judge_summary"))
-    try:
-        TypeAdapter(dict[str, Summary]).validate_python(perspectives)
-        summaries = [each for each in (*single, *perspectives.values()) if each]
-        TypeAdapter(list[Summary]).validate_python(summaries)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        raise InputError(
-            f"not a whole moot.debate/1 document: state: {first['loc']}: {first['msg']}"
-        ) from error
-    for summary in summaries:
-        if not -1 <= summary["covers_through_seq"] < len(document["transcript"]):
-            raise InputError(f"state: a summary has covers_through_seq {summary['covers_through_seq']}")
-
-
-def _pointless(document: Mapping[str, Any]) -> Any:
-    """Return a document's summaries without their points: versions keep other ones than the state."""
-    given = document.get("summaries")
-    if not isinstance(given, list):
-        return given
-    return [{**each, "points": {}} if isinstance(each, dict) else each for each in given]
-
-
 def _entries(given: Sequence[Entry], count: TokenCounter) -> list[Entry]:
-    """Return a document's entries, cleaned and counted anew: budgets rest on exact counts.
-
-    Raises:
-        InputError: their numbers have gaps.
-    """
-    entries: list[Entry] = []
-    for seq, entry in enumerate(given):
-        if entry["seq"] != seq or entry["id"] != entry_id(seq):
-            raise InputError(f"transcript.{seq}: has seq {entry['seq']} and id {entry['id']!r}, not {seq}")
-        content = clean_text(entry["content"])
-        entries.append({**entry, "content": content, "tokens": count(content)})
-    return entries
+    """Return a document's entries, cleaned and counted anew: budgets rest on exact counts."""
+    cleaned = [(entry, clean_text(entry["content"])) for entry in given]
+    return [{**entry, "content": content, "tokens": count(content)} for entry, content in cleaned]
 
 
 def imported_row(values: Values, name: str | None, now: str, document: Mapping[str, Any] | None) -> DebateRow:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from moot.nodes.calls import WireMessage
 from moot.nodes.prompts.rendering import cut_message
 from moot.nodes.text.tokens import REPLY_PRIMING, TokenCounter, message_tokens
+from moot.state.conversation import LeftOut
 
 KEEP, OPTIONAL = 0, 1
 """Priorities: of what is always present, cut if it must be; and of what matters most of all the rest."""
@@ -52,8 +52,7 @@ class View:
     """Tokens by section; they add up to the total less the reply's priming."""
     shown: tuple[str, ...] = ()
     """Ids of the entries shown, in order."""
-    left_out: tuple[dict[str, Any], ...] = ()
-    """`{what, why, tokens}` each."""
+    left_out: tuple[LeftOut, ...] = ()
     retrieved: tuple[str, ...] = ()
     """Ids of what was brought back, in order."""
     layout: tuple[str, ...] = ()
@@ -122,9 +121,9 @@ def _group(blocks: Sequence[Block], index: int) -> set[int]:
 
 def _cut_to_fit(
     kept: list[tuple[Block, int]], budget: int, count: TokenCounter
-) -> tuple[list[tuple[Block, int]], list[dict[str, Any]]]:
+) -> tuple[list[tuple[Block, int]], list[LeftOut]]:
     """Cut the longest of the blocks that must stay until the whole fits."""
-    notes: list[dict[str, Any]] = []
+    notes: list[LeftOut] = []
     while (over := REPLY_PRIMING + sum(cost for _, cost in kept) - budget) > 0:
         index = max(range(len(kept)), key=lambda i: kept[i][1])
         block, cost = kept[index]
@@ -137,11 +136,11 @@ def _cut_to_fit(
     return kept, notes
 
 
-def _note(block: Block, tokens: int, why: str) -> dict[str, Any]:
+def _note(block: Block, tokens: int, why: str) -> LeftOut:
     return {"what": block.label or block.section, "why": why, "tokens": tokens}
 
 
-def _make_view(kept: Iterable[tuple[Block, int]], budget: int, notes: Sequence[dict[str, Any]]) -> View:
+def _make_view(kept: Iterable[tuple[Block, int]], budget: int, notes: Sequence[LeftOut]) -> View:
     sections: dict[str, int] = {}
     messages: list[WireMessage] = []
     shown: list[str] = []
@@ -166,9 +165,9 @@ def _make_view(kept: Iterable[tuple[Block, int]], budget: int, notes: Sequence[d
     )
 
 
-def _merge_notes(notes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def _merge_notes(notes: Sequence[LeftOut]) -> list[LeftOut]:
     """Fold notes about the same thing, so that a receipt stays small."""
-    merged: dict[tuple[str, str], dict[str, Any]] = {}
+    merged: dict[tuple[str, str], LeftOut] = {}
     for note in notes:
         known = merged.setdefault((note["what"], note["why"]), {**note, "tokens": 0, "count": 0})
         known["tokens"] += note["tokens"]

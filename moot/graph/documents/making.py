@@ -1,0 +1,87 @@
+"""From a debate's state to its document."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from moot.graph.documents.document import FORMAT, CarriedState, DebateDocument, Usage
+from moot.state.catalogue import DebateRow
+from moot.state.config import DebateConfig
+from moot.state.conversation import SCHEMA_VERSION, ConversationState
+from moot.state.earlier_builds import up_to_date
+
+
+def make_document(row: DebateRow, values: Mapping[str, Any], *, status: str | None = None) -> DebateDocument:
+    """Return a debate's document from its catalogue row and its state's values."""
+    state = up_to_date(cast(ConversationState, values))
+    config = state.get("config", {})
+    verdict = state.get("verdict") or None
+    return {
+        "format": FORMAT,
+        "id": row.id,
+        "name": row.name,
+        "topic": state.get("topic", ""),
+        "status": cast(Any, status or row.status),  # the catalogue keeps these words alone
+        "ended_because": _ended_because(state),
+        "protocol": config.get("protocol", row.protocol),
+        "config": config,
+        "transcript": state.get("full_transcript", []),
+        "summaries": state.get("summary_versions", []),
+        "receipts": state.get("receipts", []),
+        "blackboard": {
+            "ledger": state.get("ledger", {}),
+            "claims": list(state.get("claims", {}).values()),
+            "rounds": state.get("round_records", []),
+            "reflections": state.get("reflections", []),
+            "cards": list(state.get("crux_cards", {}).values()),
+        },
+        "verdicts": state.get("verdicts", []),
+        "verdict": verdict,
+        "agreement": verdict.get("agreement", {}) if verdict else {},
+        "solution": state.get("solution", ""),
+        "convergence": state.get("convergence", []),
+        "usage": _usage(state.get("usage", {})),
+        "planned": _planned(config, state.get("topic", "")),
+        "errors": state.get("errors", []),
+        "prompt_sources": state.get("prompt_sources", {}),
+        "state": cast(
+            CarriedState,
+            {key: value for key, value in state.items() if key in CarriedState.__annotations__ and value},
+        ),
+        "parent": row.parent,
+        "created_at": row.created_at,
+        "updated_at": row.updated_at,
+        "schema_version": SCHEMA_VERSION,
+    }
+
+
+def _ended_because(state: ConversationState) -> str:
+    """Return why a debate is over: the reason stays in its last step until it is gone on with."""
+    if state.get("status") not in ("done", "limit"):
+        return ""
+    ended = state.get("step", {}).get("ended_by")
+    return ended["reason"] if ended else ""
+
+
+def _planned(config: dict[str, Any], topic: str) -> dict[str, Any]:
+    """Return what the run was forecast to take, `{}` where that cannot be said."""
+    if not config:
+        return {}
+    from moot.nodes.protocols.protocol_table import protocol_named
+
+    frozen = DebateConfig.model_validate({**config, "topic": topic.strip() or None})
+    forecast = protocol_named(frozen.protocol).forecast(frozen)
+    return forecast.to_json() if forecast else {}
+
+
+def _usage(usage: dict[str, float]) -> Usage:
+    return {
+        "calls": int(usage.get("calls", 0)),
+        "prompt_tokens": int(usage.get("prompt_tokens", 0)),
+        "completion_tokens": int(usage.get("completion_tokens", 0)),
+        "cached_tokens": int(usage.get("cached_tokens", 0)),
+        "reasoning_tokens": int(usage.get("reasoning_tokens", 0)),
+        "cost_usd": round(usage.get("cost_usd", 0.0), 6),
+        "elapsed_s": round(usage.get("elapsed_s", 0.0), 3),
+    }

@@ -1,0 +1,133 @@
+"""Reading a document that comes from outside: whole, or refused; or, for a report, as far as it goes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, Literal, NotRequired, TypeVar, cast, get_args, get_origin, get_type_hints
+
+from pydantic import TypeAdapter, ValidationError
+from typing_extensions import is_typeddict
+
+from moot.graph.documents.document import DebateDocument
+from moot.state.conversation import SCHEMA_VERSION
+from moot.state.entries import EntryKind, entry_id
+from moot.state.errors import InputError
+
+Json = Any
+"""Whatever JSON can hold, of which nothing is known yet."""
+_T = TypeVar("_T")
+_ZEROS: Mapping[Any, Json] = {str: "", int: 0, float: 0.0, bool: False, EntryKind: "speech"}
+"""What stands for a missing text, number, flag or kind of entry; for other literals their first value."""
+_GROWN = ("verdicts", "verdict", "agreement", "state")
+"""Parts whose records have got more fields over time: what an older one lacks is filled in."""
+
+
+def whole_document(given: Mapping[str, Json]) -> DebateDocument:
+    """Return a `moot.debate/1` document that a debate can be made of again.
+
+    Raises:
+        InputError: it is none, or not whole; the message names the key.
+    """
+    kinds, _ = _fields(DebateDocument)
+    grown = {key: completed(kinds[key], given[key]) for key in _GROWN if key in given}
+    # What is checked is handed on, not what the check makes of it: keys keep their order, numbers their form.
+    document = cast(DebateDocument, {**given, **grown})
+    try:
+        _adapter(DebateDocument).validate_python(document, strict=True)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        key = ".".join(map(str, first["loc"]))
+        more = f" ({error.error_count() - 1} more)" if error.error_count() > 1 else ""
+        raise InputError(
+            f"not a whole moot.debate/1 document: {key}: {first['msg']}{more}; "
+            "without its `format` key, what was said can be imported alone"
+        ) from error
+    if document["schema_version"] > SCHEMA_VERSION:
+        version = document["schema_version"]
+        raise InputError(f"schema_version {version} is newer than this Moot reads: update Moot")
+    for seq, entry in enumerate(document["transcript"]):
+        if entry["seq"] != seq or entry["id"] != entry_id(seq):
+            raise InputError(f"transcript.{seq}: has seq {entry['seq']} and id {entry['id']!r}, not {seq}")
+    carried = document.get("state", {})
+    current = [carried.get("rolling_summary"), carried.get("judge_summary")]
+    for summary in (*current, *carried.get("perspective_summaries", {}).values()):
+        if summary and not -1 <= summary["covers_through_seq"] < len(document["transcript"]):
+            raise InputError(f"state: a summary has covers_through_seq {summary['covers_through_seq']}")
+    return document
+
+
+def as_far_as_it_goes(kind: type[_T], given: Json) -> _T:
+    """Return what `given` holds of a typed dict: what has another type is left out, what lacks is empty."""
+    value = completed(kind, given if isinstance(given, dict) else {})
+    adapter = _adapter(cast(Any, kind))
+    while True:
+        try:
+            adapter.validate_python(value, strict=True)
+        except ValidationError as error:
+            # From behind, so that the numbers of a list's items hold while others are taken out of it.
+            for place in reversed(dict.fromkeys(each["loc"] for each in error.errors(include_url=False))):
+                _take_out(value, place)
+            value = completed(kind, value)
+        else:
+            return cast(_T, value)
+
+
+def completed(kind: Any, value: Json) -> Json:
+    """Return a copy of `value` in which what its type requires is there; `{}` for a record is none."""
+    if is_typeddict(kind) and isinstance(value, dict):
+        fields, needed = _fields(kind)
+        have = {key: item for key, item in value.items() if item != {} or key not in fields or key in needed}
+        filled = {key: completed(fields[key], item) if key in fields else item for key, item in have.items()}
+        return {**filled, **{key: _zero(fields[key]) for key in needed if key not in filled}}
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin is list and isinstance(value, list):
+        return [completed(inner[0], item) for item in value]
+    if origin is dict and isinstance(value, dict):
+        return {key: completed(inner[1], item) for key, item in value.items()}
+    if type(None) in inner:
+        return None if value in (None, {}) else completed(inner[0], value)
+    return value
+
+
+def _zero(kind: Any) -> Json:
+    if kind in _ZEROS:
+        return _ZEROS[kind]
+    if is_typeddict(kind):
+        return completed(kind, {})
+    if get_origin(kind) is Literal:
+        return get_args(kind)[0]
+    return None if type(None) in get_args(kind) else get_origin(kind)()
+
+
+@cache
+def _fields(kind: Any) -> tuple[dict[str, Any], frozenset[str]]:
+    """Return the types of a typed dict's keys, and the keys that must be there."""
+    hints = get_type_hints(kind, include_extras=True)
+    # Postponed annotations hide `NotRequired` from `__required_keys__`.
+    optional = {key for key, hint in hints.items() if get_origin(hint) is NotRequired}
+    types = {key: get_args(hint)[0] if key in optional else hint for key, hint in hints.items()}
+    return types, kind.__required_keys__ - optional
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
+
+
+def _take_out(value: Json, place: tuple[int | str, ...]) -> None:
+    """Remove what lies at a place, or the innermost thing around it that can be found."""
+    *path, last = place
+    for step in path:
+        try:
+            inner = value[step]
+        except (KeyError, IndexError, TypeError):
+            inner = None
+        if not isinstance(inner, dict | list):
+            last = step
+            break
+        value = inner
+    if isinstance(value, dict):
+        value.pop(last, None)
+    elif isinstance(last, int):
+        del value[last]

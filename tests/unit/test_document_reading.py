@@ -1,0 +1,108 @@
+"""Documents from outside: whole ones, strange ones as far as they go, broken ones refused by their key."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import TypeAdapter
+
+from moot.graph.documents import DebateDocument, as_far_as_it_goes, whole_document
+from moot.graph.documents.reading import completed
+from moot.nodes.judging.opinions import failed_verdict
+from moot.state.conversation import SCHEMA_VERSION
+from moot.state.errors import InputError
+from tests.support.report_documents import debate
+
+
+def whole(**keys: Any) -> dict[str, Any]:
+    """Return a document that lacks nothing; `keys` replace its own."""
+    document = copy.deepcopy(completed(DebateDocument, debate()))
+    return {**document, "schema_version": SCHEMA_VERSION, **keys}
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path, *(place for key, item in items for place in _places(item, (*path, key)))]
+
+
+PLACES = _places(whole())[1:]
+
+
+@settings(max_examples=150, deadline=None)
+@given(spoilt=st.lists(st.tuples(st.sampled_from(PLACES), json_values), min_size=1, max_size=4))
+def test_whatever_stands_anywhere_the_rest_is_read_and_what_is_read_is_a_document(
+    spoilt: list[tuple[tuple[Any, ...], Any]],
+) -> None:
+    document = whole()
+    for place, value in spoilt:
+        target: Any = document
+        try:
+            for step in place[:-1]:
+                target = target[step]
+            target[place[-1]] = value
+        except (KeyError, IndexError, TypeError):  # what was there is spoilt already
+            continue
+    given_before = copy.deepcopy(document)
+    read = as_far_as_it_goes(DebateDocument, document)
+    TypeAdapter(DebateDocument).validate_python(read)
+    assert as_far_as_it_goes(DebateDocument, read) == read
+    assert repr(document) == repr(given_before)
+    touched = {place[0] for place, _ in spoilt}
+    assert {key: read.get(key) for key in document if key not in touched} == {
+        key: value for key, value in whole().items() if key not in touched
+    }
+
+
+@given(value=json_values)
+def test_what_is_no_document_at_all_is_read_as_an_empty_one(value: Any) -> None:
+    assert as_far_as_it_goes(DebateDocument, value)["transcript"] == []
+
+
+def test_a_whole_document_is_read_as_it_is_unknown_keys_too() -> None:
+    document = whole(mood="calm")
+    document["transcript"][0]["mood"] = "calm"
+    assert whole_document(document) == document
+    assert as_far_as_it_goes(DebateDocument, document) == document
+
+
+def test_an_item_of_another_type_is_left_out_of_its_list() -> None:
+    entries = whole()["transcript"]
+    read = as_far_as_it_goes(DebateDocument, whole(transcript=[entries[0], "words", entries[1], None]))
+    assert [entry["seq"] for entry in read["transcript"]] == [0, 1]
+
+
+def test_what_later_versions_record_of_a_verdict_is_empty_in_an_older_one() -> None:
+    verdict = {**failed_verdict("judge", "no JSON"), "outcome": {}}
+    older = {key: value for key, value in verdict.items() if key not in ("lengths", "notes")}
+    document = whole_document(whole(verdict=older, verdicts=[older], agreement={}))
+    assert document["verdict"] == failed_verdict("judge", "no JSON")
+    assert document["verdicts"][0]["lengths"] == {}
+    assert "agreement" not in document or document["agreement"] == {}
+
+
+@pytest.mark.parametrize(
+    ("keys", "says"),
+    [
+        ({"verdict": {**failed_verdict("j", ""), "totals": {"ada": "much"}}}, r"verdict\.totals\.ada"),
+        ({"verdicts": ["ada"]}, r"verdicts\.0"),
+        ({"topic": 4}, r"topic: Input should be a valid string"),
+        ({"usage": {"calls": 1}}, r"usage\.prompt_tokens: Field required"),
+        ({"schema_version": SCHEMA_VERSION + 1}, "newer"),
+        ({"state": {"round": "two"}}, r"state\.round"),
+    ],
+    ids=["a total in words", "a verdict in words", "no topic", "half a usage", "a newer version", "a state"],
+)
+def test_what_is_wrong_is_named_by_its_key(keys: dict[str, Any], says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        whole_document(whole(**keys))
