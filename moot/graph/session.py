@@ -14,7 +14,6 @@ from moot.graph.debate import NODES, DebateGraph
 from moot.nodes.driving.environment import Environment
 from moot.nodes.driving.portal import call_from_sync
 from moot.state.config import DebateConfig
-from moot.state.config.frozen import frozen_config
 from moot.state.conversation import ConversationInput
 from moot.state.records import Records
 
@@ -47,10 +46,6 @@ class DebateSession:
         """Return LangGraph's snapshot of the state, the latest or that of a checkpoint."""
         chosen = {"checkpoint_id": checkpoint} if checkpoint else {}
         return call_from_sync(self.graph.aget_state, {"configurable": {"thread_id": self.thread, **chosen}})
-
-    def config(self) -> DebateConfig:
-        """Return the debate's frozen configuration."""
-        return frozen_config(self.state().values)
 
     def caught_up(self) -> StateSnapshot:
         """Return the latest state, to go on from; for those who write.

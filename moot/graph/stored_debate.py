@@ -16,6 +16,7 @@ from moot.nodes.driving.lost_work import with_failures
 from moot.nodes.people.questions import Question
 from moot.state.catalogue import DebateRow
 from moot.state.config import DebateConfig, differing_keys, may_speak
+from moot.state.config.frozen import frozen_config
 from moot.state.entries import clean_text
 from moot.state.errors import InputError
 
@@ -42,6 +43,10 @@ class Debate:
     def state(self, checkpoint: str = "") -> StateSnapshot:
         """Return LangGraph's snapshot of the state, the latest or that of a checkpoint."""
         return self.session.state(checkpoint)
+
+    def config(self) -> DebateConfig:
+        """Return the frozen configuration."""
+        return frozen_config(self.state().values)
 
     def document(self) -> dict[str, Any]:
         """Return the debate as a `moot.debate/1` document."""
@@ -144,10 +149,7 @@ class Debate:
 
     def differing_keys(self, config: DebateConfig) -> list[str]:
         """Return the dotted keys in which a configuration differs from the frozen one."""
-        frozen = self.session.config()
-        if frozen.fingerprint() == config.fingerprint():
-            return []
-        return differing_keys(frozen.to_json(), config.to_json())
+        return differing_keys(self.config().to_json(), config.to_json())
 
     def fork(self, *, after: int | None = None, name: str | None = None) -> Debate:
         """Make a new debate of this one's beginning; it samples anew.

@@ -189,3 +189,21 @@ def test_a_terminal_that_cannot_show_a_letter_is_no_reason_to_stop(moot: Moot) -
 
 def test_an_answer_that_nobody_waits_for_is_refused(finished: Moot) -> None:
     assert finished("resume", "mono", "--answer", "yes").code == 2
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("moot re", ["resume", "report"]),
+        ("moot config ", ["init", "check", "schema"]),
+        ("moot resume --answer", ["--answer", "--answers"]),
+        ("moot show mo", ["mono"]),
+        ("moot show x", []),
+    ],
+    ids=["command", "subcommand", "option", "debate", "no debate"],
+)
+def test_the_shell_is_told_what_may_be_typed(moot: Moot, typed: str, offered: list[str]) -> None:
+    assert moot("run", TOPIC, "--turns", 1, "--no-judge", "--id", "mono", "-q").code == 0
+    position = str(typed.count(" "))
+    done = moot(_MOOT_COMPLETE="complete_bash", COMP_WORDS=typed, COMP_CWORD=position)
+    assert done.out.split() == offered

@@ -69,6 +69,18 @@ def test_a_mistyped_command_is_answered_with_the_nearest_one() -> None:
     assert "'resume'" in done.stderr
 
 
+@pytest.mark.parametrize("words", [["-h"], ["show", "-h"], ["config", "init", "-h"]], ids=str)
+def test_h_asks_for_help(words: list[str]) -> None:
+    said = [
+        _python(
+            f"import sys; sys.argv = {['moot', *asked]!r}; from moot.graph.cli import main; main()"
+        ).stdout
+        for asked in (words, [*words[:-1], "--help"])
+    ]
+    assert said[0] == said[1]
+    assert said[0].startswith("Usage: moot")
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_row_leads_to_a_command_that_explains_itself(name: str) -> None:
     command: Any = load_command(name)

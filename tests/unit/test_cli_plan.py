@@ -5,7 +5,7 @@ import pytest
 from typer.testing import CliRunner
 
 from moot.graph.cli.commands.plan import app
-from moot.graph.cli.request import with_prompts
+from moot.graph.cli.named_files import with_files
 from moot.state.errors import ConfigError
 
 
@@ -43,7 +43,7 @@ def test_a_prompt_file_that_cannot_be_read_warns_and_leaves_the_built_in_one(
 ) -> None:
     (tmp_path / "mine.md").write_text("Mind the doors.")
     given = {"name": "Ann", "system_prompt": "@mine.md", "summary_prompt": "@gone.md"}
-    data = with_prompts({"debaters": [given], "memory": {"perspectives": {"prompt": "@lost.md"}}}, tmp_path)
+    data = with_files({"debaters": [given], "memory": {"perspectives": {"prompt": "@lost.md"}}}, tmp_path)
     assert data["debaters"] == [{"name": "Ann", "system_prompt": "Mind the doors."}]
     assert data["memory"] == {"perspectives": {}}
     said = capsys.readouterr().err

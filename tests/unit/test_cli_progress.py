@@ -9,7 +9,8 @@ from rich.console import Console
 from moot.graph.cli.screen import live
 from moot.graph.cli.screen.answerer import question_lines
 from moot.graph.cli.screen.entry_words import entry_words
-from moot.graph.cli.screen.progress import Goal, Tally, event_line, header_lines
+from moot.graph.cli.screen.progress import header_lines
+from moot.graph.cli.screen.tally import Goal, Tally, event_line
 from moot.graph.cli.screen.verdict_screen import verdict_parts
 from moot.state.config import DebateConfig, DebaterConfig, LimitsConfig
 from moot.state.entries import make_entry

@@ -26,7 +26,10 @@ class StoppingDebate:
         self._stop, self._verdict = stop, verdict
 
     def state(self) -> Any:
-        return SimpleNamespace(values={"topic": "Why?", "config": DebateConfig().to_json()})
+        return SimpleNamespace(values={"topic": "Why?"})
+
+    def config(self) -> DebateConfig:
+        return DebateConfig()
 
     def stream(self, **going_on: Any) -> Iterator[dict[str, Any]]:
         yield {"event": "step", "kind": "turn", "phase": "opening", "round": 1, "speakers": ["advocate"]}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from moot.graph.cli.request import read_remark, warn_of_idle
+from moot.graph.cli.request import read_words, warn_of_idle
 from moot.graph.cli.screen.answerer import check_answers
 from moot.nodes.people.questions import Question
 from moot.state.config import DebateConfig
@@ -78,4 +78,4 @@ def test_answers_that_could_never_be_given_are_refused_with_the_keys_that_exist(
 
 def test_an_empty_remark_is_called_one() -> None:
     with pytest.raises(InputError, match="the remark is empty"):
-        read_remark(" ")
+        read_words(" ", "remark", "give the words")

@@ -11,7 +11,7 @@ from moot.state.errors import DebateNotFound, InputError
 from moot.state.settings import database_url, is_postgres, sqlite_path
 
 if TYPE_CHECKING:
-    from moot.graph.api import Debates
+    from moot.graph.api import Debate, Debates
     from moot.state.records import Records
 
 
@@ -56,6 +56,18 @@ def opened(db: str | None, *, make: bool = False) -> Iterator[Debates]:
         raise InputError(f"cannot open database {url!r}: {error}") from error
     with debates:
         yield debates
+
+
+@contextmanager
+def opened_debate(db: str | None, name: str) -> Iterator[Debate]:
+    """Open one debate of a database for a `with` block.
+
+    Raises:
+        DebateNotFound: there is none of this id or name.
+        InputError: the database cannot be opened.
+    """
+    with opened(db) as debates:
+        yield debates.get(name)
 
 
 @contextmanager

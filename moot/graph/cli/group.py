@@ -81,7 +81,13 @@ def _show_version(value: bool) -> None:
         raise typer.Exit
 
 
-_root = typer.Typer(cls=LazyGroup, no_args_is_help=True, rich_markup_mode=None, help=HELP)
+_root = typer.Typer(
+    cls=LazyGroup,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help=HELP,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 
 
 @_root.callback()
@@ -94,6 +100,6 @@ def _moot(
 
 def make_group() -> Any:
     """Build the `moot` group."""
-    group: Any = typer.main.get_group(_root)
+    group: Any = typer.main.get_command(_root)
     group.commands = {name: TyperCommand(name, help=row.help) for name, row in COMMANDS.items()}
     return group

@@ -1,57 +1,121 @@
-"""Options that several commands share."""
+"""Options that several commands share, and commands whose options are the fields of a class."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from inspect import Parameter, Signature
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar, get_type_hints
 
-import typer
+from typer import Argument, Context, Option
+
+T = TypeVar("T")
+
+
+def with_options(kind: type[T]) -> Callable[[Callable[[T], None]], Callable[..., None]]:
+    """Return a decorator of a command that is given its options as one object.
+
+    Args:
+        kind: a dataclass; its fields, each with a default, are the options, declared as a command's are.
+    """
+    hints = get_type_hints(kind, include_extras=True)
+    parameters = [
+        Parameter(name, Parameter.KEYWORD_ONLY, default=getattr(kind, name), annotation=hint)
+        for name, hint in hints.items()
+    ]
+
+    def decorate(command: Callable[[T], None]) -> Callable[..., None]:
+        def called(**values: object) -> None:
+            command(kind(**values))
+
+        called.__doc__, called.__name__, called.__annotations__ = command.__doc__, command.__name__, hints
+        called.__signature__ = Signature(parameters)  # type: ignore[attr-defined]  # what typer reads
+        return called
+
+    return decorate
+
+
+def _new_name(name: str | None) -> str | None:
+    """Refuse a name that could not be typed again."""
+    if name is not None:
+        from moot.state.catalogue import check_name
+
+        check_name(name)
+    return name
+
+
+def _debate_file(path: Path | None) -> Path | None:
+    """Refuse, before anything is paid, a file that a debate could not be written to."""
+    if path is not None:
+        from moot.graph.cli.screen.output import format_of
+
+        format_of(path)
+    return path
+
+
+def _debates_like(ctx: Context, incomplete: str) -> list[str]:
+    """Return the names that a shell may complete a debate's with."""
+    from moot.graph.cli.database import opened_records
+
+    with opened_records(ctx.params.get("db")) as records:
+        rows = records.rows() if records else []
+    return [row.name for row in rows if row.name.startswith(incomplete)]
+
 
 DebateArgument = Annotated[
-    str, typer.Argument(metavar="ID", help="Its name, id, or an unambiguous beginning of the id.")
+    str,
+    Argument(
+        metavar="ID",
+        help="Its name, id, or an unambiguous beginning of the id.",
+        autocompletion=_debates_like,
+    ),
 ]
 DbOption = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--db",
         metavar="PATH|URL",
         help="SQLite file or postgresql://…; else MOOT_DB, else moot.sqlite in the user's data folder.",
         show_default=False,
     ),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")]
+JsonOption = Annotated[bool, Option("--json", help="Print one JSON document on stdout.")]
+QuietOption = Annotated[bool, Option("--quiet", "-q", help="No progress on stderr.")]
 OutputOption = Annotated[
     Path | None,
-    typer.Option("-o", "--output", metavar="FILE", help="Write the debate to a .json, .md or .html file."),
+    Option(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="Write the debate to a .json, .md or .html file.",
+        callback=_debate_file,
+    ),
 ]
-TurnsOption = Annotated[
-    int | None,
-    typer.Option("--turns", min=1, metavar="N", help="Utterances in all."),
-]
+TurnsOption = Annotated[int | None, Option("--turns", min=1, metavar="N", help="Utterances in all.")]
 MoreTurnsOption = Annotated[
-    int | None,
-    typer.Option("--turns", min=1, metavar="N", help="So many utterances more."),
+    int | None, Option("--turns", min=1, metavar="N", help="So many utterances more.")
 ]
 ConfigOption = Annotated[
-    Path | None,
-    typer.Option("--config", "-c", metavar="FILE", help="Configuration: YAML, TOML or JSON."),
+    Path | None, Option("--config", "-c", metavar="FILE", help="Configuration: YAML, TOML or JSON.")
 ]
 DebaterOption = Annotated[
     list[str] | None,
-    typer.Option("--debater", "-d", metavar="NAME[:ROLE[:STANCE]]", help="Who speaks; repeat for each."),
+    Option("--debater", "-d", metavar="NAME[:ROLE[:STANCE]]", help="Who speaks; repeat for each."),
 ]
-RoundsOption = Annotated[int | None, typer.Option("--rounds", min=1, metavar="N", help="Rounds.")]
-ProtocolOption = Annotated[
-    str | None, typer.Option("--protocol", metavar="NAME", help="Rules of the debate.")
-]
+RoundsOption = Annotated[int | None, Option("--rounds", min=1, metavar="N", help="Rounds.")]
+ProtocolOption = Annotated[str | None, Option("--protocol", metavar="NAME", help="Rules of the debate.")]
 NameOption = Annotated[
     str | None,
-    typer.Option("--id", metavar="NAME", help="Name of the new debate; without one, a new UUID."),
+    Option(
+        "--id",
+        metavar="NAME",
+        help="Name of the new debate; without one, a new UUID.",
+        callback=_new_name,
+    ),
 ]
 AnswersOption = Annotated[
     Path | None,
-    typer.Option(
+    Option(
         "--answers",
         metavar="FILE",
         help="Answers to what debaters ask, YAML or JSON: by debater, by question, or a list.",

@@ -20,7 +20,8 @@ INTRODUCTION = """\
 
 Progress and remarks go to stderr, results to stdout. On every command that touches a debate, `--json` prints
 exactly one JSON document and `--db` chooses the database. Text of debates reaches a terminal with its control
-characters shown instead of obeyed.
+characters shown instead of obeyed. `-h` is `--help`, and after `moot --install-completion` your shell
+completes commands, options and the names of debates.
 """
 ENVIRONMENT = """\
 ## Environment

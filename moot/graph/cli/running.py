@@ -10,23 +10,23 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, cast
 
-from moot.graph.cli.database import command_line
+from moot.graph.cli.database import check_database, command_line
 from moot.graph.cli.entry import complain
 from moot.graph.cli.group import INTERRUPTED, stop_listening
 from moot.graph.cli.screen.answerer import Answerer, question_lines
-from moot.graph.cli.screen.output import print_json, print_result, remark, render, write_file
-from moot.graph.cli.screen.progress import Tally, header_lines, make_progress, values_of
+from moot.graph.cli.screen.output import format_of, print_json, print_result, remark, render, write_file
+from moot.graph.cli.screen.progress import header_lines, make_progress
+from moot.graph.cli.screen.tally import Tally, spent_words
 from moot.graph.cli.screen.terminal_text import one_line
 from moot.nodes.people.questions import questions_in
 from moot.state.entries import tokens_of
-from moot.state.errors import DebatePaused, RunError, WaitingForPerson
+from moot.state.errors import DebatePaused, JudgeFailed, RunError, WaitingForPerson
 
 if TYPE_CHECKING:
     from moot.graph.api import Debate, Event
 
 ASIDES = frozenset({"interjection", "question", "answer", "tool_call", "tool_result"})
 """Kinds of entries that take no turn."""
-FAILED = 3
 
 
 @dataclass(frozen=True)
@@ -38,58 +38,58 @@ class Delivery:
     as_json: bool = False
     quiet: bool = False
     output: Path | None = None
-    form: str = ""
-    """Format of `output`."""
-    answers: Any = None
+    answers: object = None
     """What `--answers` holds."""
 
 
-def run_to_end(debate: Debate, delivery: Delivery, *, turns: int | None = None, answer: Any = None) -> int:
+def run_to_end(debate: Debate, delivery: Delivery, *, turns: int | None = None, answer: object = None) -> int:
     """Run a debate, deliver its result, and return the exit code.
 
     Raises:
         UserError: it could not be run at all, such as when another process holds it.
     """
-    code = 0
+    code, resume = 0, resume_line(debate, delivery.db)
     try:
-        _introduce(debate, delivery)
+        if not delivery.quiet:
+            for line in (*header_lines(debate.state().values["topic"], debate.config()), ""):
+                remark(line)
         _run_answering(debate, delivery, turns=turns, answer=answer)
     except KeyboardInterrupt:
         stop_listening()
-        complain(f"interrupted; the debate is saved. Go on with: {resume_line(debate, delivery)}")
+        complain(f"interrupted; the debate is saved. Go on with: {resume}")
         return INTERRUPTED
     except WaitingForPerson as waiting:
-        _say_what_is_asked(debate, delivery, waiting)
         code = waiting.exit_code
+        complain(f"{waiting}:")
+        for line in question_lines(waiting.questions):
+            remark(f"  {line}")
+        several = len(questions_in(waiting.questions)) > 1
+        way = ("--answers", "FILE") if several else ("--answer", "TEXT")
+        remark(f"The debate is saved. Answer with: {resume_line(debate, delivery.db, *way)}")
     except DebatePaused as paused:
-        remark(f"Paused; the debate is saved. Go on with: {resume_line(debate, delivery)}")
         code = paused.exit_code
+        remark(f"Paused; the debate is saved. Go on with: {resume}")
     except RunError as error:
-        complain(f"{error}\nThe debate is saved. Go on with: {resume_line(debate, delivery)}")
         code = error.exit_code
+        complain(f"{error}\nThe debate is saved. Go on with: {resume}")
     document = debate.document()
-    _deliver(debate, document, delivery, finished=code == 0)
-    return code or _verdict_code(debate, document, delivery)
+    deliver(debate, document, delivery, finished=code == 0)
+    verdict = document["verdict"] or {}
+    if not code and verdict.get("status") == "failed":
+        code = JudgeFailed.exit_code
+        reason = one_line(verdict.get("error", ""), 500)
+        complain(f"the verdict failed: {reason}\nThe debate is saved. Have it judged again with: {resume}")
+    return code
 
 
-def resume_line(debate: Debate, delivery: Delivery, *more: str) -> str:
+def resume_line(debate: Debate, db: str | None, *more: str) -> str:
     """Return the command that goes on with a debate."""
-    return command_line("resume", handle(debate), *more, db=delivery.db)
+    return command_line("resume", handle(debate), *more, db=db)
 
 
 def handle(debate: Debate) -> str:
     """Return what a debate is called in a command to copy: its name, else the beginning of its id."""
     return debate.name if debate.name != debate.id else debate.id[:8]
-
-
-def _introduce(debate: Debate, delivery: Delivery) -> None:
-    from moot.state.config.frozen import frozen_config
-
-    if not delivery.quiet:
-        values = values_of(debate)
-        for line in header_lines(values["topic"], frozen_config(values)):
-            remark(line)
-        remark("")
 
 
 def _run_answering(debate: Debate, delivery: Delivery, **going_on: Any) -> None:
@@ -110,23 +110,17 @@ def _run_answering(debate: Debate, delivery: Delivery, **going_on: Any) -> None:
 
 
 def _run(debate: Debate, delivery: Delivery, **going_on: Any) -> None:
-    from moot.state.config.frozen import frozen_config
-
-    config = frozen_config(values_of(debate))
-    tally = Tally()
+    config, tally = debate.config(), Tally()
     tally.follow(config)
-    tally.refresh(debate)
+    tally.refresh(debate.row)
     progress = make_progress(config.names(), quiet=delivery.quiet)
     stream = cast("Generator[Event]", debate.stream(tokens=progress.tokens, **going_on))
     with terminated_like_interrupted(), closing(stream) as events, progress:
-        first = True
-        for event in events:
+        for number, event in enumerate(events):
+            if number == 0:
+                tally.follow(debate.config())  # extended since
             if event["event"] == "step":
-                tally.refresh(debate)
-                tally.round = event["round"]
-                if first:
-                    tally.follow(frozen_config(values_of(debate)))  # extended since
-                    first = False
+                tally.refresh(debate.row)
             elif event["event"] == "entry" and event["entry"]["kind"] not in ASIDES:
                 tally.turns += 1
             progress.show(event, tally)
@@ -146,18 +140,10 @@ def terminated_like_interrupted() -> Iterator[None]:
         signal.signal(signal.SIGTERM, former)
 
 
-def _say_what_is_asked(debate: Debate, delivery: Delivery, waiting: WaitingForPerson) -> None:
-    complain(f"{waiting}:")
-    for line in question_lines(waiting.questions):
-        remark(f"  {line}")
-    several = len(questions_in(waiting.questions)) > 1
-    way = ("--answers", "FILE") if several else ("--answer", "TEXT")
-    remark(f"The debate is saved. Answer with: {resume_line(debate, delivery, *way)}")
-
-
-def _deliver(debate: Debate, document: dict[str, Any], delivery: Delivery, *, finished: bool) -> None:
+def deliver(debate: Debate, document: dict[str, Any], delivery: Delivery, *, finished: bool) -> None:
+    """Write the file and print the document that were asked for; of a run that finished, the verdict."""
     if delivery.output is not None:
-        write_file(delivery.output, render(document, delivery.form))
+        write_file(delivery.output, render(document, format_of(delivery.output)))
     if delivery.as_json:
         print_json(document)
     elif finished:
@@ -169,25 +155,10 @@ def _deliver(debate: Debate, document: dict[str, Any], delivery: Delivery, *, fi
 
 
 def _say_what_next(debate: Debate, usage: dict[str, Any], delivery: Delivery) -> None:
-    from moot.graph.cli.database import check_database
-
-    tokens = tokens_of(usage)
-    cost = f" · US$ {usage['cost_usd']:.4f}" if usage["cost_usd"] else ""
-    remark(f"\n{usage['calls']} calls · {tokens:,} tokens{cost}")
+    remark(f"\n{usage['calls']} calls · {spent_words(tokens_of(usage), usage['cost_usd'])}")
     remark(f"Stored as {debate.name} in {check_database(delivery.db)}")
     remark(f"  read it    {command_line('show', handle(debate), '--transcript', db=delivery.db)}")
     if debate.can_go_on():
-        remark(f"  extend it  {resume_line(debate, delivery, '--turns', '6')}")
+        remark(f"  extend it  {resume_line(debate, delivery.db, '--turns', '6')}")
     if delivery.output is not None:
         remark(f"  written to {delivery.output}")
-
-
-def _verdict_code(debate: Debate, document: dict[str, Any], delivery: Delivery) -> int:
-    verdict = document["verdict"] or {}
-    if verdict.get("status") != "failed":
-        return 0
-    complain(
-        f"the verdict failed: {one_line(verdict.get('error', ''), 500)}\n"
-        f"The debate is saved. Have it judged again with: {resume_line(debate, delivery)}"
-    )
-    return FAILED

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from moot.graph.cli.database import opened_debate
 from moot.graph.cli.group import new_app
 from moot.graph.cli.options import DbOption, DebateArgument, JsonOption, QuietOption
+from moot.graph.cli.screen.output import print_json, print_text, remark
+from moot.graph.cli.screen.terminal_text import one_line
 
 if TYPE_CHECKING:
     from moot.graph.api import Debate
@@ -29,29 +33,26 @@ def ask(
     quiet: QuietOption = False,
 ) -> None:
     """Answer a question about a debate, citing the messages behind the answer; the debate stays as it is."""
-    import sys
-
-    from moot.graph.cli.database import opened
-    from moot.graph.cli.screen.output import print_json, print_text, remark
-    from moot.graph.cli.screen.terminal_text import one_line
-
     asked = sys.stdin.read() if question == "-" else question
-    with opened(db) as debates:
-        debate = debates.get(debate_id)
+    with opened_debate(db, debate_id) as debate:
         answer = debate.ask(asked)
         if as_json:
             print_json({"debate": debate.id, "question": asked.strip(), **answer.to_json()})
             return
         print_text("\n".join(_lines(debate, answer)))
+        receipt = answer.receipt
         if not quiet:
-            remark(_account(answer))
-        if failure := answer.receipt["embeddings_error"]:
+            dropped = answer.dropped
+            remark(
+                f"from {len(receipt['message_ids'])} messages, {receipt['total_tokens']:,} of "
+                f"{receipt['budget']:,} tokens; {receipt['messages_left_out']} messages had no room"
+                + (f", {dropped} citations of messages that do not exist dropped" if dropped else "")
+            )
+        if failure := receipt["embeddings_error"]:
             remark(f"the embedding model failed, so words alone were compared: {one_line(failure, 300)}")
 
 
 def _lines(debate: Debate, answer: Answer) -> list[str]:
-    from moot.graph.cli.screen.terminal_text import one_line
-
     values = debate.state().values
     names = {row["id"]: row["name"] for row in values["config"]["debaters"]}
     lines = [answer.text or "The record does not say."]
@@ -67,12 +68,3 @@ def _lines(debate: Debate, answer: Answer) -> list[str]:
     if unknown:
         lines += ["", f"Nobody said: {one_line(', '.join(unknown), 300)}"]
     return lines
-
-
-def _account(answer: Answer) -> str:
-    receipt = answer.receipt
-    dropped = f", {answer.dropped} citations of messages that do not exist dropped" if answer.dropped else ""
-    return (
-        f"from {len(receipt['message_ids'])} messages, {receipt['total_tokens']:,} of {receipt['budget']:,} "
-        f"tokens; {receipt['messages_left_out']} messages had no room{dropped}"
-    )

@@ -9,6 +9,8 @@ import typer
 
 from moot.graph.cli.group import new_app
 from moot.graph.cli.options import JsonOption
+from moot.graph.cli.screen.output import STDOUT, check_folder, print_json, print_result, remark, write_file
+from moot.state.errors import InputError
 
 app = new_app(no_args_is_help=True)
 
@@ -27,17 +29,13 @@ def init(
 ) -> None:
     """Write a YAML file with every setting, its meaning and its default."""
     from moot.graph.cli.config_template import template
-    from moot.graph.cli.screen.output import check_folder, print_text, remark, write_file
-    from moot.state.errors import InputError
 
-    if str(path) == "-":
-        print_text(template())
-        return
     check_folder(path)
-    if path.exists() and not force:
+    if path != STDOUT and path.exists() and not force:
         raise InputError(f"{str(path)!r} exists already: add --force to replace it")
     write_file(path, template())
-    remark(f"wrote {path}: run it with `moot run TOPIC --config {path}`")
+    if path != STDOUT:
+        remark(f"wrote {path}: run it with `moot run TOPIC --config {path}`")
 
 
 @app.command()
@@ -47,7 +45,6 @@ def check(
 ) -> None:
     """Check a file as a run would, and say what it comes to."""
     from moot.graph.cli.request import run_config
-    from moot.graph.cli.screen.output import print_json, print_result
     from moot.graph.cli.screen.progress import header_lines
 
     checked = run_config(path, {})
@@ -61,6 +58,5 @@ def check(
 def schema() -> None:
     """Print the JSON Schema of configuration files."""
     from moot.graph.cli.config_template import config_schema
-    from moot.graph.cli.screen.output import print_json
 
     print_json(config_schema())

@@ -7,8 +7,10 @@ from typing import Annotated, Literal
 
 import typer
 
+from moot.graph.cli.database import opened_debate
 from moot.graph.cli.group import new_app
 from moot.graph.cli.options import DbOption, DebateArgument
+from moot.graph.cli.screen.output import STDOUT, check_folder, format_of, render, write_file
 
 app = new_app()
 
@@ -21,21 +23,16 @@ def export(
         typer.Option("--format", "-f", help="Format; by default the output file's ending, else json."),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="File to write; stdout without one.")
-    ] = None,
+        Path, typer.Option("-o", "--output", metavar="FILE", help="File to write; - for stdout.")
+    ] = STDOUT,
     db: DbOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
 ) -> None:
     """Write a debate as JSON (moot.debate/1), Markdown or one HTML page."""
-    from moot.graph.cli.database import opened
-    from moot.graph.cli.screen.output import check_folder, format_of, print_text, render, write_file
-
-    chosen = "json" if as_json else form or (format_of(output) if output else "json")
-    if output is not None:
-        check_folder(output)
-    with opened(db) as debates:
-        text = render(debates.get(debate_id).document(), chosen)
-    if output is None:
-        print_text(text)
-    else:
-        write_file(output, text)
+    if as_json or output == STDOUT:
+        form = "json" if as_json else form or "json"
+    chosen = form or format_of(output)
+    check_folder(output)
+    with opened_debate(db, debate_id) as debate:
+        text = render(debate.document(), chosen)
+    write_file(output, text)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from moot.graph.cli.database import command_line, opened
 from moot.graph.cli.group import new_app
 from moot.graph.cli.options import ConfigOption, DbOption, JsonOption, NameOption, QuietOption
+from moot.graph.cli.screen.output import print_json, print_text, remark
+from moot.state.errors import InputError
 
 if TYPE_CHECKING:
-    from moot.graph.api import Debate, Debates
+    from moot.graph.api import Debate
     from moot.graph.importing import ImportedTranscript
 
 app = new_app()
@@ -44,18 +48,27 @@ def import_debate(
     Reads JSON, JSON lines, CSV (speaker,minute,text), text (NAME: text) and Markdown. An exported debate
     (moot.debate/1) becomes the debate that it was, with summaries, blackboard and verdicts.
     """
-    from moot.graph.cli.database import opened
-    from moot.graph.cli.request import check_new_name
-    from moot.graph.cli.screen.output import print_json, print_text
+    from moot.graph.cli.request import read_topic, run_config
 
-    check_new_name(name)
     imported = read_transcript(path, form)
     with opened(db, make=True) as debates:
         if imported.document is not None:
-            _refuse_settings(topic=topic, debater=debater, config=config)
+            given = {"--topic": topic, "--debater": debater, "--config": config}
+            if refused := [option for option, value in given.items() if value]:
+                raise InputError(
+                    f"{' and '.join(refused)}: an exported debate keeps its own topic, debaters and "
+                    "configuration"
+                )
             debate = debates.import_document(imported.document, name=name)
         else:
-            debate = _from_transcript(debates, imported, topic, name, config, debater or [])
+            settings = run_config(config, {})
+            debate = debates.import_transcript(
+                imported,
+                topic=settings.topic if topic is None else read_topic(topic),
+                name=name,
+                config=settings,
+                debaters=debater or (),
+            )
         if as_json:
             print_json(debate.document())
         else:
@@ -70,10 +83,7 @@ def read_transcript(path: Path, form: str | None = None) -> ImportedTranscript:
     Raises:
         InputError: it cannot be read.
     """
-    import sys
-
     from moot.graph.importing import parse_transcript
-    from moot.state.errors import InputError
 
     is_stdin = str(path) == "-"
     try:
@@ -89,35 +99,7 @@ def read_transcript(path: Path, form: str | None = None) -> ImportedTranscript:
         raise InputError(f"{str(path)!r}: {error}") from error
 
 
-def _refuse_settings(**given: object) -> None:
-    from moot.state.errors import InputError
-
-    named = [f"--{key}" for key, value in given.items() if value]
-    if named:
-        raise InputError(
-            f"{' and '.join(named)}: an exported debate keeps its own topic, debaters and configuration"
-        )
-
-
-def _from_transcript(
-    debates: Debates,
-    imported: ImportedTranscript,
-    topic: str | None,
-    name: str | None,
-    config: Path | None,
-    debaters: list[str],
-) -> Debate:
-    from moot.graph.cli.request import read_topic, run_config
-
-    settings = run_config(config, {})
-    said = read_topic(topic) if topic is not None else settings.topic
-    return debates.import_transcript(imported, topic=said, name=name, config=settings, debaters=debaters)
-
-
 def _say_what_next(debate: Debate, db: str | None) -> None:
-    from moot.graph.cli.database import command_line
-    from moot.graph.cli.screen.output import remark
-
     document = debate.document()
     names = ", ".join(debater["name"] for debater in document["config"]["debaters"][:8])
     tokens = sum(entry["tokens"] for entry in document["transcript"])

@@ -149,7 +149,7 @@ def file_of(subject: str) -> Path | None:
 
 
 def _rubric(named: str | None) -> str | dict[str, Any] | None:
-    from moot.graph.cli.request import read_rubric
+    from moot.graph.cli.named_files import read_rubric
 
     return read_rubric(named, Path()) if named else None
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from moot.graph.cli.database import opened_records
 from moot.graph.cli.group import new_app
 from moot.graph.cli.options import DbOption, JsonOption
+from moot.graph.cli.screen.output import print_json, print_result, remark
+from moot.graph.cli.screen.terminal_text import one_line
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -19,9 +22,6 @@ app = new_app()
 @app.command()
 def list_debates(db: DbOption = None, as_json: JsonOption = False) -> None:
     """List the debates of a database, the most recently active first."""
-    from moot.graph.cli.database import opened_records
-    from moot.graph.cli.screen.output import print_json, print_result, remark
-
     with opened_records(db) as records:
         rows = records.rows() if records else []
     if as_json:
@@ -35,8 +35,6 @@ def list_debates(db: DbOption = None, as_json: JsonOption = False) -> None:
 def _table(rows: list[DebateRow]) -> Table:
     from rich.table import Table
     from rich.text import Text
-
-    from moot.graph.cli.screen.terminal_text import one_line
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), expand=True)
     table.add_column("debate", max_width=36, overflow="fold")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from moot.graph.cli.database import opened_debate
 from moot.graph.cli.group import new_app
 from moot.graph.cli.options import DbOption, DebateArgument, JsonOption
+from moot.graph.cli.screen.output import print_json, remark
 
 app = new_app()
 
@@ -14,15 +16,11 @@ def pause(debate_id: DebateArgument, db: DbOption = None, as_json: JsonOption = 
 
     What is under way is finished and saved; `moot resume` goes on. A debate that nobody runs stays as it is.
     """
-    from moot.graph.cli.database import opened
-    from moot.graph.cli.screen.output import print_json, remark
-
-    with opened(db) as debates:
-        debate = debates.get(debate_id)
+    with opened_debate(db, debate_id) as debate:
         running = debate.is_running()
         if running:
             debate.pause()
     if as_json:
         print_json({"id": debate.id, "running": running})
-        return
-    remark("It stops at the next step's boundary." if running else "Nobody runs this debate now.")
+    else:
+        remark("It stops at the next step's boundary." if running else "Nobody runs this debate now.")

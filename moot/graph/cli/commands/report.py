@@ -8,8 +8,11 @@ from typing import Annotated
 
 import typer
 
+from moot.graph.cli.database import opened_debate
 from moot.graph.cli.group import new_app
 from moot.graph.cli.options import DbOption, DebateArgument, QuietOption
+from moot.graph.cli.screen.output import STDOUT, check_folder, format_of, remark, render, write_file
+from moot.state.errors import InputError
 
 app = new_app()
 
@@ -20,10 +23,7 @@ def report(
     output: Annotated[
         Path | None,
         typer.Option(
-            "-o",
-            "--output",
-            metavar="FILE",
-            help="FILE.html, FILE.md or - for stdout; else NAME.html.",
+            "-o", "--output", metavar="FILE", help="FILE.html, FILE.md or - for stdout; else NAME.html."
         ),
     ] = None,
     markdown: Annotated[bool, typer.Option("--md", help="Markdown instead of HTML.")] = False,
@@ -35,35 +35,20 @@ def report(
     Verdict and solution first, then positions, contested claims, summaries, tokens and the transcript. The
     page needs no network.
     """
-    from moot.graph.cli.database import opened
-    from moot.graph.cli.screen.output import check_folder, print_text, remark, render, write_file
-
-    form = _form(output, markdown=markdown)
-    if output is not None and str(output) != "-":
-        check_folder(output)
-    with opened(db) as debates:
-        debate = debates.get(debate_id)
-        text = render(debate.document(), form)
-    if output is not None and str(output) == "-":
-        print_text(text)
-        return
-    path = output or Path(f"{file_name(debate.name)}.{form}")
+    form = "md" if markdown else "html"
+    if output not in (None, STDOUT):
+        form = format_of(output)
+        if form == "json" or (markdown and form != "md"):
+            raise InputError(
+                f"output file {str(output)!r}: a report is .html or .md; `moot export` writes JSON"
+            )
+    with opened_debate(db, debate_id) as debate:
+        text, name = render(debate.document(), form), debate.name
+    path = output or Path(f"{file_name(name)}.{form}")
     check_folder(path)
     write_file(path, text)
-    if not quiet:
+    if path != STDOUT and not quiet:
         remark(f"wrote {path}")
-
-
-def _form(output: Path | None, *, markdown: bool) -> str:
-    from moot.graph.cli.screen.output import format_of
-    from moot.state.errors import InputError
-
-    if output is None or str(output) == "-":
-        return "md" if markdown else "html"
-    form = format_of(output)
-    if form == "json" or (markdown and form != "md"):
-        raise InputError(f"output file {str(output)!r}: a report is .html or .md; `moot export` writes JSON")
-    return form
 
 
 def file_name(name: str) -> str:

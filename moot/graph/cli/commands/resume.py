@@ -2,75 +2,64 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from moot.graph.cli import options as shared
+from moot.graph.cli.database import opened_debate
 from moot.graph.cli.group import new_app
-from moot.graph.cli.options import (
-    AnswersOption,
-    ConfigOption,
-    DbOption,
-    DebateArgument,
-    JsonOption,
-    MoreTurnsOption,
-    OutputOption,
-    QuietOption,
-)
+from moot.graph.cli.screen.output import remark
+from moot.state.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from moot.graph.api import Debate
-    from moot.graph.cli.running import Delivery
-    from moot.state.config import DebateConfig
 
 app = new_app()
 
 
 @app.command()
 def resume(
-    debate_id: DebateArgument,
-    turns: MoreTurnsOption = None,
-    config: ConfigOption = None,
+    debate_id: shared.DebateArgument,
+    turns: shared.MoreTurnsOption = None,
+    config: shared.ConfigOption = None,
     reconfigure: Annotated[
         bool, typer.Option("--reconfigure", help="Let what --config changes count from here on.")
     ] = False,
     answer: Annotated[
         str | None, typer.Option("--answer", metavar="TEXT", help="Answer to what the debate waits for.")
     ] = None,
-    answers: AnswersOption = None,
-    output: OutputOption = None,
-    db: DbOption = None,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
+    answers: shared.AnswersOption = None,
+    output: shared.OutputOption = None,
+    db: shared.DbOption = None,
+    as_json: shared.JsonOption = False,
+    quiet: shared.QuietOption = False,
 ) -> None:
     """Go on with a debate where it stands, or extend a finished one.
 
     The configuration was frozen when the debate began. A --config that says otherwise is refused, naming the
     keys that differ, unless --reconfigure.
     """
-    from moot.graph.cli.database import opened
-    from moot.graph.cli.running import Delivery, run_to_end
+    from moot.graph.cli.running import Delivery, deliver, resume_line, run_to_end
     from moot.graph.cli.screen.answerer import check_answers, read_answers
-    from moot.graph.cli.screen.output import format_of
-    from moot.state.errors import InputError
+    from moot.graph.continuation import verdict_failed
 
-    form = format_of(output) if output else ""
-    delivery = Delivery(db, as_json, quiet, output, form, read_answers(answers))
-    with opened(db) as debates:
-        debate = debates.get(debate_id)
+    delivery = Delivery(db, as_json, quiet, output, read_answers(answers))
+    with opened_debate(db, debate_id) as debate:
         if delivery.answers is not None:
-            check_answers(delivery.answers, _frozen(debate), debate.questions())
+            check_answers(delivery.answers, debate.config(), debate.questions())
         if config is not None:
             _settle(debate, config, reconfigure=reconfigure)
         if answer is not None and not debate.state().interrupts:
             raise InputError(f"debate {debate.name!r} waits for no answer: leave --answer out")
-        if turns is None and _is_finished(debate):
-            code = _say_finished(debate, delivery)
-        else:
-            code = run_to_end(debate, delivery, turns=turns, answer=answer)
-    raise typer.Exit(code)
+        if turns is not None or not debate.is_over() or verdict_failed(debate.state().values):
+            raise typer.Exit(run_to_end(debate, delivery, turns=turns, answer=answer))
+        document = debate.document()
+        remark(f"This debate is finished ({document['status']}).")
+        if debate.can_go_on():
+            remark(f"Extend it with:\n  {resume_line(debate, db, '--turns', '6')}")
+        deliver(debate, document, delivery, finished=False)
 
 
 def _settle(debate: Debate, path: Path, *, reconfigure: bool) -> None:
@@ -81,12 +70,10 @@ def _settle(debate: Debate, path: Path, *, reconfigure: bool) -> None:
     """
     from moot.graph.cli.request import file_data
     from moot.state.config.config_files import make_config
-    from moot.state.errors import ConfigError
 
-    said = file_data(path)
-    wanted, frozen = make_config(said), _frozen(debate)
-    changed = {key: wanted.to_json()[key] for key in said if key != "topic"}
-    new = make_config({**frozen.to_json(), **changed})
+    data = file_data(path)
+    wanted = make_config(data).to_json()
+    new = make_config({**debate.config().to_json(), **{key: wanted[key] for key in data if key != "topic"}})
     keys = debate.differing_keys(new)
     if keys and not reconfigure:
         raise ConfigError(
@@ -95,31 +82,3 @@ def _settle(debate: Debate, path: Path, *, reconfigure: bool) -> None:
         )
     if keys:
         debate.reconfigure(new)
-
-
-def _frozen(debate: Debate) -> DebateConfig:
-    from moot.state.config.frozen import frozen_config
-
-    return frozen_config(debate.state().values)
-
-
-def _is_finished(debate: Debate) -> bool:
-    from moot.graph.session import is_over
-
-    snapshot = debate.state()
-    return is_over(snapshot) and (snapshot.values.get("verdict") or {}).get("status") != "failed"
-
-
-def _say_finished(debate: Debate, delivery: Delivery) -> int:
-    from moot.graph.cli.running import resume_line
-    from moot.graph.cli.screen.output import print_json, remark, render, write_file
-
-    document = debate.document()
-    remark(f"This debate is finished ({document['status']}).")
-    if debate.can_go_on():
-        remark(f"Extend it with:\n  {resume_line(debate, delivery, '--turns', '6')}")
-    if delivery.output is not None:
-        write_file(delivery.output, render(document, delivery.form))
-    if delivery.as_json:
-        print_json(document)
-    return 0

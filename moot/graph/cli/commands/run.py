@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Exit, Option
 
+from moot.graph.cli import options as shared
+from moot.graph.cli.database import check_database, opened
 from moot.graph.cli.group import new_app
-from moot.graph.cli.options import (
-    AnswersOption,
-    ConfigOption,
-    DbOption,
-    DebaterOption,
-    JsonOption,
-    NameOption,
-    OutputOption,
-    ProtocolOption,
-    QuietOption,
-    RoundsOption,
-    TurnsOption,
-)
+from moot.graph.cli.named_files import read_rubric
+from moot.graph.cli.screen.output import remark
+from moot.state.errors import InputError
 
 if TYPE_CHECKING:
     from moot.graph.cli.running import Delivery
@@ -28,130 +21,130 @@ if TYPE_CHECKING:
 app = new_app()
 
 
-@app.command()
-def run(
+@dataclass(frozen=True)
+class RunRequest:
+    """What `moot run` is asked to do."""
+
     topic: Annotated[
         str | None,
-        typer.Argument(
+        Argument(
             metavar="TOPIC|@FILE|-",
             help="What is argued: words, a file, or - for stdin; optional where the configuration says it.",
         ),
-    ] = None,
-    config: ConfigOption = None,
-    debater: DebaterOption = None,
-    turns: TurnsOption = None,
-    rounds: RoundsOption = None,
-    protocol: ProtocolOption = None,
+    ] = None
+    config: shared.ConfigOption = None
+    debater: shared.DebaterOption = None
+    turns: shared.TurnsOption = None
+    rounds: shared.RoundsOption = None
+    protocol: shared.ProtocolOption = None
     model: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--model",
             "-m",
             metavar="NAME",
             help="Model of everybody who names none; MOOT_MODEL, else the built-in offline model.",
         ),
-    ] = None,
+    ] = None
     judge_model: Annotated[
-        str | None, typer.Option("--judge-model", metavar="NAME", help="Model of the judge.")
-    ] = None,
+        str | None, Option("--judge-model", metavar="NAME", help="Model of the judge.")
+    ] = None
     temperature: Annotated[
         float | None,
-        typer.Option("--temperature", min=0, max=2, metavar="T", help="Sampling temperature of debaters."),
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option("--seed", metavar="N", help="Seed, for models that take one.")
-    ] = None,
+        Option("--temperature", min=0, max=2, metavar="T", help="Sampling temperature of debaters."),
+    ] = None
+    seed: Annotated[int | None, Option("--seed", metavar="N", help="Seed, for models that take one.")] = None
     summarizer: Annotated[
-        str | None, typer.Option("--summarizer", metavar="NAME", help="Method of the rolling summary.")
-    ] = None,
+        str | None, Option("--summarizer", metavar="NAME", help="Method of the rolling summary.")
+    ] = None
     rubric: Annotated[
         str | None,
-        typer.Option(
-            "--rubric", metavar="NAME|FILE", help="What the judge scores: a shipped rubric or a file."
-        ),
-    ] = None,
-    no_judge: Annotated[bool, typer.Option("--no-judge", help="End without a verdict.")] = False,
+        Option("--rubric", metavar="NAME|FILE", help="What the judge scores: a shipped rubric or a file."),
+    ] = None
+    no_judge: Annotated[bool, Option("--no-judge", help="End without a verdict.")] = False
     context: Annotated[
         list[Path] | None,
-        typer.Option(
+        Option(
             "--context",
             metavar="FILE|DIR",
             help="A file is shown to everybody, repeatable; one folder is there for the tools.",
         ),
-    ] = None,
+    ] = None
     tools: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--tools",
             metavar="NAME,…",
             help="Tools of debaters who list none: search, read_file, list_files, search_debate, calculator.",
         ),
-    ] = None,
-    answers: AnswersOption = None,
+    ] = None
+    answers: shared.AnswersOption = None
     replay: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--replay", metavar="ID", help="Argue a stored debate again from its journal, without a model."
         ),
-    ] = None,
-    name: NameOption = None,
-    output: OutputOption = None,
-    db: DbOption = None,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
-) -> None:
+    ] = None
+    name: shared.NameOption = None
+    output: shared.OutputOption = None
+    db: shared.DbOption = None
+    as_json: shared.JsonOption = False
+    quiet: shared.QuietOption = False
+
+
+@app.command()
+@shared.with_options(RunRequest)
+def run(asked: RunRequest) -> None:
     """Argue a topic to its end, with a verdict.
 
     What is given here overrides the configuration file. The debate is saved at every step: after Ctrl-C, a
     crash or a failing model, `moot resume` goes on where it was.
     """
-    from moot.graph.cli import request
-    from moot.graph.cli.context_options import context_folder, give_tools
-    from moot.graph.cli.database import check_database, opened
     from moot.graph.cli.running import Delivery, run_to_end
-    from moot.graph.cli.screen.answerer import check_answers, read_answers
+    from moot.graph.cli.screen.answerer import read_answers
 
-    if replay:
-        raise typer.Exit(_replay(replay, name, Delivery(db, as_json, quiet, output, _form(output))))
-    flags = {
-        "debaters": [request.parse_debater(each) for each in debater] if debater else None,
-        "turns": turns,
-        "rounds": rounds,
-        "protocol": protocol,
-        "model": model,
-        "temperature": temperature,
-        "seed": seed,
-        "memory.summarizer": summarizer,
-        "judge.model": judge_model,
-        "judge.rubric": request.read_rubric(rubric, Path()) if rubric else None,
-        "judge.enabled": False if no_judge else None,
-        "context": context_folder(context or []),
-    }
-    said = request.read_topic(topic)
-    request.check_new_name(name)
-    check_database(db)
-    form = _form(output)
-    prepared = read_answers(answers)
-    documents = request.read_documents([path for path in context or [] if not path.is_dir()])
-    settings = give_tools(request.run_config(config, flags), tools)
-    request.require_topic(said, settings)
-    request.warn_of_idle(flags, settings)
-    check_answers(prepared, settings)
-    with opened(db, make=True) as debates:
-        debate = debates.start(said, settings, name=name, documents=documents)
-        code = run_to_end(debate, Delivery(db, as_json, quiet, output, form, prepared))
-    raise typer.Exit(code)
+    delivery = Delivery(asked.db, asked.as_json, asked.quiet, asked.output, read_answers(asked.answers))
+    if asked.replay:
+        with opened(asked.db) as debates:
+            code = run_to_end(debates.replay(asked.replay, name=asked.name), delivery)
+    else:
+        code = _run_new(asked, delivery)
+    raise Exit(code)
 
 
-def _form(output: Path | None) -> str:
-    from moot.graph.cli.screen.output import format_of
-
-    return format_of(output) if output else ""
-
-
-def _replay(source: str, name: str | None, delivery: Delivery) -> int:
-    from moot.graph.cli.database import opened
+def _run_new(asked: RunRequest, delivery: Delivery) -> int:
+    from moot.graph.cli import request
     from moot.graph.cli.running import run_to_end
+    from moot.graph.cli.screen.answerer import check_answers
 
-    with opened(delivery.db) as debates:
-        return run_to_end(debates.replay(source, name=name), delivery)
+    folders = [path for path in asked.context or () if path.is_dir()]
+    if len(folders) > 1:
+        raise InputError(f"--context: give one folder, not {', '.join(map(str, folders))}")
+    flags = {
+        "debaters": [request.parse_debater(each) for each in asked.debater] if asked.debater else None,
+        "turns": asked.turns,
+        "rounds": asked.rounds,
+        "protocol": asked.protocol,
+        "model": asked.model,
+        "temperature": asked.temperature,
+        "seed": asked.seed,
+        "memory.summarizer": asked.summarizer,
+        "judge.model": asked.judge_model,
+        "judge.rubric": read_rubric(asked.rubric, Path()) if asked.rubric else None,
+        "judge.enabled": False if asked.no_judge else None,
+        "context": str(folders[0].absolute()) if folders else None,
+    }
+    topic = request.read_topic(asked.topic)
+    check_database(asked.db)
+    documents = request.read_documents([path for path in asked.context or () if path not in folders])
+    tools = [name.strip() for name in (asked.tools or "").split(",") if name.strip()]
+    settings = request.run_config(asked.config, flags, tools)
+    if topic is None and not (settings.topic or "").strip():
+        raise InputError("no topic: give TOPIC, @FILE or -, or `topic` in the configuration")
+    request.warn_of_idle(flags, settings)
+    if settings.context and Path(settings.context).is_dir() and not any(d.tools for d in settings.debaters):
+        remark("warning: nobody has tools to look into the context folder: give --tools search,read_file")
+    check_answers(delivery.answers, settings)
+    with opened(asked.db, make=True) as debates:
+        debate = debates.start(topic, settings, name=asked.name, documents=documents)
+        return run_to_end(debate, delivery)

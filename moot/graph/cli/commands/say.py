@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from moot.graph.cli.database import command_line, opened_debate
 from moot.graph.cli.group import new_app
 from moot.graph.cli.options import DbOption, DebateArgument, JsonOption
+from moot.graph.cli.screen.output import print_json, remark
+from moot.state.errors import InputError
 
 if TYPE_CHECKING:
-    from moot.graph.api import Debate
+    from moot.state.config import DebateConfig
 
 app = new_app()
 
@@ -30,15 +33,12 @@ def say(
 
     It is taken up at the next step's boundary, exactly once, and everybody who speaks later has heard it.
     """
-    from moot.graph.cli.database import command_line, opened
-    from moot.graph.cli.request import read_remark
-    from moot.graph.cli.screen.output import print_json, remark
+    from moot.graph.cli.request import read_words
 
-    said = read_remark(text)
-    with opened(db) as debates:
-        debate = debates.get(debate_id)
-        chosen = _speaker(debate, speaker)
-        number = debate.say(said, chosen)
+    words = read_words(text, "remark", "give the words")
+    with opened_debate(db, debate_id) as debate:
+        chosen = _speaker(debate.config(), speaker)
+        number = debate.say(words, chosen)
         over, goes_on = debate.is_over(), debate.can_go_on()
     if as_json:
         print_json({"id": debate.id, "interjection": number, "speaker": chosen, "over": over})
@@ -51,19 +51,17 @@ def say(
         remark("Left on the floor; it is taken up at the next step's boundary.")
 
 
-def _speaker(debate: Debate, name: str) -> str:
+def _speaker(config: DebateConfig, name: str) -> str:
     """Return the id of a speaker: a debater by id or display name, else the slug of the name.
 
     Raises:
         InputError: nothing of the name makes an id.
     """
     from moot.state.config import slug
-    from moot.state.config.frozen import frozen_config
-    from moot.state.errors import InputError
 
-    names = frozen_config(debate.state().values).names()
-    known = [id for id, shown in names.items() if name.casefold() in (id.casefold(), shown.casefold())]
-    chosen = known[0] if known else slug(name)
-    if not chosen:
+    for known, shown in config.names().items():
+        if name.casefold() in (known.casefold(), shown.casefold()):
+            return known
+    if not slug(name):
         raise InputError(f"--as {name!r}: give a name with letters a-z or digits")
-    return chosen
+    return slug(name)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from moot.graph.cli.database import opened_debate
 from moot.graph.cli.group import new_app
 from moot.graph.cli.options import DbOption, DebateArgument, JsonOption
+from moot.graph.cli.screen.output import print_json, print_result, remark
+from moot.state.entries import seq_of
 from moot.state.errors import InputError
 
 if TYPE_CHECKING:
@@ -17,21 +19,19 @@ if TYPE_CHECKING:
 app = new_app()
 
 
-def _flag(name: str, text: str) -> Any:
-    return typer.Option(f"--{name}", help=text)
-
-
 @app.command()
 def show(
     debate_id: DebateArgument,
-    transcript: Annotated[bool, _flag("transcript", "Everything that was said.")] = False,
-    summary: Annotated[bool, _flag("summary", "The current rolling summary.")] = False,
-    summaries: Annotated[bool, _flag("summaries", "Every version of every summary.")] = False,
+    transcript: Annotated[bool, typer.Option("--transcript", help="Everything that was said.")] = False,
+    summary: Annotated[bool, typer.Option("--summary", help="The current rolling summary.")] = False,
+    summaries: Annotated[bool, typer.Option("--summaries", help="Every version of every summary.")] = False,
     blackboard: Annotated[
-        bool, _flag("blackboard", "Positions, claims, rounds, reflections, crux cards.")
+        bool, typer.Option("--blackboard", help="Positions, claims, rounds, reflections, crux cards.")
     ] = False,
-    receipts: Annotated[bool, _flag("receipts", "What each prompt was made of, in tokens.")] = False,
-    verdict: Annotated[bool, _flag("verdict", "The verdict.")] = False,
+    receipts: Annotated[
+        bool, typer.Option("--receipts", help="What each prompt was made of, in tokens.")
+    ] = False,
+    verdict: Annotated[bool, typer.Option("--verdict", help="The verdict.")] = False,
     view: Annotated[
         str | None,
         typer.Option("--view", metavar="SEQ", help="The exact prompt that entry SEQ (or its id) came from."),
@@ -40,10 +40,6 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Show a debate: an overview and its verdict, or the part that is asked for."""
-    from moot.graph.cli.database import opened
-    from moot.graph.cli.running import Delivery, resume_line
-    from moot.graph.cli.screen.output import print_json, print_result, remark
-
     wanted = {
         "transcript": transcript,
         "summary": summary,
@@ -56,64 +52,41 @@ def show(
     chosen = [name for name, asked in wanted.items() if asked]
     if len(chosen) > 1:
         raise InputError(f"choose one of {', '.join(f'--{name}' for name in chosen)}")
-    with opened(db) as debates:
-        debate = debates.get(debate_id)
-        if view is not None:
+    from moot.graph.cli.running import resume_line
+    from moot.graph.cli.screen import showing
+
+    with opened_debate(db, debate_id) as debate:
+        if view is None:
+            document = debate.document()
+            data, parts = _part(chosen[0] if chosen else "", document)
+        else:
             from moot.graph.lookback import look_back
 
-            subject: Any = look_back(debate.session, _seq(view))
-        else:
-            subject = debate.document()
-    part = chosen[0] if chosen else "overview"
+            seq = int(view) if view.isdecimal() else seq_of(view)
+            if seq is None:
+                raise InputError(f"--view {view!r}: give an entry's number or id, such as 12 or m000012")
+            seen = look_back(debate.session, seq)
+            data, parts = seen.to_json(), showing.view(seen)
     if as_json:
-        print_json(_data(part, subject))
+        print_json(data)
     else:
-        print_result(*_screen(part)(subject))
-        if part == "overview" and subject["status"] in ("failed", "paused"):
-            remark(f"\nGo on with: {resume_line(debate, Delivery(db))}")
+        print_result(*parts)
+        if not chosen and document["status"] in ("failed", "paused"):
+            remark(f"\nGo on with: {resume_line(debate, db)}")
 
 
-def _seq(given: str) -> int:
-    """Return the position that a number or an entry's id stands for.
-
-    Raises:
-        InputError: it is neither.
-    """
-    from moot.state.entries import seq_of
-
-    seq = int(given) if given.isdecimal() else seq_of(given)
-    if seq is None:
-        raise InputError(f"--view {given!r}: give an entry's number or id, such as 12 or m000012")
-    return seq
-
-
-def _data(part: str, subject: Any) -> Any:
-    """Return the part as JSON types; without a choice the whole document."""
-    if part == "view":
-        return subject.to_json()
-    if part == "summary":
-        return current_summary(subject) or {}
-    return subject if part == "overview" else subject[part]
-
-
-def _screen(part: str) -> Callable[[Any], list[RenderableType]]:
+def _part(name: str, document: dict[str, Any]) -> tuple[Any, list[RenderableType]]:
+    """Return a part of a debate as JSON types and as it is shown; `""` is the whole and its overview."""
     from moot.graph.cli.screen import showing
     from moot.graph.cli.screen.verdict_screen import verdict_parts
 
-    screens: dict[str, Callable[[Any], list[RenderableType]]] = {
-        "overview": showing.overview,
-        "transcript": showing.transcript,
-        "summary": lambda document: showing.summary(current_summary(document)),
-        "summaries": showing.summaries,
-        "blackboard": showing.blackboard,
-        "receipts": showing.receipts,
-        "verdict": verdict_parts,
-        "view": showing.view,
-    }
-    return screens[part]
-
-
-def current_summary(document: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the newest rolling summary of a document."""
-    rolling = [each for each in document["summaries"] if each["kind"] == "rolling"]
-    return rolling[-1] if rolling else None
+    match name:
+        case "":
+            return document, showing.overview(document)
+        case "summary":
+            rolling = [each for each in document["summaries"] if each["kind"] == "rolling"]
+            return rolling[-1] if rolling else {}, showing.summary(rolling[-1] if rolling else None)
+        case "verdict":
+            return document["verdict"], verdict_parts(document)
+        case _:
+            return document[name], getattr(showing, name)(document)

@@ -80,7 +80,7 @@ def read_tournament(path: Path) -> TournamentConfig:
     Raises:
         ConfigError: it cannot be used.
     """
-    from moot.graph.cli.request import with_rubrics
+    from moot.graph.cli.named_files import with_rubrics
     from moot.graph.tournament_config import make_tournament
     from moot.state.config.config_files import load_config
     from moot.state.settings import default_model

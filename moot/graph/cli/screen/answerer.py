@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from moot.graph.cli.screen.output import remark
 from moot.graph.cli.screen.terminal_text import safe
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from moot.state.config import DebateConfig
 
 
-def read_answers(path: Path | None) -> Any:
+def read_answers(path: Path | None) -> object:
     """Return what a file of answers holds, YAML or JSON: a mapping, or a list in the order of the questions.
 
     Raises:
@@ -26,10 +26,12 @@ def read_answers(path: Path | None) -> Any:
     """
     if path is None:
         return None
+    import yaml
+
     try:
         text = path.read_text(encoding="utf-8")
-        answers = json.loads(text) if path.suffix.lower() == ".json" else _yaml(text)
-    except (OSError, ValueError) as error:
+        answers = json.loads(text) if path.suffix.lower() == ".json" else yaml.safe_load(text)
+    except (OSError, ValueError, yaml.YAMLError) as error:
         raise InputError(f"cannot read answers {str(path)!r}: {error}") from error
     if not isinstance(answers, dict | list):
         raise InputError(
@@ -38,16 +40,7 @@ def read_answers(path: Path | None) -> Any:
     return answers
 
 
-def _yaml(text: str) -> Any:
-    import yaml
-
-    try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ValueError(str(error)) from error
-
-
-def check_answers(answers: Any, config: DebateConfig, questions: Sequence[Question] = ()) -> None:
+def check_answers(answers: object, config: DebateConfig, questions: Sequence[Question] = ()) -> None:
     """Refuse prepared answers that could never be given.
 
     Of questions that are still to come only their ids are foreseeable: a debater's, and a number.
@@ -64,19 +57,14 @@ def check_answers(answers: Any, config: DebateConfig, questions: Sequence[Questi
         return
     names = config.names()
     known = {*names, *names.values(), *(each["question"] for each in questions)}
-    unknown = [key for key in map(str, answers) if key not in known and not _may_be_asked(key, names)]
+    parts = {key: key.rpartition(".") for key in map(str, answers) if key not in known}
+    unknown = [key for key, (who, _, number) in parts.items() if who not in names or not number.isdecimal()]
     if unknown:
         asked = [each["id"] for each in questions] or [f"{next(iter(names))}.1"]
         raise InputError(
             f"--answers: no debater and no question is called {', '.join(map(repr, unknown))}: use a debater "
             f"({', '.join(names)}) or a question's id ({', '.join(asked)})"
         )
-
-
-def _may_be_asked(key: str, names: Mapping[str, str]) -> bool:
-    """Return whether this could be a question's id."""
-    debater, _, number = key.rpartition(".")
-    return debater in names and number.isdecimal()
 
 
 class Answerer:
@@ -87,22 +75,20 @@ class Answerer:
         at_terminal: whether a person may be asked at the terminal.
     """
 
-    def __init__(self, prepared: Any = None, *, at_terminal: bool = False) -> None:
+    def __init__(self, prepared: object = None, *, at_terminal: bool = False) -> None:
         self._prepared = prepared
         self._at_terminal = at_terminal and sys.stdin.isatty() and sys.stderr.isatty()
 
-    def answer(self, payloads: Any) -> Any:
+    def answer(self, payloads: object) -> dict[str, str] | None:
         """Return the answer to the questions of an interrupt, `None` where somebody else must give it."""
         from moot.nodes.people.questions import answers_any, left_after, match_answers, questions_in
 
         questions = questions_in(payloads)
-        if not questions:
-            return None
         if self._prepared is not None and answers_any(questions, self._prepared):
             answers = match_answers(questions, self._prepared)
             self._prepared = left_after(questions, self._prepared)
             return answers
-        return _ask(questions) if self._at_terminal else None
+        return _ask(questions) if self._at_terminal and questions else None
 
 
 def _ask(questions: Sequence[Question]) -> dict[str, str] | None:
@@ -122,7 +108,7 @@ def _ask(questions: Sequence[Question]) -> dict[str, str] | None:
 
 def _read_answer() -> str:
     """Read lines until an empty one; the first may be empty, which is an empty answer."""
-    print("  (an empty line ends the answer)", file=sys.stderr)
+    remark("  (an empty line ends the answer)")
     lines: list[str] = []
     while True:
         print("  > ", end="", file=sys.stderr, flush=True)
@@ -134,7 +120,7 @@ def _read_answer() -> str:
         lines.append(line.rstrip("\n"))
 
 
-def question_lines(payloads: Any) -> list[str]:
+def question_lines(payloads: object) -> list[str]:
     """Return an interrupt's questions as lines to read, grouped by debater; of any other its words."""
     from moot.nodes.people.questions import questions_in
 

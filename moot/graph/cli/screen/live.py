@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from rich.console import Group, RenderableType
@@ -15,7 +14,8 @@ from rich.text import Text
 
 from moot.graph.cli.screen.entry_words import entry_words
 from moot.graph.cli.screen.output import err_console
-from moot.graph.cli.screen.progress import Tally, event_line
+from moot.graph.cli.screen.progress import Progress
+from moot.graph.cli.screen.tally import Tally, event_line
 from moot.graph.cli.screen.terminal_text import one_line, safe
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ MOST_SPEECHES = 4
 """Speeches under way shown at the same time, fewer where the terminal is low."""
 
 
-class LiveScreen:
+class LiveScreen(Progress):
     """Shows a run on a terminal."""
 
     tokens = True
@@ -55,9 +55,7 @@ class LiveScreen:
         self._live.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._live.stop()
 
     def show(self, event: Event, tally: Tally) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from moot.graph.cli.screen.terminal_text import json_text, safe
 from moot.state.errors import ConfigError, InputError
@@ -17,34 +17,30 @@ FORMATS = {".json": "json", ".md": "md", ".html": "html"}
 """What a file's ending asks for."""
 PLAIN_WIDTH = 100
 """Columns where there is no terminal."""
+STDOUT = Path("-")
+"""The file that stands for stdout."""
 
 
-def out_console() -> Console:
-    """Return a console on stdout that takes no text for markup."""
-    return _console(stderr=False)
+def _console(stream: TextIO) -> Console:
+    from rich.console import Console
+
+    width = None if stream.isatty() else PLAIN_WIDTH
+    stderr = stream is sys.stderr
+    return Console(stderr=stderr, markup=False, highlight=False, emoji=False, width=width)
 
 
 def err_console() -> Console:
     """Return a console on stderr that takes no text for markup."""
-    return _console(stderr=True)
-
-
-def _console(*, stderr: bool) -> Console:
-    from rich.console import Console
-
-    stream = sys.stderr if stderr else sys.stdout
-    width = None if stream.isatty() else PLAIN_WIDTH
-    return Console(stderr=stderr, markup=False, highlight=False, emoji=False, width=width)
+    return _console(sys.stderr)
 
 
 def print_result(*parts: RenderableType) -> None:
     """Print a result on stdout."""
-    console = out_console()
+    console = _console(sys.stdout)
     with console.capture() as captured:
         for part in parts:
             console.print(part)
-    lines = captured.get().splitlines()
-    sys.stdout.write("".join(f"{line.rstrip()}\n" for line in lines))
+    sys.stdout.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
     sys.stdout.flush()
 
 
@@ -57,11 +53,8 @@ def print_json(value: Any) -> None:
 
 def print_text(text: str) -> None:
     """Print a whole document on stdout; as it is into a file or pipe, made safe on a terminal."""
-    if sys.stdout.isatty():
-        text = safe(text)
+    text = (safe(text) if sys.stdout.isatty() else text).removesuffix("\n") + "\n"
     sys.stdout.buffer.write(text.encode("utf-8", "replace"))
-    if not text.endswith("\n"):
-        sys.stdout.buffer.write(b"\n")
     sys.stdout.flush()
 
 
@@ -83,12 +76,12 @@ def format_of(path: Path) -> str:
 
 
 def check_folder(path: Path) -> None:
-    """Refuse, before anything is paid, a file that could not be written.
+    """Refuse, before anything is paid, a file that could not be written; `-` is stdout.
 
     Raises:
         InputError: its folder does not exist, or it is a folder itself.
     """
-    if path.is_dir() or not path.resolve().parent.is_dir():
+    if path != STDOUT and (path.is_dir() or not path.resolve().parent.is_dir()):
         raise InputError(f"output file {str(path)!r}: it is a folder, or its folder does not exist")
 
 
@@ -108,11 +101,13 @@ def render(document: dict[str, Any], form: str) -> str:
 
 
 def write_file(path: Path, text: str) -> None:
-    """Write a file whole or not at all.
+    """Write a file whole or not at all; `-` is stdout.
 
     Raises:
         InputError: it cannot be written.
     """
+    if path == STDOUT:
+        return print_text(text)
     draft = path.with_name(path.name + ".part")
     try:
         draft.write_text(text, encoding="utf-8", errors="replace")

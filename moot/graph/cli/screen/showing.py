@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -27,12 +28,11 @@ Document = Mapping[str, Any]
 def overview(document: Document) -> Parts:
     """Return what a debate is and what came of it."""
     names, usage = _names(document), document["usage"]
-    spoken = sum(1 for entry in document["transcript"] if entry["speaker"] in names)
     tokens = tokens_of(usage)
+    spoken = sum(1 for entry in document["transcript"] if entry["speaker"] in names)
+    named = document["name"] != document["id"]
     facts = {
-        "debate": document["name"]
-        if document["name"] == document["id"]
-        else f"{document['name']} ({document['id']})",
+        "debate": f"{document['name']} ({document['id']})" if named else document["id"],
         "protocol": f"{document['protocol']} · {', '.join(names.values())}",
         "status": document["status"],
         "ended": document.get("ended_because", ""),
@@ -42,11 +42,11 @@ def overview(document: Document) -> Parts:
     }
     if document["status"] == "failed" and document["errors"]:
         facts["why"] = document["errors"][-1]["error"]
-    if document["parent"]:
-        facts["forked from"] = document["parent"]
+    facts["forked from"] = document["parent"]
     table = Table.grid(padding=(0, 2))
-    for key, value in ((key, value) for key, value in facts.items() if value):
-        table.add_row(Text(key, "dim"), Text(one_line(str(value), 600)))
+    for key, value in facts.items():
+        if value:
+            table.add_row(Text(key, "dim"), Text(one_line(str(value), 600)))
     return [Text(one_line(document["topic"], 1000), "bold"), table, Text(), *verdict_parts(document)]
 
 
@@ -73,17 +73,20 @@ def cost_text(document: Document) -> str:
     return f"{spent}, not counting {', '.join(unpriced)}: no prices are configured"
 
 
+def block(heading: Text, text: str, indent: int = 2) -> Parts:
+    """Return words of a debate under their heading."""
+    return [heading, Padding(Text(safe(text)), (0, 0, 1, indent))]
+
+
 def transcript(document: Document) -> Parts:
     """Return everything that was said."""
-    names = _names(document)
-    return [part for entry in document["transcript"] for part in _entry(entry, names)]
-
-
-def _entry(entry: Mapping[str, Any], names: Mapping[str, str]) -> Parts:
-    who = one_line(names.get(entry["speaker"], entry["speaker"]), 60)
-    about = [entry["id"], entry_words(entry, names), f"{entry['tokens']} tokens", entry["model"]]
-    heading = Text.assemble((who, "bold"), (f"  {one_line(' · '.join(filter(None, about)), 300)}", "dim"))
-    return [heading, Padding(Text(safe(entry["content"])), (0, 0, 1, 2))]
+    names, parts = _names(document), []
+    for entry in document["transcript"]:
+        who = one_line(names.get(entry["speaker"], entry["speaker"]), 60)
+        about = [entry["id"], entry_words(entry, names), f"{entry['tokens']} tokens", entry["model"]]
+        heading = Text.assemble((who, "bold"), (f"  {one_line(' · '.join(filter(None, about)), 300)}", "dim"))
+        parts += block(heading, entry["content"])
+    return parts
 
 
 def summary(version: Mapping[str, Any] | None) -> Parts:
@@ -96,10 +99,8 @@ def summary(version: Mapping[str, Any] | None) -> Parts:
         f"{version['messages']} messages · "
         f"{version['before_tokens']} → {version['after_tokens']} tokens · {_made_by(version)}"
     )
-    heading = Text.assemble(
-        (f"{version['kind']} summary{whose}, version {version['version']}", "bold"), (about, "dim")
-    )
-    return [heading, Padding(Text(safe(version["text"])), (0, 0, 1, 2))]
+    title = f"{version['kind']} summary{whose}, version {version['version']}"
+    return block(Text.assemble((title, "bold"), (about, "dim")), version["text"])
 
 
 def _made_by(version: Mapping[str, Any]) -> str:
@@ -122,25 +123,16 @@ def summaries(document: Document) -> Parts:
 
 
 def blackboard(document: Document) -> Parts:
-    """Return what the orchestrator has extracted."""
-    filled = {name: content for name, content in document["blackboard"].items() if content}
-    if not filled:
-        return [Text("The blackboard is empty.")]
-    return [
-        part
-        for name, content in filled.items()
-        for part in (Text(name, "bold"), Padding(Text(_readable(content)), (0, 0, 1, 2)))
-    ]
-
-
-def _readable(content: Any) -> str:
-    """Return JSON as YAML, which reads better, with what a terminal would obey made visible."""
-    import json
-
+    """Return what the orchestrator has extracted, as YAML, which reads better than JSON."""
     import yaml
 
-    text = yaml.safe_dump(json.loads(json_text(content)), sort_keys=False, allow_unicode=True, width=90)
-    return safe(text).rstrip()
+    parts: Parts = []
+    for name, content in document["blackboard"].items():
+        if content:
+            plain = json.loads(json_text(content))  # what a terminal would obey is an escape there
+            text = yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=90)
+            parts += block(Text(name, "bold"), text.rstrip())
+    return parts or [Text("The blackboard is empty.")]
 
 
 def receipts(document: Document) -> Parts:
@@ -156,11 +148,11 @@ def receipts(document: Document) -> Parts:
         table.add_column(heading, justify="right")
     names = _names(document)
     for row in rows:
+        who = one_line(names.get(row["speaker"], row["speaker"]), 24)
         counts = [row["sections"].get(section, 0) for section in sections]
         left_out = sum(note["tokens"] for note in row["left_out"])
-        who, phase = one_line(names.get(row["speaker"], row["speaker"]), 24), one_line(row["phase"], 20)
         numbers = map(str, (*counts, row["total_tokens"], row["budget"], left_out))
-        table.add_row(str(row["seq"]), Text(who), Text(phase), *numbers)
+        table.add_row(str(row["seq"]), Text(who), Text(one_line(row["phase"], 20)), *numbers)
     return [table]
 
 
@@ -180,19 +172,13 @@ def view(looked: Lookback) -> Parts:
     for part in looked.parts:
         who = " ".join(filter(None, [part.message["role"], one_line(part.message.get("name") or "", 60)]))
         title = f"── {part.section} · {who} · {part.tokens} tokens"
-        parts += [Text(title, "bold cyan"), Padding(Text(safe(part.message["content"])), (0, 0, 1, 0))]
-    return [*parts, *_left_out(receipt["left_out"])]
-
-
-def _left_out(notes: Sequence[Mapping[str, Any]]) -> Parts:
-    if not notes:
-        return [Text("Nothing was left out.")]
-    lines = [
-        f"  {note.get('count', 1)} × {one_line(note['what'], 80)}: {one_line(note['why'], 80)}, "
-        f"{note['tokens']} tokens"
-        for note in notes
-    ]
-    return [Text("Left out:", "bold"), *map(Text, lines)]
+        parts += block(Text(title, "bold cyan"), part.message["content"], indent=0)
+    left_out = receipt["left_out"]
+    parts.append(Text("Left out:", "bold") if left_out else Text("Nothing was left out."))
+    for note in left_out:
+        what, why = one_line(note["what"], 80), one_line(note["why"], 80)
+        parts.append(Text(f"  {note.get('count', 1)} × {what}: {why}, {note['tokens']} tokens"))
+    return parts
 
 
 def _names(document: Document) -> dict[str, str]:
