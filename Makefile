@@ -3,7 +3,6 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
-TOPIC ?= Should remote work be the default for software teams?
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check lint types bench docs clean browser
@@ -11,8 +10,8 @@ TOPIC ?= Should remote work be the default for software teams?
 help: ## Say what each target does
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
 
-demo: $(VENV)/.run ## Set up and run a debate with the built-in offline model
-	$(BIN)/moot run "$(TOPIC)" --model offline --turns 6 --seed 1 --db $(VENV)/demo.sqlite
+demo: $(VENV)/.run ## Set up and watch a sample debate to its verdict and report: no key, no network
+	$(BIN)/moot demo --fast --db $(VENV)/demo.sqlite --output $(VENV)/demo.html
 
 test: $(VENV)/.dev browser ## Set up and pass all tests (lint, types, unit, integration, docs, notebooks)
 	$(MAKE) --no-print-directory lint types

@@ -9,6 +9,12 @@ import pytest
 from moot import DebateConfig, open_debates
 from moot.nodes.models.recorded import recording_config, recordings
 from moot.state.errors import ConfigError, ModelError
+from tests.support.moot_command import Moot
+
+
+@pytest.fixture
+def moot(tmp_path: Path) -> Moot:
+    return Moot(tmp_path)
 
 
 @pytest.mark.parametrize("name", recordings())
@@ -39,3 +45,17 @@ def test_what_was_not_recorded_is_refused_and_the_debate_stays(tmp_path: Path) -
 def test_a_recording_that_does_not_exist_is_refused_with_those_that_do() -> None:
     with pytest.raises(ConfigError, match="choose one of free-transport, monolith, rate-limiter"):
         recording_config("tabs")
+
+
+def test_the_demo_is_labelled_is_kept_and_leaves_its_report(moot: Moot) -> None:
+    first = moot("demo", "--fast")
+    assert first.code == 0, first.err
+    assert "recorded with a capable model; facts unchecked" in first.err
+    assert "Ben Okafor wins" in first.out
+    assert "hiring was frozen" in (moot.folder / "monolith.html").read_text()
+    again = moot("demo", "monolith", "--fast", "--json")
+    assert again.json["name"] == "monolith-2"
+    assert again.json["verdict"]["winner"] == "ben-okafor"
+    nowhere = moot("demo", "tabs")
+    assert nowhere.code == 2
+    assert "choose one of free-transport, monolith, rate-limiter" in nowhere.err

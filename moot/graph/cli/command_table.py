@@ -20,6 +20,7 @@ class Row:
 
 
 COMMANDS: dict[str, Row] = {
+    "demo": Row("demo", "Watch a sample debate, recorded with a capable model.", "Debates"),
     "run": Row("run", "Argue a topic to its end, with a verdict.", "Debates"),
     "resume": Row("resume", "Go on with a debate where it stands, or extend a finished one.", "Debates"),
     "say": Row("say", "Say something from the floor, also while the debate runs.", "Debates"),

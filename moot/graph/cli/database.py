@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import shlex
+import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from moot.state.errors import DebateNotFound, InputError
@@ -12,6 +15,7 @@ from moot.state.settings import database_url, is_postgres, sqlite_path
 
 if TYPE_CHECKING:
     from moot.graph.api import Debate, Debates
+    from moot.nodes.driving.environment import Environment
     from moot.state.records import Records
 
 
@@ -34,12 +38,15 @@ def exists(url: str) -> bool:
 
 
 @contextmanager
-def opened(db: str | None, *, make: bool = False) -> Iterator[Debates]:
+def opened(
+    db: str | None, *, make: bool = False, environment: Environment | None = None
+) -> Iterator[Debates]:
     """Open the debates of a database for a `with` block.
 
     Args:
         db: `--db`.
         make: whether it is made where it does not exist.
+        environment: models and clock; the default is the real world.
 
     Raises:
         DebateNotFound: there is no such file and none is to be made.
@@ -51,7 +58,7 @@ def opened(db: str | None, *, make: bool = False) -> Iterator[Debates]:
     if not make and not exists(url):
         raise DebateNotFound(f"no debates: there is no database {url!r} yet")
     try:
-        debates = open_debates(url)
+        debates = open_debates(url, environment=environment)
     except OSError as error:
         raise InputError(f"cannot open database {url!r}: {error}") from error
     with debates:
@@ -92,4 +99,13 @@ def opened_records(db: str | None) -> Iterator[Records | None]:
 
 def command_line(*words: str, db: str | None = None) -> str:
     """Return a `moot` command to copy, with the database where one was given."""
-    return shlex.join(["moot", *words, *(["--db", db] if db else [])])
+    return shlex.join([_program(), *words, *(["--db", db] if db else [])])
+
+
+def _program() -> str:
+    """Return how this command was called, as it can be pasted: its path where it is not on the user's."""
+    called = Path(sys.argv[0])
+    if called.name != "moot" or shutil.which("moot"):
+        return "moot"
+    here = Path.cwd()
+    return str(called.relative_to(here) if called.is_relative_to(here) else called)

@@ -54,10 +54,13 @@ def make_progress(names: Mapping[str, str], *, quiet: bool) -> Progress:
 def header_lines(topic: str, config: DebateConfig) -> list[str]:
     """Return what is said before a run: topic, protocol, debaters, and which model argues."""
     from moot.state.config import OFFLINE
+    from moot.state.config.model_settings import RECORDED
 
     names = ", ".join(debater.name for debater in config.debaters)
     models = config.model_names()
     argues = "offline model (built in; no network)" if models == [OFFLINE] else ", ".join(models)
+    if all(name.startswith(RECORDED) for name in models):
+        argues = "recorded with a capable model; facts unchecked"
     lines = [one_line(topic, 300), f"{config.protocol} · {one_line(names, 200)} · {one_line(argues, 200)}"]
     if models == [OFFLINE]:
         lines.append(

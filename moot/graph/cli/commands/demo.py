@@ -1,0 +1,55 @@
+"""`moot demo`."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+from typer import Argument, Exit, Option, Typer
+
+from moot.graph.cli import options as shared
+from moot.graph.cli.database import command_line, opened
+
+READING_PACE_S = 0.1
+"""Seconds a word: 600 a minute. Silent reading manages 238 (Brysbaert 2019); what scrolls by is skimmed."""
+
+app = Typer()
+
+
+@app.command()
+def demo(
+    sample: Annotated[
+        str, Argument(metavar="[NAME]", help="monolith, rate-limiter or free-transport.")
+    ] = "monolith",
+    fast: Annotated[bool, Option("--fast", help="All at once, not at reading speed.")] = False,
+    db: shared.DbOption = None,
+    output: shared.OutputOption = None,
+    as_json: shared.JsonOption = False,
+    quiet: shared.QuietOption = False,
+) -> None:
+    """Watch a sample debate: held once by a capable model, played again through the real machine.
+
+    No key and no network are needed. It is a debate like any other: Ctrl-C and `moot resume`, `moot report`,
+    `moot fork` work, and with a model of your own `moot ask` and `moot judge`. Facts in it are unchecked.
+    """
+    from moot.graph.cli.running import Delivery, run_to_end
+    from moot.graph.cli.screen.output import remark
+    from moot.nodes.driving.environment import Environment
+    from moot.nodes.models.recorded import recorded_model, recording_config
+    from moot.state.config import DebateConfig
+
+    settings = recording_config(sample)
+    topic = settings.pop("topic")
+    pace = 0.0 if fast or quiet or as_json else READING_PACE_S
+    environment = Environment(factory=partial(recorded_model, pace_s=pace))
+    with opened(db, make=True, environment=environment) as debates:
+        taken = {row.name for row in debates.rows()}
+        names = (sample, *(f"{sample}-{number}" for number in range(2, len(taken) + 3)))
+        name = next(name for name in names if name not in taken)
+        debate = debates.start(topic, DebateConfig(**settings), name=name)
+        report = output or Path(f"{name}.html")
+        code = run_to_end(debate, Delivery(db, as_json, quiet, report))
+        if not quiet and code == 0:
+            remark(f"  your own   {command_line('run', 'Should we …?', '--model', 'NAME', db=db)}")
+    raise Exit(code)
