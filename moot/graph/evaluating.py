@@ -19,6 +19,7 @@ from moot.nodes.judging.evaluation import Evaluator, Subject, evaluate
 from moot.nodes.judging.evaluation_criteria import CRITERIA, OVERALL_TITLE
 from moot.nodes.judging.evaluation_scores import Averages, Evaluation, as_dialectic, averages
 from moot.state.config import DebateConfig
+from moot.state.entries import kind_of
 from moot.state.errors import InputError
 
 MISSING = "N/A"
@@ -47,11 +48,11 @@ def subject_of_document(document: Mapping[str, Any], *, name: str = "", problem:
     """
     transcript = document.get("transcript") or []
     verdict = document.get("verdict") or {}
-    context = [entry["content"] for entry in transcript if entry.get("kind") == "context"]
+    context = [entry["content"] for entry in transcript if kind_of(entry).gift == "document"]
     solution = document.get("solution") or verdict.get("solution_markdown") or _last_words(document)
     if not solution.strip():
         raise InputError(f"debate {name or document.get('name')!r}: nothing was said that could be evaluated")
-    asked = [entry for entry in transcript if entry.get("kind") in ("question", "answer")]
+    asked = [entry for entry in transcript if kind_of(entry).gift == "answer"]
     unmet = [
         f"- {item['text']}{' (major)' if item.get('major') else ''}"
         for item in verdict.get("unmet_requirements") or []
@@ -71,7 +72,7 @@ def _last_words(document: Mapping[str, Any]) -> str:
         entry["speaker"]: entry["content"]
         for entry in document.get("transcript") or []
         if not names or entry["speaker"] in names
-        if entry.get("kind") not in ("topic", "context", "notice")
+        if kind_of(entry).argues
     }
     said = [f"## {names.get(who, who)}\n{words}" for who, words in last.items()]
     return "\n\n".join(["No solution was written. The last words of each debater:", *said]) if said else ""

@@ -15,6 +15,7 @@ from moot.graph.session import DebateSession
 from moot.nodes.calls import ModelCall, Reply
 from moot.nodes.models.registry import Models
 from moot.state.config.frozen import frozen_config
+from moot.state.entries import kind_of
 from moot.state.records import Records
 
 
@@ -34,7 +35,7 @@ def start_replay(session: DebateSession, name: str | None) -> DebateSession:
     first = min((receipt["seq"] for receipt in values.get("receipts") or []), default=len(transcript))
     given = {
         "topic": values["topic"],
-        "full_transcript": [e for e in transcript[:first] if e["kind"] not in {"topic", "context"}],
+        "full_transcript": [e for e in transcript[:first] if kind_of(e).gift not in ("topic", "document")],
         "context_documents": values.get("context_documents") or [],
     }
     replaying = replace(session, graph=graph, environment=environment)

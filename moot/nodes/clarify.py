@@ -23,7 +23,7 @@ from moot.nodes.views.scene import Scene, contract_text, rules_block
 from moot.state.config import DebateConfig, DebaterConfig
 from moot.state.config.frozen import frozen_config
 from moot.state.conversation import ConversationState, Step
-from moot.state.entries import Entry, EntryKind, clean_text, entry_id, make_entry
+from moot.state.entries import Entry, EntryKind, clean_text, entry_id, gifts_in, kind_of, make_entry
 
 CLARIFY = load_prompt("clarify", "instruction", "most", "known")
 INSTRUCTION = load_prompt("clarify_instruction")
@@ -75,7 +75,8 @@ def clarify(state: ConversationState, context: NodeContext) -> Body:
     entries = _entries(state, context, questions, match_answers(questions, given))
     for entry in entries:
         yield Emit({"event": "entry", "entry": entry})
-    return {**update, "full_transcript": entries, "messages": [window_message(entry) for entry in entries]}
+    messages = [window_message(entry) for entry in entries]
+    return {**update, "full_transcript": entries, "gifts": gifts_in(entries), "messages": messages}
 
 
 def _call(
@@ -98,7 +99,7 @@ def _blocks(
 ) -> list[Block]:
     """Rules and topic, context documents and earlier answers, contract and what is asked."""
     scene = Scene(state, config, state["step"], make_floor(debater.id), count)
-    earlier = [entry for entry in scene.window if entry["kind"] in ("context", "question", "answer")]
+    earlier = [entry for entry in scene.window if kind_of(entry).gift in ("document", "answer")]
     known = "The answers so far are above: ask only what they leave open." if earlier else ""
     asked = CLARIFY.render(
         instruction=debater.clarification_prompt or _built_in(debater),
@@ -162,6 +163,4 @@ def _entries(
 
 
 def _entry(seq: int, speaker: str, kind: EntryKind, content: str, target: str, context: NodeContext) -> Entry:
-    return make_entry(
-        seq, speaker, kind, content, phase=PHASE, targets=[target], importance=7, at=context.env.clock()
-    )
+    return make_entry(seq, speaker, kind, content, phase=PHASE, targets=[target], at=context.env.clock())

@@ -23,7 +23,7 @@ from moot.nodes.views.scene import rules_tokens
 from moot.state.config import DebateConfig
 from moot.state.config.frozen import frozen_config
 from moot.state.conversation import SCHEMA_VERSION, ConversationState
-from moot.state.entries import Entry, EntryKind, clean_text, make_entry, topic_text
+from moot.state.entries import Entry, EntryKind, clean_text, gifts_in, kind_of, make_entry, topic_text
 from moot.state.errors import InputError
 
 
@@ -43,6 +43,7 @@ def open_debate(state: ConversationState, context: NodeContext) -> Body:
         "recollections": recollections,
         "config": config.to_json(),
         "full_transcript": Overwrite(entries),
+        "gifts": gifts_in(entries),
         "messages": _window(entries, config, context, adopted=given_as_message),
         "status": "running",
         "turn_count": 0,
@@ -118,7 +119,7 @@ def _seed(
     ]
     seeds = [_entry(seq, *utterance, count, now, {}) for seq, utterance in enumerate(utterances)]
     for given in state.get("full_transcript") or []:
-        if given.get("kind") != "topic":
+        if kind_of(given).shown:
             seeds.append(_continued(len(seeds), given, count, now))
     return seeds
 

@@ -20,6 +20,7 @@ from moot.nodes.protocols.protocol_table import protocol_named
 from moot.state.config import DebateConfig
 from moot.state.config.frozen import frozen_config
 from moot.state.conversation import ConversationState, EndedBy, Step
+from moot.state.entries import gifts_in
 
 
 def plan(state: ConversationState, context: NodeContext) -> Body:
@@ -46,7 +47,11 @@ def plan(state: ConversationState, context: NodeContext) -> Body:
     entries = interjected(state, context, heard.said, planned)
     if entries:
         adopted = len(entries) - len(heard.said) - len(planned)
-        update |= {"full_transcript": entries, "messages": taken_up(entries, adopted)}
+        update |= {
+            "full_transcript": entries,
+            "gifts": gifts_in(entries),
+            "messages": taken_up(entries, adopted),
+        }
     if planned:
         update["interjections_taken"] = state.get("interjections_taken", 0) + len(planned)
     if heard.said:

@@ -16,7 +16,7 @@ from moot.nodes.text.tokens import cut_middle
 from moot.state.config import DebateConfig
 from moot.state.config.frozen import frozen_config
 from moot.state.conversation import ConversationState, Summary, SummaryPoint, SummaryVersion
-from moot.state.entries import Entry
+from moot.state.entries import Entry, kind_of
 
 
 def summarize(state: ConversationState, context: NodeContext) -> Body:
@@ -48,7 +48,7 @@ def _request(
     embeddings = embeddings_of(config, context.env.embeddings)
     return SummaryRequest(
         previous={} if fresh else state.get("rolling_summary") or {},
-        entries=[entry for entry in entries if entry["kind"] != "topic"] or entries,  # the rules hold it
+        entries=[entry for entry in entries if kind_of(entry).shown] or entries,  # the rules hold it
         max_tokens=config.memory.budget.summary - FRAME_TOKENS,
         topic=state["topic"],
         config=config,

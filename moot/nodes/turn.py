@@ -20,7 +20,7 @@ from moot.nodes.text.tokens import cut_middle
 from moot.nodes.tools.exchange import RESULT_TOKENS, Exchange, ToolCall
 from moot.state.config.frozen import frozen_config
 from moot.state.conversation import ConversationState, Receipt
-from moot.state.entries import Entry, EntryKind, entry_id, make_entry
+from moot.state.entries import Entry, EntryKind, entry_id, make_entry, turns_taken
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def turn(state: ConversationState, context: NodeContext) -> Body:
         "full_transcript": entries,
         "messages": [window_message(entry) for entry in entries],
         "receipts": receipts,
-        "turn_count": state.get("turn_count", 0) + len(taken),
+        "turn_count": state.get("turn_count", 0) + turns_taken(entries, config.names()),
     }
     step, replies = state["step"]["no"], [item.spoken.reply for item in taken]
     failures += [reply.error for reply in replies if not reply.ok]
@@ -139,7 +139,7 @@ def _notice(state: ConversationState, context: NodeContext, seq: int, item: _Tak
     if said is None:
         reply.require()
     targets = [floor["speaker"], *floor["targets"]]
-    fields = {"speaker": "moot", "content": said or "", "targets": targets, "importance": 6}
+    fields = {"speaker": "moot", "content": said or "", "targets": targets}
     return _made(state, context, seq, item, "notice", fields)
 
 

@@ -214,6 +214,8 @@ class ConversationState(TypedDict, total=False):
     """Every entry ever, append-only, in `seq` order."""
     messages: Annotated[list[AnyMessage], DeltaChannel(fold_window, list, **_EVERY)]
     """The window: the most recent entries as LangChain messages, `name` = speaker, same ids."""
+    gifts: Annotated[list[int], DeltaChannel(append, list, **_EVERY)]
+    """`seq` of each entry with which people gave something: no view looks through the transcript for them."""
     context_documents: Annotated[list[dict[str, str]], DeltaChannel(append, list, **_EVERY)]
     """Documents given with the topic; `open` makes entries of them."""
     rolling_summary: Annotated[dict[str, Any], DeltaChannel(latest, dict, **_EVERY)]

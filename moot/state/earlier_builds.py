@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar, cast
 
 from moot.state.conversation import SCHEMA_VERSION
+from moot.state.entries import gifts_in
 
 _LIMIT = "limit: "
 _State = TypeVar("_State", bound=Mapping[str, object])
@@ -33,6 +34,7 @@ def up_to_date(state: _State) -> _State:
         "crux_rooms": {**_rooms(drawer, values.get("claims") or {}), **(values.get("crux_rooms") or {})},
         "board_progress": {**drawer.get("board", {}), **(values.get("board_progress") or {})},
         "clarifications": {**drawer.get("clarifications", {}), **(values.get("clarifications") or {})},
+        "gifts": gifts_in(values.get("full_transcript") or ()),
         "convergence": [check for _, check in sorted({**checks, **found}.items())],
     }
     return cast(_State, today)

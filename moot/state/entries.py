@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from typing_extensions import TypedDict
@@ -23,6 +24,61 @@ EntryKind = Literal[
     "tool_result",
     "notice",  # Moot's own note: a missing critique, a skipped floor
 ]
+
+
+Gift = Literal["", "topic", "document", "answer", "remark"]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What is true of every entry of one kind."""
+
+    by: Literal["debater", "person", "tools", "moot"] = "debater"
+    argues: bool = False
+    """Whether it argues for something: it counts for its speaker on the blackboard and before a judge."""
+    takes_turn: bool = False
+    """Whether a debater's turn is over with it; a notice stands for a floor that failed."""
+    proposes: bool = False
+    """Whether its speaker puts forward what is to be done."""
+    gift: Gift = ""
+    """What people gave the debate with it; an answer's question goes with it."""
+    pair: Literal["", "opens", "closes"] = ""
+    """Whether the next entry that targets it belongs to it, or it to the one that it targets."""
+    tool: bool = False
+    importance: int = 1
+    """What it is rated at least, 1–10."""
+
+    @property
+    def shown(self) -> bool:
+        """Whether it is a message in views: the topic is not, for their rules hold it."""
+        return self.gift != "topic"
+
+    @property
+    def spoken(self) -> bool:
+        """Whether somebody said it to the others: no document, no call of a tool, no note of Moot's."""
+        return self.argues or self.gift == "answer"
+
+    @property
+    def mechanical(self) -> bool:
+        """Whether tools or Moot itself made it."""
+        return self.tool or self.by == "moot"
+
+
+KINDS: Mapping[str, Kind] = {
+    "topic": Kind(by="person", gift="topic", importance=6),
+    "context": Kind(by="person", gift="document"),
+    "speech": Kind(argues=True, takes_turn=True),
+    "proposal": Kind(argues=True, takes_turn=True, proposes=True, importance=6),
+    "critique": Kind(argues=True, takes_turn=True),
+    "refinement": Kind(argues=True, takes_turn=True, proposes=True, importance=6),
+    "question": Kind(gift="answer", pair="opens", importance=7),
+    "answer": Kind(by="person", argues=True, gift="answer", pair="closes", importance=7),
+    "interjection": Kind(by="person", argues=True, gift="remark", importance=8),
+    "tool_call": Kind(pair="opens", tool=True),
+    "tool_result": Kind(by="tools", pair="closes", tool=True),
+    "notice": Kind(by="moot", takes_turn=True, importance=6),
+}
+"""The kinds of entries: whoever treats some of them differently asks this table, by `kind_of`."""
 
 
 class EntryUsage(TypedDict, total=False):
@@ -78,6 +134,27 @@ def entry_id(seq: int) -> str:
     return f"m{seq:06d}"
 
 
+def kind_of(entry: Mapping[str, object]) -> Kind:
+    """Return what is true of an entry's kind; one that a protocol brings of its own is a speech."""
+    return KINDS.get(str(entry.get("kind")), KINDS["speech"])
+
+
+def takes_turn(entry: Mapping[str, object], debaters: Container[object]) -> bool:
+    """Return whether a debater's turn is over with an entry."""
+    kind = kind_of(entry)
+    return kind.takes_turn and (kind.by == "moot" or entry["speaker"] in debaters)
+
+
+def turns_taken(entries: Iterable[Mapping[str, object]], debaters: Container[object]) -> int:
+    """Return how many turns debaters have taken in entries: what `turn_count` counts."""
+    return sum(takes_turn(entry, debaters) for entry in entries)
+
+
+def gifts_in(entries: Iterable[Entry]) -> list[int]:
+    """Return the `seq` of each entry with which people gave the debate something beside its topic."""
+    return [entry["seq"] for entry in entries if kind_of(entry).gift not in ("", "topic")]
+
+
 def seq_of(message_id: str) -> int | None:
     """Return the `seq` that an entry id stands for, `None` where it is no entry id."""
     digits = message_id[1:]
@@ -116,7 +193,7 @@ def make_entry(seq: int, speaker: str, kind: EntryKind, content: str, **fields: 
         "targets": [],
         "content": clean_text(content),
         "tokens": 0,
-        "importance": 1,
+        "importance": kind_of({"kind": kind}).importance,
         "at": "",
         "model": "",
         "usage": {},

@@ -19,14 +19,11 @@ from moot.graph.cli.screen.progress import header_lines, make_progress
 from moot.graph.cli.screen.tally import Tally, spent_words
 from moot.graph.cli.screen.terminal_text import one_line
 from moot.nodes.people.questions import questions_in
-from moot.state.entries import tokens_of
+from moot.state.entries import takes_turn, tokens_of
 from moot.state.errors import DebatePaused, JudgeFailed, RunError, WaitingForPerson
 
 if TYPE_CHECKING:
     from moot.graph.api import Debate, Event
-
-ASIDES = frozenset({"interjection", "question", "answer", "tool_call", "tool_result"})
-"""Kinds of entries that take no turn."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +118,7 @@ def _run(debate: Debate, delivery: Delivery, **going_on: Any) -> None:
                 tally.follow(debate.config())  # extended since
             if event["event"] == "step":
                 tally.refresh(debate.row)
-            elif event["event"] == "entry" and event["entry"]["kind"] not in ASIDES:
+            elif event["event"] == "entry" and takes_turn(event["entry"], config.names()):
                 tally.turns += 1
             progress.show(event, tally)
 

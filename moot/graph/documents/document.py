@@ -55,7 +55,9 @@ class CarriedState(TypedDict, total=False):
     crux_rooms: dict[str, Room]
     board_progress: BoardProgress
     clarifications: Clarifications
+    interjections_taken: int
     step: Step
+    turn_count: int
     round: int
 
 

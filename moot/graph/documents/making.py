@@ -47,7 +47,11 @@ def make_document(row: DebateRow, values: Mapping[str, Any], *, status: str | No
         "prompt_sources": state.get("prompt_sources", {}),
         "state": cast(
             CarriedState,
-            {key: value for key, value in state.items() if key in CarriedState.__annotations__ and value},
+            {
+                key: value
+                for key, value in state.items()
+                if key in CarriedState.__annotations__ and value not in ({}, [], "")
+            },
         ),
         "parent": row.parent,
         "created_at": row.created_at,

@@ -19,7 +19,7 @@ from moot.state.config import RESERVED_IDS, DebateConfig, DebaterConfig
 from moot.state.config.config_files import make_config
 from moot.state.conversation import SCHEMA_VERSION, Step
 from moot.state.earlier_builds import up_to_date
-from moot.state.entries import Entry, clean_text, make_entry
+from moot.state.entries import Entry, clean_text, gifts_in, kind_of, make_entry, turns_taken
 from moot.state.errors import InputError
 
 NAME_CHARS = 80
@@ -109,7 +109,7 @@ def transcript_values(
         "messages": _window(entries, 0, config, environment),
         "config": config.to_json(),
         "solution": imported.solution,
-        "turn_count": sum(entry["speaker"] in speakers for entry in entries),
+        "turn_count": turns_taken(entries, speakers),
         "round": 0,
         "current_speaker": "",
         "status": "running",
@@ -118,7 +118,7 @@ def transcript_values(
 
 
 def _importance(entry: Entry, names: Mapping[str, str]) -> int:
-    return importance(entry, facts_of(entry, names)) if entry["kind"] == "speech" else entry["importance"]
+    return importance(entry, facts_of(entry, names)) if kind_of(entry).argues else entry["importance"]
 
 
 def _window(
@@ -145,26 +145,19 @@ def document_values(given: Mapping[str, Any], environment: Environment) -> Value
     rolling = carried.get("rolling_summary")
     covered = rolling["covers_through_seq"] if rolling else -1
     step = max((receipt["step"] for receipt in document["receipts"]), default=0)
-    speakers = config.names()
     read = {**NOTHING_READ, "through": len(entries) - 1} if board["ledger"] else {}
     values = {
         "topic": document["topic"],
         "full_transcript": entries,
+        "gifts": gifts_in(entries),
         "messages": _window(entries, covered + 1, config, environment),
         "config": dict(document["config"]),
-        "rolling_summary": rolling or {},
-        "perspective_summaries": carried.get("perspective_summaries", {}),
-        "judge_summary": carried.get("judge_summary", {}),
         "summary_versions": document["summaries"],
         "ledger": board["ledger"],
         "claims": {claim["id"]: claim for claim in board["claims"]},
         "round_records": board["rounds"],
         "reflections": board["reflections"],
         "crux_cards": {card["id"]: card for card in board["cards"]},
-        "protocol_state": carried.get("protocol_state", {}),
-        "crux_rooms": carried.get("crux_rooms", {}),
-        "board_progress": carried.get("board_progress", {}),
-        "clarifications": carried.get("clarifications", {}),
         "convergence": document.get("convergence", []),
         "receipts": document["receipts"],
         "prompt_sources": document["prompt_sources"],
@@ -173,18 +166,18 @@ def document_values(given: Mapping[str, Any], environment: Environment) -> Value
         "verdicts": document["verdicts"],
         "verdict": document["verdict"] or {},
         "solution": document["solution"],
-        "step": carried.get("step") or {**_IMPORTED, "no": step},
-        "turn_count": sum(e["speaker"] in speakers and e["kind"] not in _NO_TURN for e in entries),
-        "round": carried.get("round", max((entry["round"] for entry in entries), default=0)),
+        "step": {**_IMPORTED, "no": step},
+        "turn_count": turns_taken(entries, config.names()),
+        "round": max((entry["round"] for entry in entries), default=0),
         "current_speaker": "",
         "status": document["status"],
         "schema_version": document["schema_version"],
+        **carried,
     }
     values = {**up_to_date(values), "schema_version": SCHEMA_VERSION}
-    return {**values, "board_progress": values["board_progress"] or read}
+    return {**values, "board_progress": values.get("board_progress") or read}
 
 
-_NO_TURN = frozenset({"topic", "context", "tool_call", "tool_result", "notice", "question", "answer"})
 _IMPORTED: Step = {
     "kind": "close",
     "phase": "",

@@ -14,14 +14,12 @@ from moot.graph.importing.json_records import parse_json, read_json, read_jsonl
 from moot.graph.importing.parse_result import Parsed, Said
 from moot.graph.importing.speaker_ids import slugs
 from moot.graph.importing.text_speeches import BOLD, is_listed, read_md, read_txt
-from moot.state.entries import clean_text
+from moot.state.entries import clean_text, kind_of
 from moot.state.errors import InputError
 
 DOCUMENT_FORMAT = "moot.debate/1"
 FORMATS = ("json", "jsonl", "csv", "txt", "md")
 _EXTENSIONS = {".ndjson": "jsonl", ".tsv": "csv", ".markdown": "md", **{f".{name}": name for name in FORMATS}}
-
-_NOT_SAID = frozenset({"topic", "context", "notice", "tool_call", "tool_result"})
 
 
 @dataclass(frozen=True)
@@ -135,7 +133,7 @@ def _from_document(document: dict[str, Any]) -> ImportedTranscript:
     entries = document.get("transcript")
     if not isinstance(entries, list) or not all(_is_entry(entry) for entry in entries):
         raise InputError("line 1: `transcript` must be a list of entries with `speaker` and `content`")
-    said = [entry for entry in entries if entry.get("kind", "speech") not in _NOT_SAID]
+    said = [entry for entry in entries if kind_of(entry).spoken]
     config = document.get("config")
     debaters = config.get("debaters") if isinstance(config, dict) else None
     rows = [row for row in debaters if isinstance(row, dict)] if isinstance(debaters, list) else []

@@ -15,12 +15,8 @@ from moot.nodes.text.likeness import likeness
 from moot.state.blackboard import LedgerRow
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState
-from moot.state.entries import Entry
+from moot.state.entries import Entry, kind_of
 from moot.state.progress import BoardProgress
-
-SILENT_KINDS = frozenset({"topic", "context", "question", "tool_call", "tool_result", "notice"})
-"""Kinds of entries in which nobody argues."""
-
 
 NOTHING_READ: BoardProgress = {
     "through": -1,
@@ -44,7 +40,7 @@ def unread(state: ConversationState, config: DebateConfig) -> list[Entry]:
     return [
         entry
         for entry in transcript[max(start, len(transcript) - READ_AT_ONCE) :]
-        if entry["speaker"] in debaters and entry["kind"] not in SILENT_KINDS
+        if entry["speaker"] in debaters and kind_of(entry).argues
     ]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from moot.nodes.calls import Flow, ModelCall, Reply
 from moot.nodes.judging.blinding import Blinding, make_blinding
 from moot.nodes.judging.brief import JudgeBrief
-from moot.nodes.judging.docket import NOT_ARGUED, Docket
+from moot.nodes.judging.docket import Docket, is_argued
 from moot.nodes.judging.judge_view import Bench, judge_view
 from moot.nodes.judging.opinions import JudgeOpinion, check_opinion, failed_verdict, next_judging
 from moot.nodes.judging.orders import presentation_orders, reconcile
@@ -128,7 +128,7 @@ def _hearing(
     texts = [entry["content"] for entry in transcript] if config.judge.blind else []
     lengths = dict.fromkeys(sides, 0)
     for entry in transcript:
-        if entry["speaker"] in lengths and entry["kind"] not in NOT_ARGUED:
+        if is_argued(entry, sides):
             lengths[entry["speaker"]] += entry["tokens"]
     return _Hearing(
         state,

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from moot.state.entries import Entry
+from moot.state.entries import Entry, kind_of
 
 if TYPE_CHECKING:
     from moot.nodes.memory.retrieval import EvidenceIndex
@@ -25,10 +25,6 @@ MOST_PARTS = 4
 """One message of others may take all of their room where it is alone, else a part of it, one in so many."""
 FRAME = 14
 """Tokens that a message costs beside its content, about: role, label and id."""
-
-NOT_ARGUED = frozenset({"question", "tool_call"})
-"""Kinds of debaters' entries that argue nothing: they count with what others said."""
-_BY_OTHERS = NOT_ARGUED | {"context", "speech", "interjection", "answer", "tool_result"}
 
 
 @dataclass(frozen=True)
@@ -52,7 +48,13 @@ class Selection:
 
 def is_argued(entry: Entry, sides: Sequence[str]) -> bool:
     """Return whether one of the sides argues with an entry, so that it counts towards that side's share."""
-    return entry["speaker"] in sides and entry["kind"] not in NOT_ARGUED
+    return entry["speaker"] in sides and kind_of(entry).argues
+
+
+def _is_material(entry: Entry) -> bool:
+    """Return whether a judge may see an entry: not the topic, which its frame holds, nor what Moot notes."""
+    kind = kind_of(entry)
+    return kind.shown and kind.by != "moot"
 
 
 class Docket:
@@ -78,9 +80,7 @@ class Docket:
         self._said = [
             entry for entry in (entries if evidence is None else evidence) if is_argued(entry, sides)
         ]
-        self._others = [
-            entry for entry in entries if not is_argued(entry, sides) and entry["kind"] in _BY_OTHERS
-        ]
+        self._others = [entry for entry in entries if not is_argued(entry, sides) and _is_material(entry)]
         self._indexes: dict[int, EvidenceIndex] = {}
 
     def select(self, query: str, room: int) -> Selection:
@@ -137,7 +137,11 @@ class Docket:
         answered = {shown.entry["seq"] - 1 for shown in chosen}
         ranked = sorted(
             self._others,
-            key=lambda entry: (entry["kind"] != "context", entry["seq"] not in answered, -entry["seq"]),
+            key=lambda entry: (
+                kind_of(entry).gift != "document",
+                entry["seq"] not in answered,
+                -entry["seq"],
+            ),
         )
         most = max(LEAST_CUT, room // max(1, min(len(ranked), MOST_PARTS)))
         for entry in ranked:

@@ -12,16 +12,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from moot.state.entries import Entry
+from moot.state.entries import Entry, kind_of
 
 if TYPE_CHECKING:
     from moot.nodes.memory.retrieval import EvidenceIndex, MemoryItem, MemoryItems
 
 KEPT = 16
 """Indexes kept, the most recently used."""
-
-NOT_INDEXED = frozenset({"topic"})
-"""Kinds that every view shows anyway."""
 
 
 @dataclass
@@ -68,7 +65,7 @@ class Indexes:
             if known is None or not _continues(known, wanted, names, embeddings):
                 known = _Indexed(_new_index(names, embeddings), dict(names))
             for entry in wanted[len(known.entries) :]:
-                if entry["kind"] not in NOT_INDEXED:
+                if kind_of(entry).shown:
                     for piece in split(entry) if split else (entry,):
                         known.index.add(piece)
             known.entries = wanted

@@ -9,9 +9,7 @@ from typing import Any
 from moot.nodes.text.tokens import cut_middle
 from moot.state.config import DebateConfig
 from moot.state.config.budgets import PerspectiveConfig
-from moot.state.entries import Entry
-
-PROPOSALS = frozenset({"proposal", "refinement"})
+from moot.state.entries import Entry, kind_of
 
 
 @dataclass(frozen=True)
@@ -32,12 +30,12 @@ def perspective_entries(transcript: Sequence[Entry], debater: str) -> list[Entry
 def _concerns(entry: Entry, debater: str) -> bool:
     if entry["kind"] == "critique":
         return debater in entry["targets"]
-    return entry["kind"] in PROPOSALS and entry["speaker"] == debater
+    return kind_of(entry).proposes and entry["speaker"] == debater
 
 
 def latest_proposals(transcript: Sequence[Entry]) -> dict[str, Entry]:
     """Return each debater's last proposal or refinement, in the order of the transcript."""
-    latest = {entry["speaker"]: entry for entry in transcript if entry["kind"] in PROPOSALS}
+    latest = {entry["speaker"]: entry for entry in transcript if kind_of(entry).proposes}
     return dict(sorted(latest.items(), key=lambda item: item[1]["seq"]))
 
 

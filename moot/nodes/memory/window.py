@@ -14,16 +14,13 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from moot.nodes.prompts.rendering import render_entry
 from moot.nodes.text.tokens import TokenCounter, message_tokens
 from moot.state.config.budgets import MemoryConfig
-from moot.state.entries import Entry, seq_of
+from moot.state.entries import Entry, kind_of, seq_of
 
 LOW_WATER = 0.5
 """Share of the window's token budget that a compaction leaves."""
 
 MARGIN = 16
 """Kept free when room flows to the window: a tail's last line may count a few tokens more."""
-
-FROM_PEOPLE = frozenset({"topic", "context", "answer", "interjection"})
-"""Kinds of entries that only people make."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +52,7 @@ class WindowLimits:
 
 def window_message(entry: Entry) -> BaseMessage:
     """Return an entry as the window holds it: same id, `name` = speaker."""
-    person = entry["kind"] in FROM_PEOPLE or entry["speaker"] in {"user", "moderator"}
+    person = kind_of(entry).by == "person" or entry["speaker"] in {"user", "moderator"}
     kind = HumanMessage if person else AIMessage
     return kind(content=entry["content"], id=entry["id"], name=entry["speaker"])
 

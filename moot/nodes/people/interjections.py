@@ -58,7 +58,7 @@ def interjected(
     entries = []
     for seq, (speaker, content, at) in enumerate(utterances, start):
         entry = make_entry(seq, speaker, "interjection", content, round=state.get("round", 0), at=at)
-        entries.append(Entry(**{**entry, "tokens": count(entry["content"]), "importance": 8}))
+        entries.append(Entry(**{**entry, "tokens": count(entry["content"])}))
     return entries
 
 

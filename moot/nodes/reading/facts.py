@@ -21,7 +21,7 @@ from moot.nodes.text.likeness import salience
 from moot.nodes.text.plain import clip, excerpt, inert, word_set
 from moot.nodes.text.sentences import Sentence, split_sentences
 from moot.nodes.text.terms import terms
-from moot.state.entries import Entry
+from moot.state.entries import Entry, kind_of
 
 MAX_SENTENCE = 280
 """Longest quoted sentence, in characters; a longer one is shortened around what was found in it."""
@@ -271,7 +271,7 @@ def _with_structure(facts: Facts, entry: Entry, context: _Context) -> Facts:
     if entry["kind"] == "critique" and not facts["challenges"]:
         about = context.targets or context.mentioned[:1]
         facts["challenges"] = [Challenge(**best, about=about, strength="mild")]
-    if entry["kind"] in ("proposal", "refinement") and not facts["positions"]:
+    if kind_of(entry).proposes and not facts["positions"]:
         facts["positions"] = [best]
     return facts
 
@@ -279,18 +279,18 @@ def _with_structure(facts: Facts, entry: Entry, context: _Context) -> Facts:
 def importance(entry: Entry, facts: Facts) -> int:
     """Return how much a message matters for the rest of the debate, 1–10.
 
-    A concession is at least 7 and a shift at least 8; courtesies are 1; proposals, refinements and what a
-    person says from the floor at least 6.
+    A concession is at least 7 and a shift at least 8; courtesies are 1, what a kind is rated at least apart.
     """
-    if entry["kind"] in ("notice", "tool_call"):
-        return 1
+    kind = kind_of(entry)
+    if kind.mechanical:
+        return kind.importance
     score = 2 if len(set(terms(entry["content"][:2000]))) >= 8 else 1
     score += bool(facts["positions"]) + min(2, len(facts["evidence"])) + bool(facts["questions"])
     strong = any(challenge["strength"] == "strong" for challenge in facts["challenges"])
     score += 2 if strong else int(bool(facts["challenges"]))
-    floor = 6 if entry["kind"] in ("proposal", "refinement", "interjection", "answer", "topic") else 1
+    floor = kind.importance
     if facts["concessions"]:
-        floor = 7 + (len(facts["concessions"]) > 1)
+        floor = max(floor, 7 + (len(facts["concessions"]) > 1))
     if facts["shifts"]:
-        floor = 8 + bool(facts["concessions"])
+        floor = max(floor, 8 + bool(facts["concessions"]))
     return max(1, min(10, max(score, floor)))

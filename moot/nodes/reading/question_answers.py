@@ -7,9 +7,8 @@ from typing import NamedTuple
 
 from moot.nodes.reading.facts import Facts, Question
 from moot.nodes.text.terms import term_set
-from moot.state.entries import Entry, seq_of
+from moot.state.entries import Entry, kind_of, seq_of
 
-_SILENT = ("topic", "context", "notice", "tool_call", "tool_result")
 _AT_ONCE = 3  # a reply within so many messages needs to share only one term with the question
 
 
@@ -24,7 +23,7 @@ class Reply(NamedTuple):
 
 def as_reply(entry: Entry, facts: Facts) -> Reply:
     """Prepare a message to be held against many questions."""
-    states = entry["kind"] not in _SILENT and bool(facts["claims"])
+    states = kind_of(entry).spoken and bool(facts["claims"])
     return Reply(entry, states, term_set(entry["content"]) if states else frozenset())
 
 

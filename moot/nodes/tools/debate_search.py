@@ -8,6 +8,7 @@ from pydantic import Field
 
 from moot.nodes.tools.files import query_words
 from moot.nodes.tools.tool import Arguments, Surroundings
+from moot.state.entries import kind_of
 
 MAX_HITS = 10
 EXCERPT_CHARS = 300
@@ -33,7 +34,7 @@ class SearchDebate:
         hits = []
         for entry in around.transcript:
             folded = entry["content"].casefold()
-            if entry["kind"] != "tool_result" and (count := sum(word in folded for word in words)):
+            if kind_of(entry).by != "tools" and (count := sum(word in folded for word in words)):
                 hits.append(
                     (
                         count,

@@ -8,14 +8,7 @@ from moot.nodes.calls import WireMessage
 from moot.nodes.prompts.material import Piece
 from moot.nodes.prompts.rendering import render_entry
 from moot.nodes.views.scene import Scene
-from moot.state.entries import Entry
-
-TOOL_KINDS = frozenset({"tool_call", "tool_result"})
-DOCUMENTS = frozenset({"context"})
-ANSWERS = frozenset({"question", "answer"})
-REMARKS = frozenset({"interjection"})
-GIVEN = DOCUMENTS | ANSWERS | REMARKS
-"""Kinds of what people gave: documents, answers with their questions, and remarks from the floor."""
+from moot.state.entries import Entry, Gift, kind_of
 
 TOOL_RANK = 5
 """Added to a speech's rank for what tools brought for it: the least rank of all, so that it is cut first."""
@@ -29,14 +22,16 @@ def entry_piece(scene: Scene, entry: Entry, rank: int, label: str = "message", h
     return Piece(message, rank, f"{label} {entry['id']}", (entry["id"],))
 
 
-def given_entries(scene: Scene, kinds: frozenset[str] = GIVEN) -> list[Entry]:
-    """Return what people gave the debate so far, oldest first."""
-    return [entry for entry in scene.state["full_transcript"] if entry["kind"] in kinds]
+def given_entries(scene: Scene, *gifts: Gift) -> list[Entry]:
+    """Return what people gave the debate so far, of these sorts or of all, oldest first."""
+    transcript = scene.state["full_transcript"]
+    given = [transcript[seq] for seq in scene.state.get("gifts", ())]
+    return [entry for entry in given if not gifts or kind_of(entry).gift in gifts]
 
 
 def given_piece(scene: Scene, entry: Entry, *, said: int, document: int) -> Piece:
     """Return what a person gave as a piece; a document, which may be long, has a rank of its own."""
-    rank = document if entry["kind"] in DOCUMENTS else said
+    rank = document if kind_of(entry).gift == "document" else said
     return entry_piece(scene, entry, rank, "from the floor")
 
 
@@ -50,13 +45,13 @@ def tool_pieces(scene: Scene, speech: Entry, rank: int) -> list[Piece]:
     """
     trail = _trail(scene.state["full_transcript"], speech)
     results = {target: entry for entry in trail for target in entry["targets"]}
-    calls = [entry for entry in trail if entry["kind"] == "tool_call"]
+    calls = [entry for entry in trail if kind_of(entry).pair == "opens"]
     return [_exchange_piece(scene, call, results.get(call["id"]), TOOL_RANK + rank) for call in calls]
 
 
 def _trail(transcript: Sequence[Entry], speech: Entry) -> Sequence[Entry]:
     start = speech["seq"]
-    while start > 0 and transcript[start - 1]["kind"] in TOOL_KINDS:
+    while start > 0 and kind_of(transcript[start - 1]).tool:
         start -= 1
     return transcript[start : speech["seq"]]
 

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from moot.nodes.memory.indexes import NOT_INDEXED
 from moot.nodes.prompts.rendering import display_name
 from moot.nodes.text.plain import clip, inert
 from moot.nodes.text.tokens import TokenCounter, cut_middle
 from moot.nodes.views.passages import Place, Span, Splitting, key_of, place_of
-from moot.state.entries import Entry, entry_id
+from moot.state.entries import Entry, entry_id, kind_of
 
 NAME_CHARS = 60
 CUT = "[…cut…]"
@@ -106,7 +105,7 @@ class Quoted:
     def left_out(self, transcript: Sequence[Entry]) -> list[Entry]:
         """Return the entries of which nothing is shown."""
         shown = {*self.whole, *self.cut}
-        return [e for e in transcript if e["seq"] not in shown and e["kind"] not in NOT_INDEXED]
+        return [e for e in transcript if e["seq"] not in shown and kind_of(e).shown]
 
     def notes(self, transcript: Sequence[Entry]) -> list[dict[str, Any]]:
         """Return what is not there and why, for the receipt: `{what, why, tokens, count}` each."""

@@ -25,7 +25,7 @@ from moot.nodes.views.scene import SUMMARY
 from moot.nodes.views.unknown_words import unsaid
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState
-from moot.state.entries import entry_id, seq_of
+from moot.state.entries import entry_id, kind_of, seq_of
 
 if TYPE_CHECKING:
     from moot.nodes.memory.indexes import Indexes
@@ -311,7 +311,7 @@ def recent_seqs(state: ConversationState, lines: EntryLines, total: int) -> list
     """Return the `seq` of the newest messages that fit their share of a view of `total` tokens."""
     room, kept = int(total * RECENT_SHARE), list[int]()
     for entry in reversed(state["full_transcript"]):
-        if entry["tokens"] > room or entry["kind"] == "topic":
+        if entry["tokens"] > room or not kind_of(entry).shown:
             break
         room -= lines.cost(entry["seq"])
         if room < 0:

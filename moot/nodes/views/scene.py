@@ -19,7 +19,7 @@ from moot.nodes.text.tokens import TokenCounter, cut_middle, cut_once, message_t
 from moot.nodes.views.anchors import anchor_text
 from moot.state.config import DebateConfig, DebaterConfig
 from moot.state.conversation import ConversationState, Floor, Step
-from moot.state.entries import Entry
+from moot.state.entries import Entry, kind_of
 
 RULES = load_prompt("rules", "topic", "debaters", "language")
 CONTRACT = load_prompt("contract", "name", "role", "stance", "persona", "contract")
@@ -89,7 +89,7 @@ class Scene:
         """The window's entries, oldest first, without the topic, which the rules hold."""
         transcript = self.state["full_transcript"]
         start = first_seq(self.state["messages"], len(transcript))
-        return [entry for entry in transcript[start:] if entry["kind"] != "topic"]
+        return [entry for entry in transcript[start:] if kind_of(entry).shown]
 
 
 @dataclass(frozen=True)
@@ -227,9 +227,10 @@ def _window_message(scene: Scene, entry: Entry) -> tuple[WireMessage, int]:
 
 def _pair(entry: Entry) -> str:
     """Return what a tool's call shares with its result and a question with its answer, `""` for the rest."""
-    if entry["kind"] in ("tool_call", "question"):
-        return entry["id"]
-    return entry["targets"][0] if entry["kind"] in ("tool_result", "answer") and entry["targets"] else ""
+    pair = kind_of(entry).pair
+    if pair == "closes" and entry["targets"]:
+        return entry["targets"][0]
+    return entry["id"] if pair == "opens" else ""
 
 
 def own_words(scene: Scene, entry: Entry) -> WireMessage | None:

@@ -16,7 +16,7 @@ from moot.graph.cli.screen.terminal_text import json_text, one_line, safe
 from moot.graph.cli.screen.verdict_screen import verdict_parts
 from moot.state.config import OFFLINE
 from moot.state.config.frozen import frozen_config
-from moot.state.entries import tokens_of
+from moot.state.entries import tokens_of, turns_taken
 
 if TYPE_CHECKING:
     from moot.graph.lookback import Lookback
@@ -28,8 +28,8 @@ Document = Mapping[str, Any]
 def overview(document: Document) -> Parts:
     """Return what a debate is and what came of it."""
     names, usage = _names(document), document["usage"]
+    turns = turns_taken(document["transcript"], names)
     tokens = tokens_of(usage)
-    spoken = sum(1 for entry in document["transcript"] if entry["speaker"] in names)
     named = document["name"] != document["id"]
     facts = {
         "debate": f"{document['name']} ({document['id']})" if named else document["id"],
@@ -37,7 +37,7 @@ def overview(document: Document) -> Parts:
         "status": document["status"],
         "ended": document.get("ended_because", ""),
         "agreement": _agreement(document),
-        "said": f"{spoken} turns · {usage['calls']} calls · {tokens:,} tokens · {cost_text(document)}",
+        "said": f"{turns} turns · {usage['calls']} calls · {tokens:,} tokens · {cost_text(document)}",
         "begun": f"{document['created_at']} · last active {document['updated_at']}",
     }
     if document["status"] == "failed" and document["errors"]:

@@ -16,7 +16,7 @@ from moot.nodes.memory.summarizers.points import (
     same,
 )
 from moot.nodes.reading.question_answers import Reply, answers, as_reply
-from moot.state.entries import Entry
+from moot.state.entries import Entry, kind_of
 
 Pool = dict[str, list[Point]]
 
@@ -40,7 +40,7 @@ def absorb(pool: Pool, entry: Entry, names: Mapping[str, str], *, early: bool) -
     own = pool.setdefault(entry["speaker"], [])
     for point in points:
         _admit(own, point)
-    if entry["kind"] not in ("notice", "tool_call", "tool_result"):
+    if not kind_of(entry).mechanical:
         _take_position(own, points, early=early, critical=entry["kind"] == "critique")
     if not own:
         del pool[entry["speaker"]]

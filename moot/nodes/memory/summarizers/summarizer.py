@@ -13,7 +13,7 @@ from moot.nodes.calls import ModelCall, Reply
 from moot.nodes.memory.recall import Memories
 from moot.nodes.text.tokens import TokenCounter
 from moot.state.config import DebateConfig
-from moot.state.entries import Entry
+from moot.state.entries import Entry, kind_of
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class SummaryRequest:
     def past(self) -> Sequence[Entry]:
         """Everything that the summary is to cover: what it covered before and what is new."""
         last = self.entries[-1]["seq"] if self.entries else -1
-        covered = [entry for entry in self.transcript if entry["seq"] <= last and entry["kind"] != "topic"]
+        covered = [entry for entry in self.transcript if entry["seq"] <= last and kind_of(entry).shown]
         return covered or self.entries
 
 

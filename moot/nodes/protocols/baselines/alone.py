@@ -13,7 +13,7 @@ from moot.nodes.views.anchors import anchor_text
 from moot.nodes.views.entry_pieces import given_entries, given_piece
 from moot.nodes.views.scene import ANCHOR_SHARE, NO_PARTS, TAIL, Scene, contract_text
 from moot.state.config import DebaterConfig
-from moot.state.entries import Entry
+from moot.state.entries import Entry, kind_of
 
 ANSWER = load_prompt("answer", "words", "ending", home=__package__)
 SYSTEM = (
@@ -59,6 +59,6 @@ def _is_somebody(debater: DebaterConfig) -> bool:
 
 def answers_since(transcript: Sequence[Entry]) -> list[Entry]:
     """Return what was answered since a person last spoke from the floor."""
-    spoken = [entry["seq"] for entry in transcript if entry["kind"] == "interjection"]
+    spoken = [entry["seq"] for entry in transcript if kind_of(entry).gift == "remark"]
     since = spoken[-1] if spoken else -1
     return [entry for entry in transcript if entry["phase"] == PHASE and entry["seq"] > since]

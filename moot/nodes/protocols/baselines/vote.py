@@ -38,7 +38,7 @@ from moot.nodes.protocols.protocol import End, Protocol, make_floor, make_step
 from moot.nodes.views.scene import Scene
 from moot.state.config import DebateConfig, ProtocolSettings
 from moot.state.conversation import ConversationState, Floor, Step
-from moot.state.entries import Entry
+from moot.state.entries import Entry, kind_of
 from moot.state.verdict import TIE, Decision, Outcome, Verdict
 
 ENDING = 'End with one line: "Answer: " and your final answer in as few words as possible.'
@@ -164,7 +164,7 @@ def _short(said: str) -> str:
 
 
 def _given(state: ConversationState) -> list[Entry]:
-    return [entry for entry in answers_since(state["full_transcript"]) if entry["kind"] == "speech"]
+    return [entry for entry in answers_since(state["full_transcript"]) if kind_of(entry).argues]
 
 
 def _count(given: Sequence[Entry]) -> _Count:

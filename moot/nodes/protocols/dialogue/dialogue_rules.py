@@ -18,7 +18,6 @@ from moot.nodes.blackboard.bounds import SHORT, noted
 from moot.nodes.blackboard.by_model import debater_lines, found_in
 from moot.nodes.blackboard.notes import OVERALL
 from moot.nodes.blackboard.overview import outcome_text
-from moot.nodes.blackboard.update import SILENT_KINDS
 from moot.nodes.calls import Reply, WireMessage
 from moot.nodes.judging.brief import JudgeBrief
 from moot.nodes.prompts.fitting import Block, fit_messages
@@ -36,7 +35,7 @@ from moot.nodes.views.scene import Scene
 from moot.state.config import DebateConfig
 from moot.state.config.frozen import frozen_config
 from moot.state.conversation import ConversationState, Floor, Step
-from moot.state.entries import Entry
+from moot.state.entries import Entry, kind_of
 from moot.state.errors import ConfigError
 
 SPLIT = load_prompt("aspects", "topic", "debaters", "most", home=__package__)
@@ -243,4 +242,4 @@ def _last_said(state: ConversationState, who: str) -> list[str]:
 
 
 def _speaks(entry: Entry, who: str) -> bool:
-    return entry["speaker"] == who and not entry["room"] and entry["kind"] not in SILENT_KINDS
+    return entry["speaker"] == who and not entry["room"] and kind_of(entry).argues

@@ -19,11 +19,6 @@ from moot.nodes.prompts.fitting import Block
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.prompts.material import Piece, with_pieces
 from moot.nodes.views.entry_pieces import (
-    ANSWERS,
-    DOCUMENTS,
-    GIVEN,
-    REMARKS,
-    TOOL_KINDS,
     entry_piece,
     given_entries,
     given_piece,
@@ -37,7 +32,7 @@ from moot.nodes.views.scene import (
     rules_block,
     tail_block,
 )
-from moot.state.entries import Entry
+from moot.state.entries import Entry, kind_of
 from moot.state.progress import Room
 
 ASPECTS = load_prompt("rules", "aspects", home=__package__)
@@ -59,7 +54,7 @@ def dialogue_view(scene: Scene) -> list[Block]:
         "reply": _exchange,
         "closing": _everything,
     }
-    given = [_given_piece(scene, entry) for entry in given_entries(scene, DOCUMENTS | ANSWERS)]
+    given = [_given_piece(scene, entry) for entry in given_entries(scene, "document", "answer")]
     pieces = [*given, *material.get(scene.step["phase"], _room)(scene)]
     return with_pieces([_rules(scene)], pieces, _tail(scene), scene.room, scene.count)
 
@@ -110,7 +105,8 @@ def recent_exchange(transcript: Sequence[Entry], round_no: int) -> list[Entry]:
     for entry in reversed(transcript):
         if entry["round"] != round_no:
             break
-        if not entry["room"] and entry["kind"] not in TOOL_KINDS | GIVEN:
+        kind = kind_of(entry)
+        if not (entry["room"] or kind.tool or kind.gift):
             said.append(entry)
     return said[::-1]
 
@@ -134,9 +130,9 @@ def _said(scene: Scene, speeches: Sequence[Entry], subjects: Sequence[str]) -> I
         speeches: to be shown.
         subjects: ids of those that come first when room is short.
     """
-    shown = {entry["seq"]: entry for entry in (*speeches, *given_entries(scene, REMARKS))}
+    shown = {entry["seq"]: entry for entry in (*speeches, *given_entries(scene, "remark"))}
     for _, entry in sorted(shown.items()):
-        if entry["kind"] in REMARKS and entry["id"] not in subjects:
+        if kind_of(entry).gift == "remark" and entry["id"] not in subjects:
             yield _given_piece(scene, entry)
             continue
         rank = SUBJECT if entry["id"] in subjects else EXCHANGE

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from moot.nodes.blackboard.update import SILENT_KINDS, progress_of
+from moot.nodes.blackboard.update import progress_of
 from moot.nodes.protocols.agreeableness import with_agreement
 from moot.nodes.protocols.long_form.moderator_settings import ModeratorConfig
 from moot.nodes.protocols.long_form.round_robin import ASKS, SPEECH, WORDS
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState
-from moot.state.entries import Entry
+from moot.state.entries import Entry, takes_turn
 
 _LOOK_BACK = 8
 """Entries for each debater among which the least recent speaker is looked for."""
@@ -71,4 +71,4 @@ def _recent(state: ConversationState, config: DebateConfig) -> list[str]:
 def _turns(entries: Sequence[Entry], config: DebateConfig) -> list[str]:
     """Return who took the turns among entries; calls of tools, notices and remarks are none."""
     names = config.names()
-    return [e["speaker"] for e in entries if e["speaker"] in names and e["kind"] not in SILENT_KINDS]
+    return [e["speaker"] for e in entries if e["speaker"] in names and takes_turn(e, names)]

@@ -29,6 +29,7 @@ from moot.nodes.protocols.protocol import Consult, End, make_floor, make_step
 from moot.nodes.text.tokens import counter, cut_middle, encoding_for
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState, Step
+from moot.state.entries import kind_of
 from moot.state.errors import ConfigError
 
 MODERATE = load_prompt("moderate", "topic", "debaters", "board", "turn", "turns", home=__package__)
@@ -90,7 +91,7 @@ def _call(state: ConversationState, config: DebateConfig) -> ModelCall:
         turn=str(state.get("turn_count", 0) + 1),
         turns=str(config.total_turns()),
     )
-    recent = [entry for entry in state["full_transcript"][-SHOWN:] if entry["kind"] != "topic"]
+    recent = [entry for entry in state["full_transcript"][-SHOWN:] if kind_of(entry).shown]
     shown: list[WireMessage] = [
         {"role": "user", "content": cut_middle(render_entry(entry, names)["content"], room // SHOWN, count)}
         for entry in recent

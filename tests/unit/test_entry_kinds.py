@@ -1,0 +1,118 @@
+"""What is true of each kind of entry, and above all what a turn is: everybody counts the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from langgraph.checkpoint.memory import InMemorySaver
+
+from moot.graph.debate import build_graph
+from moot.graph.documents.document import DebateDocument
+from moot.graph.documents.making import make_document
+from moot.graph.importing.adopting import document_values, imported_row
+from moot.nodes.calls import ModelCall, Reply
+from moot.nodes.driving.environment import Environment
+from moot.nodes.protocols.protocol_table import PROTOCOLS
+from moot.state.catalogue import DebateRow
+from moot.state.config import DebateConfig
+from moot.state.entries import KINDS, Entry, EntryKind, gifts_in, kind_of, make_entry, turns_taken
+from tests.support.fakes import FakeModel, answer
+
+THREAD: Any = {"configurable": {"thread_id": "6a5d1f0e-3a9e-4a57-9f2b-0c1d2e3f4a5b"}}
+SPEAKERS = ("advocate", "skeptic", "user", "moderator", "tools", "moot", "guest")
+
+
+def _config(protocol: str) -> DebateConfig:
+    debaters = [{"name": name} for name in ("Advocate", "Skeptic", "Sage")]
+    return DebateConfig.model_validate({"protocol": protocol, "debaters": debaters, "turns": 4, "seed": 1})
+
+
+def _document(config: DebateConfig, entries: list[Entry]) -> DebateDocument:
+    row = DebateRow("", "d", "T", config.protocol, "done", 0, 0, 0.0, "", "", "")
+    state = {
+        "topic": "T",
+        "config": config.to_json(),
+        "full_transcript": entries,
+        "turn_count": turns_taken(entries, config.names()),
+    }
+    return make_document(row, state)
+
+
+def test_every_kind_of_entry_has_a_row() -> None:
+    assert KINDS.keys() == set(get_args(EntryKind))
+
+
+def test_a_kind_that_a_protocol_brings_of_its_own_is_a_speech() -> None:
+    assert kind_of({"kind": "duel"}) is KINDS["speech"]
+
+
+spoken = st.tuples(st.sampled_from(get_args(EntryKind)), st.sampled_from(SPEAKERS), st.sampled_from(SPEAKERS))
+
+
+@pytest.mark.parametrize("protocol", sorted(PROTOCOLS))
+@settings(deadline=None, max_examples=25)
+@given(told=st.lists(spoken, max_size=12), stripped=st.booleans())
+def test_export_and_import_change_no_count_of_turns(
+    protocol: str, told: list[tuple[EntryKind, str, str]], stripped: bool
+) -> None:
+    config = _config(protocol)
+    entries = [make_entry(0, "user", "topic", "T")]
+    entries += [
+        make_entry(seq, who, kind, "words", targets=[target])
+        for seq, (kind, who, target) in enumerate(told, 1)
+    ]
+    document = _document(config, entries)
+    wanted = turns_taken(entries, config.names())
+    for _ in range(2):
+        if stripped:
+            document.pop("state")
+        values = document_values(document, Environment())
+        row = imported_row(values, None, "", document)
+        assert (values["turn_count"], row.turns) == (wanted, wanted)
+        assert values["gifts"] == gifts_in(values["full_transcript"])
+        document = make_document(row, values)
+
+
+def _run(config: DebateConfig, reply: Callable[[ModelCall], Reply]) -> dict[str, Any]:
+    graph = build_graph(InMemorySaver(), environment=FakeModel(reply).environment())
+    graph.invoke({"topic": "T?"}, THREAD, context=config)
+    values: dict[str, Any] = graph.get_state(THREAD).values
+    return values
+
+
+@pytest.mark.parametrize("protocol", sorted(PROTOCOLS))
+def test_a_run_counts_the_turns_that_its_transcript_shows(protocol: str) -> None:
+    values = _run(_config(protocol), answer)
+    turns = turns_taken(values["full_transcript"], _config(protocol).names())
+    assert values["turn_count"] == turns == len(values["receipts"]) > 0
+    assert values["gifts"] == gifts_in(values["full_transcript"])
+
+
+@pytest.mark.parametrize("protocol", ["council", "dialogue", "vote"])
+def test_a_floor_that_failed_took_its_turn(protocol: str) -> None:
+    lost = next(iter(_config(protocol).names().values()))
+
+    def reply(call: ModelCall) -> Reply:
+        fails = call.purpose == "turn" and call.hints["speaker"] == lost
+        return Reply(error="down") if fails else answer(call)
+
+    values = _run(_config(protocol), reply)
+    notices = [entry for entry in values["full_transcript"] if entry["kind"] == "notice"]
+    turns = turns_taken(values["full_transcript"], _config(protocol).names())
+    assert notices
+    assert values["turn_count"] == turns == len(values["receipts"])
+
+
+def test_a_transcript_to_continue_takes_no_turns_of_the_debate_that_continues_it() -> None:
+    config = _config("round-robin")
+    graph = build_graph(InMemorySaver(), environment=FakeModel().environment())
+    said: Any = [{"speaker": "advocate", "content": "Yes."}, {"speaker": "skeptic", "content": "No."}]
+    graph.invoke({"topic": "T?", "full_transcript": said}, THREAD, context=config)
+    values = graph.get_state(THREAD).values
+    row = DebateRow("", "d", "T?", config.protocol, "done", 4, 0, 0.0, "", "", "")
+    again = document_values(make_document(row, values), Environment())
+    assert again["turn_count"] == values["turn_count"] == 4
