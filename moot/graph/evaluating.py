@@ -5,22 +5,31 @@ from __future__ import annotations
 import asyncio
 import csv
 import io
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+
+from pydantic import BaseModel, ValidationError
 
 from moot.graph.importing import parse_transcript
 from moot.nodes.driving.answering import Answering, Place, run_flow
 from moot.nodes.driving.environment import Environment
 from moot.nodes.driving.portal import call_from_sync
-from moot.nodes.judging.evaluation import Evaluator, Subject, evaluate
-from moot.nodes.judging.evaluation_criteria import CRITERIA, OVERALL_TITLE
-from moot.nodes.judging.evaluation_scores import Averages, Evaluation, as_dialectic, averages
+from moot.nodes.judging.evaluation import (
+    OVERALL,
+    Averages,
+    Evaluation,
+    Evaluator,
+    Subject,
+    averages,
+    evaluate,
+    evaluation_rubric,
+)
 from moot.state.config import DebateConfig
 from moot.state.entries import kind_of
 from moot.state.errors import InputError
+from moot.state.verdict import Decision
 
 MISSING = "N/A"
 
@@ -35,7 +44,36 @@ class Scorecard:
 
     def to_json(self) -> dict[str, Any]:
         """Return it in the shape of dialectic's results, with the debate's name."""
-        return {"debate": self.name, **as_dialectic(self.averages, self.evaluations)}
+        means = {key: {"average_score": mean} for key, mean in self.averages["scores"].items()}
+        return {
+            "debate": self.name,
+            "evaluation": _nested(means),
+            OVERALL.id: self.averages["scores"][OVERALL.id],
+            "agents": {each.evaluator.id: _agent(each) for each in self.evaluations},
+        }
+
+
+def _agent(evaluation: Evaluation) -> dict[str, Any]:
+    verdict = evaluation.verdict
+    about = {"name": evaluation.name, "model": verdict["model"]}
+    if verdict["status"] == "failed":
+        return {**about, "error": verdict["error"]}
+    scores = {
+        key: {"score": evaluation.score(key), "reasoning": why} for key, why in evaluation.reasons.items()
+    }
+    summary = {"strengths": evaluation.strengths, "weaknesses": evaluation.weaknesses}
+    return {
+        **about,
+        "evaluation": _nested(scores),
+        "overall_summary": {**summary, OVERALL.id: evaluation.score(OVERALL.id)},
+        "notes": verdict["notes"],
+    }
+
+
+def _nested(scores: Mapping[str, object]) -> dict[str, object]:
+    """Return scores as dialectic nests them: the first criterion is the functional one."""
+    first, *rest, _ = (criterion.id for criterion in evaluation_rubric().criteria)
+    return {first: scores[first], "non_functional": {criterion: scores[criterion] for criterion in rest}}
 
 
 def subject_of_document(document: Mapping[str, Any], *, name: str = "", problem: str = "") -> Subject:
@@ -47,15 +85,17 @@ def subject_of_document(document: Mapping[str, Any], *, name: str = "", problem:
         InputError: nothing was said.
     """
     transcript = document.get("transcript") or []
-    verdict = document.get("verdict") or {}
+    verdict = cast(Decision, document.get("verdict") or {})
+    names = {debater["id"]: debater["name"] for debater in (document.get("config") or {}).get("debaters", [])}
     context = [entry["content"] for entry in transcript if kind_of(entry).gift == "document"]
-    solution = document.get("solution") or verdict.get("solution_markdown") or _last_words(document)
+    asked = [entry for entry in transcript if kind_of(entry).gift == "answer"]
+    argued = [entry for entry in transcript if kind_of(entry).argues]
+    last = _last_words([(entry["speaker"], entry["content"]) for entry in argued], names)
+    solution = document.get("solution") or verdict.get("solution_markdown") or last
     if not solution.strip():
         raise InputError(f"debate {name or document.get('name')!r}: nothing was said that could be evaluated")
-    asked = [entry for entry in transcript if kind_of(entry).gift == "answer"]
     unmet = [
-        f"- {item['text']}{' (major)' if item.get('major') else ''}"
-        for item in verdict.get("unmet_requirements") or []
+        f"- {item['text']}{' (major)' * item['major']}" for item in verdict.get("unmet_requirements") or []
     ]
     return Subject(
         name=name or str(document.get("name") or document.get("id") or "debate"),
@@ -66,16 +106,12 @@ def subject_of_document(document: Mapping[str, Any], *, name: str = "", problem:
     )
 
 
-def _last_words(document: Mapping[str, Any]) -> str:
-    names = {d["id"]: d["name"] for d in (document.get("config") or {}).get("debaters", [])}
-    last = {
-        entry["speaker"]: entry["content"]
-        for entry in document.get("transcript") or []
-        if not names or entry["speaker"] in names
-        if kind_of(entry).argues
-    }
-    said = [f"## {names.get(who, who)}\n{words}" for who, words in last.items()]
-    return "\n\n".join(["No solution was written. The last words of each debater:", *said]) if said else ""
+def _last_words(said: Iterable[tuple[str, str]], names: Mapping[str, str]) -> str:
+    last = {who: words for who, words in said if not names or who in names}
+    if not last:
+        return ""
+    parts = [f"## {names.get(who, who)}\n{words}" for who, words in last.items()]
+    return "\n\n".join(["No solution was written. The last words of each debater:", *parts])
 
 
 def read_subject(path: Path, *, problem: str = "") -> Subject:
@@ -88,66 +124,75 @@ def read_subject(path: Path, *, problem: str = "") -> Subject:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, ValueError) as error:
         raise InputError(f"cannot read debate {str(path)!r}: {error}") from error
-    found = _json_object(text) if path.suffix.lower() == ".json" else None
-    if found is not None and isinstance(found.get("rounds"), list) and "problem" in found:
-        subject = _dialectic_subject(found, path, problem)
-    else:
+    subject = _dialectic_subject(text, path, problem) if path.suffix.lower() == ".json" else None
+    if subject is None:
         try:
             imported = parse_transcript(text, filename=path.name)
         except InputError as error:
             raise InputError(f"{str(path)!r}: {error}") from error
-        entries = [{"speaker": one.speaker, "content": one.content} for one in imported.utterances]
-        debaters = [{"id": speaker.id, "name": speaker.name} for speaker in imported.speakers]
-        document = imported.document or {
-            "topic": imported.topic,
-            "transcript": entries,
-            "solution": imported.solution,
-            "config": {"debaters": debaters},
-        }
-        subject = subject_of_document(document, name=path.stem, problem=problem)
+        if imported.document is not None:
+            subject = subject_of_document(imported.document, name=path.stem, problem=problem)
+        else:
+            names = {speaker.id: speaker.name for speaker in imported.speakers}
+            said = [(each.speaker, each.content) for each in imported.utterances]
+            solution = imported.solution or _last_words(said, names)
+            subject = Subject(path.stem, problem or imported.topic, solution)
     if not subject.problem.strip():
         raise InputError(f"{str(path)!r} says no problem: give one with --problem")
     return subject
 
 
-def _json_object(text: str) -> dict[str, Any] | None:
+class _Clarification(BaseModel):
+    question: str = ""
+    answer: str = "NA"
+
+
+class _Asked(BaseModel):
+    agentName: str = ""
+    items: list[_Clarification] = []
+
+
+class _Solution(BaseModel):
+    description: str = ""
+    tradeoffs: list[str] = []
+    recommendations: list[str] = []
+    unfulfilledMajorRequirements: list[str] = []
+
+
+class _DialecticDebate(BaseModel):
+    """What is read of dialectic's debate file."""
+
+    problem: str
+    rounds: list[object]
+    clarifications: list[_Asked] = []
+    finalSolution: _Solution | None = None
+
+
+def _dialectic_subject(text: str, path: Path, problem: str) -> Subject | None:
+    """Return what is scored of dialectic's debate, `None` where the text is something else."""
     try:
-        value = json.loads(text)
-    except ValueError:
+        debate = _DialecticDebate.model_validate_json(text)
+    except ValidationError:
         return None
-    return value if isinstance(value, dict) else None
-
-
-def _dialectic_subject(debate: Mapping[str, Any], path: Path, problem: str) -> Subject:
-    final = debate.get("finalSolution")
-    solution = final if isinstance(final, dict) else {}
-    parts = [str(solution.get("description") or "").strip()]
+    final = debate.finalSolution or _Solution()
+    parts = [final.description.strip()]
     if not parts[0]:
         raise InputError(f"{str(path)!r} has no finalSolution.description: the debate is not finished")
-    for key in ("tradeoffs", "recommendations"):
-        if listed := solution.get(key):
-            parts.append(f"## {key.capitalize()}\n" + "\n".join(f"- {item}" for item in listed))
-    unmet = solution.get("unfulfilledMajorRequirements") or []
+    for heading, listed in (("Tradeoffs", final.tradeoffs), ("Recommendations", final.recommendations)):
+        if listed:
+            parts.append(f"## {heading}\n" + "\n".join(f"- {item}" for item in listed))
+    asked = [
+        f"{group.agentName} asked: {item.question}\nAnswer: {item.answer}"
+        for group in debate.clarifications
+        for item in group.items
+    ]
     return Subject(
         name=path.stem,
-        problem=problem or str(debate["problem"]),
+        problem=problem or debate.problem,
         solution="\n\n".join(parts),
-        clarifications="\n".join(_clarifications(debate.get("clarifications") or [])),
-        requirements="\n".join(f"- {item} (major)" for item in unmet),
+        clarifications="\n".join(asked),
+        requirements="\n".join(f"- {item} (major)" for item in final.unfulfilledMajorRequirements),
     )
-
-
-def _clarifications(groups: Sequence[Any]) -> list[str]:
-    items = [
-        (group.get("agentName") or "", item)
-        for group in groups
-        if isinstance(group, dict)
-        for item in group.get("items") or []
-        if isinstance(item, dict)
-    ]
-    return [
-        f"{who} asked: {item.get('question', '')}\nAnswer: {item.get('answer', 'NA')}" for who, item in items
-    ]
 
 
 def evaluate_subjects(
@@ -168,29 +213,23 @@ def evaluate_subjects(
         )
     for evaluator in evaluators:
         environment.models_of(evaluator.own(config)).check([evaluator.model])
-    found = call_from_sync(_evaluate, subjects, evaluators, config, environment)
+
+    async def scored() -> list[list[Evaluation]]:
+        """Return every evaluator's evaluations of all subjects."""
+        limit = asyncio.Semaphore(config.limits.concurrency)
+
+        async def scored_by(evaluator: Evaluator) -> list[Evaluation]:
+            own = evaluator.own(config)
+            flow = evaluate(subjects, evaluator, own, environment.count_for(own, evaluator.model))
+            return await run_flow(flow, Answering(environment, own, Place(), limit=limit))
+
+        return list(await asyncio.gather(*map(scored_by, evaluators)))
+
+    by_subject = zip(*call_from_sync(scored), strict=True)
     return [
-        Scorecard(subject.name, averages(evaluations), evaluations)
-        for subject, evaluations in zip(subjects, found, strict=True)
+        Scorecard(subject.name, averages(evaluations), list(evaluations))
+        for subject, evaluations in zip(subjects, by_subject, strict=True)
     ]
-
-
-async def _evaluate(
-    subjects: Sequence[Subject],
-    evaluators: Sequence[Evaluator],
-    config: DebateConfig,
-    environment: Environment,
-) -> list[list[Evaluation]]:
-    """Return, for each subject, every evaluator's evaluation."""
-    limit = asyncio.Semaphore(config.limits.concurrency)
-
-    async def scored_by(evaluator: Evaluator) -> list[Evaluation]:
-        own = evaluator.own(config)
-        flow = evaluate(subjects, evaluator, own, environment.count_for(own, evaluator.model))
-        return await run_flow(flow, Answering(environment, own, Place(), limit=limit))
-
-    scored = await asyncio.gather(*map(scored_by, evaluators))
-    return [list(evaluations) for evaluations in zip(*scored, strict=True)]
 
 
 def to_json(cards: Sequence[Scorecard]) -> Any:
@@ -198,36 +237,25 @@ def to_json(cards: Sequence[Scorecard]) -> Any:
     return cards[0].to_json() if len(cards) == 1 else [card.to_json() for card in cards]
 
 
-HEADER = ("debate", *CRITERIA.values(), OVERALL_TITLE)
+def header() -> tuple[str, ...]:
+    """Return the heading of every table."""
+    return ("debate", *(criterion.name.title() for criterion in evaluation_rubric().criteria))
 
 
 def figures(card: Scorecard, missing: str = MISSING) -> list[str]:
     """Return a debate's averages in the order of the table, two decimals."""
-    values = [*card.averages["scores"].values(), card.averages["overall_score"]]
-    return [missing if value is None else f"{value:.2f}" for value in values]
+    return [missing if mean is None else f"{mean:.2f}" for mean in card.averages["scores"].values()]
 
 
-def to_csv(cards: Sequence[Scorecard], *, header: bool = True) -> str:
+def to_csv(cards: Sequence[Scorecard], *, heading: bool = True) -> str:
     """Return a row a debate; a missing score is an empty cell."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    if header:
-        writer.writerow(HEADER)
-    writer.writerows([_inert(card.name), *figures(card, "")] for card in cards)
+    if heading:
+        writer.writerow(header())
+    for card in cards:
+        line = " ".join(card.name.split())
+        # No spreadsheet must take a name for a formula.
+        inert = f"'{line}" if line[:1] in ("=", "+", "-", "@") else line
+        writer.writerow([inert, *figures(card, "")])
     return out.getvalue()
-
-
-def _inert(name: str) -> str:
-    """Return a name on one line that no spreadsheet takes for a formula."""
-    line = " ".join(name.split())
-    return f"'{line}" if line[:1] in ("=", "+", "-", "@") else line
-
-
-def to_markdown(cards: Sequence[Scorecard]) -> str:
-    """Return a table with a row a debate."""
-    rows = [HEADER, ["---"] * len(HEADER), *([_cell(card.name), *figures(card)] for card in cards)]
-    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
-
-
-def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")

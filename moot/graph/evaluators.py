@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from itertools import chain, count
 from pathlib import Path
-from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from moot.nodes.judging.evaluation import Evaluator
 from moot.state import settings as environment
 from moot.state.config import slug
 from moot.state.config.config_files import load_config
 from moot.state.config.model_settings import ModelSettings
+from moot.state.dialectic import PROVIDERS
 from moot.state.errors import ConfigError
 
-OPENROUTER = {"base_url": "https://openrouter.ai/api/v1", "api_key_env": "OPENROUTER_API_KEY"}
-PROMPTS = {"systemPromptPath": "system_prompt", "userPromptPath": "user_prompt"}
+
+class _Agent(BaseModel, coerce_numbers_to_str=True):
+    """An evaluator as dialectic's file has it."""
+
+    model: str = Field(pattern=r"\S")
+    """The model's name."""
+    id: str | None = None
+    name: str | None = None
+    provider: str | None = None
+    timeout: float | None = Field(None, gt=0)
+    """Milliseconds."""
+    systemPromptPath: str | None = None
+    userPromptPath: str | None = None
 
 
 def evaluators_named(models: Sequence[str], taken: Collection[str] = ()) -> tuple[Evaluator, ...]:
@@ -48,37 +59,36 @@ def read_evaluators(path: Path) -> tuple[Evaluator, ...]:
     enabled = [row for row in rows if row.get("enabled", True) is not False]
     if not enabled:
         raise ConfigError(f"{str(path)!r}: no evaluator is enabled")
-    seats = tuple(_seat(row, number, path) for number, row in enumerate(enabled, start=1))
+    seats = tuple(_seat(row, number, path) for number, row in enumerate(enabled))
     ids = [seat.id for seat in seats]
     if len(set(ids)) < len(ids):
         raise ConfigError(f"{str(path)!r}: duplicate evaluator ids in {ids}")
     return seats
 
 
-def _seat(row: Mapping[str, Any], number: int, path: Path) -> Evaluator:
-    model = row.get("model")
-    if not isinstance(model, str) or not model.strip():
-        raise ConfigError(f"{str(path)!r}: agents[{number - 1}].model: give the model's name")
-    prompts = {key: _prompt(row[name], name, path) for name, key in PROMPTS.items() if row.get(name)}
-    key = str(row.get("id") or f"evaluator-{number}")
-    return Evaluator(key, model, str(row.get("name") or key), settings=_settings(row, path), **prompts)
-
-
-def _prompt(named: Any, key: str, path: Path) -> str:
+def _seat(row: object, number: int, path: Path) -> Evaluator:
     try:
-        return (path.parent / str(named)).read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"{key}: cannot read {str(named)!r}: {error}") from error
-
-
-def _settings(row: Mapping[str, Any], path: Path) -> ModelSettings:
-    given: dict[str, Any] = {}
-    provider = str(row.get("provider") or "openai").lower()
-    if provider == "openrouter" and environment.base_url() is None:
-        given |= OPENROUTER
-    if isinstance(row.get("timeout"), int | float):
-        given["timeout_s"] = row["timeout"] / 1000
-    try:
-        return ModelSettings(**given)
+        agent = _Agent.model_validate(row)
     except ValidationError as error:
-        raise ConfigError(f"{str(path)!r}: timeout {row['timeout']!r}: give milliseconds above 0") from error
+        key = str(error.errors()[0]["loc"][0])
+        wanted = {"model": "give the model's name", "timeout": "give milliseconds above 0"}
+        told = wanted.get(key, error.errors()[0]["msg"])
+        raise ConfigError(f"{str(path)!r}: agents[{number}].{key}: {told}") from error
+    reached = PROVIDERS.get((agent.provider or "").lower(), {}) if environment.base_url() is None else {}
+    timeout = {"timeout_s": agent.timeout / 1000} if agent.timeout else {}
+    id_ = agent.id or f"evaluator-{number + 1}"
+    return Evaluator(
+        id_,
+        agent.model,
+        agent.name or id_,
+        system_prompt=_prompt(agent.systemPromptPath, "systemPromptPath", path),
+        user_prompt=_prompt(agent.userPromptPath, "userPromptPath", path),
+        settings=ModelSettings.model_validate({**reached, **timeout}),
+    )
+
+
+def _prompt(named: str | None, key: str, path: Path) -> str:
+    try:
+        return (path.parent / named).read_text(encoding="utf-8") if named else ""
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{key}: cannot read {named!r}: {error}") from error

@@ -7,8 +7,7 @@ from typing import Any
 from moot.nodes.calls import Flow
 from moot.nodes.driving.environment import NodeContext
 from moot.nodes.effects import Body, Emit
-from moot.nodes.judging.assess import Assessment, assess
-from moot.nodes.judging.opinions import next_judging
+from moot.nodes.judging.assess import Assessment, assess, next_judging
 from moot.nodes.perspectives import Made, judge_summary
 from moot.nodes.protocols.council.convergence import CONVERGENCE, check_convergence
 from moot.nodes.protocols.protocol_table import protocol_named

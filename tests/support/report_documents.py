@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from moot.nodes.judging.opinions import failed_verdict
+from moot.nodes.judging.opinion_check import failed_verdict
 from moot.state.blackboard import Claim, CruxCard, LedgerRow, Reflection, RoundRecord
 from moot.state.conversation import Receipt
 from moot.state.entries import entry_id, make_entry

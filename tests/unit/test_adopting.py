@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from moot.graph.api import Debates, open_debates
 from moot.graph.importing import parse_transcript
 from moot.graph.importing.adopting import transcript_config
-from moot.nodes.judging.opinions import failed_verdict
+from moot.nodes.judging.opinion_check import failed_verdict
 from moot.nodes.memory.coverage import uncovered
 from moot.nodes.text.tokens import counter
 from moot.state.config import DebateConfig

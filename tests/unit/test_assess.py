@@ -20,7 +20,7 @@ from moot.nodes.driving.answering import Answering, Place, run_flow
 from moot.nodes.driving.environment import Environment
 from moot.nodes.judge import assess_debate
 from moot.nodes.judging.assess import Assessment
-from moot.nodes.judging.opinions import failed_verdict
+from moot.nodes.judging.opinion_check import failed_verdict
 from moot.nodes.judging.panel import panel_report
 from moot.nodes.models.scripted import ScriptedModel
 from moot.state.config import DebateConfig

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 
 from moot.graph.documents import DebateDocument, as_far_as_it_goes, whole_document
 from moot.graph.documents.reading import completed
-from moot.nodes.judging.opinions import failed_verdict
+from moot.nodes.judging.opinion_check import failed_verdict
 from moot.state.conversation import SCHEMA_VERSION
 from moot.state.errors import InputError
 from tests.support.report_documents import debate

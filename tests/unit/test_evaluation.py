@@ -13,23 +13,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from moot.graph.cli.commands.eval import table_of
 from moot.graph.evaluating import (
-    HEADER,
     Scorecard,
     evaluate_subjects,
     figures,
+    header,
     read_subject,
     subject_of_document,
     to_csv,
     to_json,
-    to_markdown,
 )
 from moot.graph.evaluators import evaluators_named, read_evaluators
 from moot.nodes.calls import ModelCall, Reply
 from moot.nodes.driving.environment import Complete, Environment
-from moot.nodes.judging.evaluation import Evaluator, Subject, evaluation_view
-from moot.nodes.judging.evaluation_criteria import CRITERIA
-from moot.nodes.judging.evaluation_scores import EvaluatorOpinion, averages, check_evaluation
+from moot.nodes.judging.evaluation import (
+    Evaluation,
+    Evaluator,
+    Subject,
+    averages,
+    evaluate,
+    evaluation_view,
+)
+from moot.nodes.judging.rubrics import shipped_rubrics
 from moot.nodes.models.registry import Models
 from moot.nodes.text.tokens import counter, prompt_tokens
 from moot.state.config import DebateConfig
@@ -38,6 +44,7 @@ from moot.state.errors import ConfigError, InputError
 from tests.support.fakes import FakeModel
 
 COUNT = counter()
+CRITERIA = [criterion.id for criterion in shipped_rubrics()["design"].criteria]
 SUBJECT = Subject("queue", "Design a queue. It must survive restarts.", "A log with fsync.")
 DIALECTIC = {
     "id": "deb-1",
@@ -73,9 +80,15 @@ def opinion_data(**scores: Any) -> dict[str, Any]:
     return {**given, "strengths": "short", "weaknesses": "thin", "overall_score": overall}
 
 
-def checked(**scores: Any) -> Any:
-    opinion = EvaluatorOpinion.model_validate(opinion_data(**scores))
-    return check_evaluation(opinion, evaluator="e", name="E", model="m")
+def checked(**scores: Any) -> Evaluation:
+    """Return what is recorded of an evaluator that gives these scores."""
+    flow = evaluate([SUBJECT], Evaluator("e", "m", "E"), DebateConfig(), COUNT)
+    next(flow)
+    with pytest.raises(StopIteration) as ended:
+        flow.send([Reply(data=opinion_data(**scores), model="m")])
+    (evaluation,) = ended.value.value
+    assert isinstance(evaluation, Evaluation)
+    return evaluation
 
 
 @pytest.mark.parametrize(
@@ -95,19 +108,18 @@ def checked(**scores: Any) -> Any:
     ids=str,
 )
 def test_scores_are_whole_numbers_of_one_to_ten_or_missing(said: Any, score: int | None) -> None:
-    assert checked(security=said)["scores"]["security"]["score"] == score
+    assert checked(security=said).score("security") == score
 
 
 @given(st.one_of(st.none(), st.floats(), st.integers(), st.text(), st.booleans()))
 def test_no_score_is_ever_outside_its_scale(said: Any) -> None:
-    score = checked(overall_score=said)["overall_score"]
+    score = checked(overall_score=said).score("overall_score")
     assert score is None or (isinstance(score, int) and 1 <= score <= 10)
 
 
 def test_what_was_clamped_or_is_missing_is_noted() -> None:
-    notes = checked(**dict.fromkeys(CRITERIA, 5) | {"security": 42, "testability": None}, overall_score=5)[
-        "notes"
-    ]
+    given = dict.fromkeys(CRITERIA, 5) | {"security": 42, "testability": None}
+    notes = checked(**given, overall_score=5).verdict["notes"]
     assert notes == ["security: 42 became 10", "testability: no score"]
 
 
@@ -128,7 +140,7 @@ def test_several_evaluators_score_several_debates_at_once_each_on_its_model() ->
     seats = evaluators_named(["strict", "kind", "broken"])
     cards = evaluate_subjects([SUBJECT, SUBJECT], seats, DebateConfig(), _with_keys(model))
     assert [card.averages["scores"]["security"] for card in cards] == [6.5, 6.5]
-    assert [one["error"] for one in cards[0].evaluations] == ["", "", "no answer"]
+    assert [one.verdict["error"] for one in cards[0].evaluations] == ["", "", "no answer"]
     assert len(model.calls) == 6
 
 
@@ -286,15 +298,15 @@ def test_tables_show_two_decimals_and_what_is_missing() -> None:
     assert shown[2] == "7.50"
     assert shown[-1] == "8.00"
     assert shown[0] == "N/A"
-    assert "| x | N/A | N/A | 7.50 |" in to_markdown([card("x")])
+    assert "| x | N/A | N/A | 7.50 |" in table_of([card("x")]).markdown()
 
 
 @given(st.text(max_size=40))
 def test_csv_and_markdown_keep_any_name_in_its_cell(name: str) -> None:
     rows = list(csv.reader(io.StringIO(to_csv([card(name)]), newline="")))
-    assert tuple(rows[0]) == HEADER
-    assert len(rows[1]) == len(HEADER)
-    assert to_markdown([card(name)]).count("\n") == 3
+    assert tuple(rows[0]) == header()
+    assert len(rows[1]) == len(header())
+    assert table_of([card(name)]).markdown().count("\n") == 3
 
 
 def test_json_has_the_shape_of_dialectics_results() -> None:

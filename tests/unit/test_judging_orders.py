@@ -7,13 +7,13 @@ from collections.abc import Callable
 
 import pytest
 
+from moot.nodes.calls import Reply
 from moot.nodes.judging.agreement import flip_rate
+from moot.nodes.judging.opinion_check import OpinionCheck, failed_verdict
 from moot.nodes.judging.opinions import (
     CriterionScore,
     JudgeOpinion,
     UnmetRequirement,
-    check_opinion,
-    failed_verdict,
 )
 from moot.nodes.judging.orders import flip_rates, presentation_orders, reconcile
 from moot.nodes.judging.rubrics import Criterion, Rubric
@@ -46,8 +46,8 @@ def verdict(
         unmet_requirements=[UnmetRequirement(text="speed", major=major)],
         open_questions=["Why?"],
     )
-    usage = {"prompt_tokens": 100, "cost_usd": 0.5}
-    return check_opinion(said, DEBATERS, {"m000001"}, RUBRIC, judge=judge, order=order, usage=usage)  # type: ignore[arg-type]
+    reply = Reply(usage={"prompt_tokens": 100, "cost_usd": 0.5})
+    return OpinionCheck(RUBRIC, order, {"m000001"}, judge).judged(said, reply)
 
 
 def judge_all(choose: Callable[[list[str]], str], debates: int = 40, judge: str = "j1") -> list[Verdict]:

@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from moot.nodes.calls import Reply
 from moot.nodes.judging import rubrics
 from moot.nodes.judging.assess import rubric_for
 from moot.nodes.judging.brief import JudgeBrief
+from moot.nodes.judging.decision import ballots_of
+from moot.nodes.judging.opinion_check import OpinionCheck, failed_verdict
 from moot.nodes.judging.opinions import (
     CriterionScore,
     JudgeOpinion,
     UnmetRequirement,
-    ballots_of,
-    check_opinion,
-    failed_verdict,
 )
 from moot.nodes.judging.rubrics import Criterion, Rubric, load_rubric, parse_rubric, shipped_rubrics
 from moot.state.config.config_files import make_config
@@ -49,9 +49,8 @@ def opinion(
 
 
 def check(said: JudgeOpinion) -> Verdict:
-    return check_opinion(
-        said, ["ada", "bo"], KNOWN, RUBRIC, judge="j1", model="m", lengths={"ada": 9, "bo": 4}
-    )
+    check = OpinionCheck(RUBRIC, ["ada", "bo"], KNOWN, "j1", {"ada": 9, "bo": 4})
+    return check.judged(said, Reply(model="m"))
 
 
 def test_a_sound_opinion_becomes_a_verdict() -> None:

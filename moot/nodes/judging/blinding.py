@@ -13,7 +13,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -92,6 +92,10 @@ class Blinding:
     def debater_of(self, said: str) -> str | None:
         """Return the id that a judge means by a label, a letter, an id or a display name; `None` if none."""
         return self._means.get(_key(said)) or self._means.get(_key(re.sub(r"[-_]", " ", said)))
+
+    def in_order(self, order: Sequence[str]) -> Blinding:
+        """Return the same with its labels given out in the order of `order`, ids of debaters."""
+        return replace(self, labels=dict(zip(order, self.labels.values(), strict=True)))
 
     def unblind_data(self, value: Any, field: str = "") -> Any:
         """Return JSON data (a judge's answer) unblinded.

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from typing_extensions import TypedDict
 
 from moot.state.errors import ConfigError, JudgeFailed
-from moot.state.verdict import TIE, Dissent, Outcome, Rule
+from moot.state.verdict import SYNTHESIS, TIE, Dissent, Outcome, Rule, Verdict
 
 APPROVED = 60.0
 """Total from which a debater counts as approved of, of 100: above the middle of every scale."""
@@ -76,6 +76,27 @@ def decide(ballots: Sequence[Ballot], rule: Rule = "mean") -> Outcome:
         dissent=sorted(others, key=lambda dissent: (dissent["judge"], dissent["winner"])),
         judges=len(ballots),
     )
+
+
+def ballots_of(verdicts: Iterable[Verdict]) -> list[Ballot]:
+    """Return the ballots of the verdicts that did not fail; the judge's winner is approved of in any case.
+
+    A judge whose orders of presentation contradict each other puts nobody ahead.
+    """
+    ballots = []
+    for verdict in verdicts:
+        if verdict["status"] != "ok":
+            continue
+        scores = dict(verdict["totals"])
+        if verdict["flip"]["flipped"] and scores:
+            scores = dict.fromkeys(scores, sum(scores.values()) / len(scores))
+        approved = {debater for debater, total in scores.items() if total >= APPROVED}
+        winner = verdict["winner"]
+        approved |= {winner} - {TIE, SYNTHESIS}
+        ballots.append(
+            Ballot(judge=verdict["judge"], winner=winner, scores=scores, approved=sorted(approved))
+        )
+    return ballots
 
 
 def mean_scores(ballots: Iterable[Ballot]) -> dict[str, float]:

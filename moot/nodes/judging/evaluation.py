@@ -1,28 +1,38 @@
-"""Evaluating: an evaluator on every debate, all at the same time."""
+"""Evaluating: finished outcomes scored by themselves, by a rubric without a winner."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cache
+from math import floor, isfinite
+from typing import Annotated, Any
 
-from moot.nodes.calls import Flow, ModelCall, Reply
-from moot.nodes.judging.evaluation_scores import (
-    Evaluation,
-    EvaluatorOpinion,
-    check_evaluation,
-    failed_evaluation,
-)
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
+from typing_extensions import TypedDict
+
+from moot.nodes.calls import Flow, Reply
+from moot.nodes.judging.opinion_check import OpinionCheck
+from moot.nodes.judging.opinions import CriterionScore
+from moot.nodes.judging.panel import mean_scores_of
+from moot.nodes.judging.rubrics import Criterion, Rubric, load_rubric
+from moot.nodes.judging.sitting import Sitting
 from moot.nodes.prompts.fitting import Block, View, fit
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.prompts.material import Piece, with_pieces
+from moot.nodes.prompts.rendering import cut_message
 from moot.nodes.prompts.request import Voice, make_call
 from moot.nodes.text.tokens import TokenCounter
 from moot.state.config import DebateConfig
 from moot.state.config.model_settings import ModelSettings
+from moot.state.entries import clean_text
+from moot.state.verdict import Verdict
 
 SYSTEM = load_prompt("evaluator")
 ASK = load_prompt("evaluate")
 
+OVERALL = Criterion(id="overall_score", name="Overall score", description="Integer 1 to 10 for the whole.")
 TEMPERATURE = 0.1
 """Evaluators repeat themselves closely, and still are not stuck in one wording."""
 REPLY_TOKENS = 2500
@@ -65,45 +75,154 @@ class Subject:
     """What the judge found unmet, as text."""
 
 
+@dataclass(frozen=True)
+class Evaluation:
+    """What one evaluator made of one outcome."""
+
+    evaluator: Evaluator
+    verdict: Verdict
+    """Its scores by the evaluation's rubric, the whole among them; without a winner. `notes` say which scores
+    were clamped or are missing."""
+    strengths: str = ""
+    weaknesses: str = ""
+    reasons: dict[str, str] = field(default_factory=dict)
+    """Why, by criterion's id, also where there is no score."""
+
+    @property
+    def name(self) -> str:
+        """The evaluator's, to be shown."""
+        return self.evaluator.name or self.evaluator.id
+
+    def score(self, criterion: str) -> int | None:
+        """Return a whole number within the scale, `None` where the evaluator gave none."""
+        for records in self.verdict["scores"].values():
+            if criterion in records:
+                return int(records[criterion]["score"])
+        return None
+
+
+class Averages(TypedDict):
+    """Means over the evaluators that gave a score; two decimals, `None` where nobody did."""
+
+    scores: dict[str, float | None]
+    """By criterion's id, the whole last."""
+    evaluators: int
+    """Evaluations that did not fail."""
+
+
+def _number(said: Any) -> int | None:
+    """Return the whole number that a model means; `None` for none: N/A is no reason to ask again."""
+    try:
+        value = float(str(said))
+    except ValueError:
+        return None
+    return floor(value + 0.5) if isfinite(value) else None
+
+
+Whole = Annotated[int | None, BeforeValidator(_number)]
+
+
+class Scored(BaseModel):
+    """One criterion. The reasoning comes first."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    reasoning: str = ""
+    """Why, in a sentence or two, with what is missing."""
+    score: Whole = None
+    """Integer 1 to 10; null only where nothing can be said."""
+
+
+@cache
+def evaluation_rubric() -> Rubric:
+    """Return what evaluators score: the rubric `design`, and the whole."""
+    design = load_rubric("design")
+    return Rubric(name=design.name, criteria=(*design.criteria, OVERALL))
+
+
+@cache
+def opinion_schema() -> type[BaseModel]:
+    """Return what an evaluator may say of one outcome: each criterion by its id, at the end the whole."""
+    *criteria, whole = evaluation_rubric().criteria
+    fields: dict[str, Any] = {each.id: (Scored, Field(description=each.description)) for each in criteria}
+    fields["strengths"] = (str, Field(description="The strongest points, briefly."))
+    fields["weaknesses"] = (str, Field(description="The weakest points, briefly."))
+    fields[whole.id] = (Whole, Field(None, description=whole.description))
+    said = "What an evaluator may say of one outcome."
+    return create_model("EvaluatorOpinion", __doc__=said, **fields)
+
+
 def evaluate(
     subjects: Sequence[Subject], evaluator: Evaluator, config: DebateConfig, count: TokenCounter
 ) -> Flow[list[Evaluation]]:
     """Let one evaluator score every subject; return one evaluation a subject, failed ones too."""
-    replies = yield [_call(subject, evaluator, config, count) for subject in subjects]
-    return [_evaluation(evaluator, reply) for reply in replies]
+    sittings = [_sitting(subject, evaluator, config, count) for subject in subjects]
+    replies = yield [sitting.call for sitting in sittings]
+    pairs = zip(sittings, replies, strict=True)
+    return [record_evaluation(evaluator, sitting, reply) for sitting, reply in pairs]
 
 
-def _evaluation(evaluator: Evaluator, reply: Reply) -> Evaluation:
-    name = evaluator.name or evaluator.id
-    if not reply.ok or reply.data is None:
-        error = reply.error or "the evaluator gave no structured answer"
-        return failed_evaluation(
-            error, evaluator=evaluator.id, name=name, model=evaluator.model, usage=reply.usage
-        )
-    opinion = EvaluatorOpinion.model_validate(reply.data)
-    return check_evaluation(opinion, evaluator=evaluator.id, name=name, model=reply.model, usage=reply.usage)
+def record_evaluation(evaluator: Evaluator, sitting: Sitting, reply: Reply) -> Evaluation:
+    """Record what an evaluator said; scores are whole numbers, and what was changed is noted."""
+    opinion = sitting.opinion(reply)
+    if opinion is None:
+        return Evaluation(evaluator, sitting.failed(reply))
+    said, scores, notes, reasons = opinion.model_dump(), [], [], {}
+    for criterion in sitting.check.rubric.criteria:
+        given = said[criterion.id]
+        score, reason = (given, "") if criterion == OVERALL else (given["score"], given["reasoning"])
+        reasons[criterion.id] = clean_text(reason)
+        if score is None:
+            notes.append(f"{criterion.id}: no score")
+            continue
+        (outcome,) = sitting.check.sides
+        scores.append(CriterionScore(debater=outcome, criterion=criterion.id, score=score))
+        if score != criterion.clamp(score):
+            notes.append(f"{criterion.id}: {score} became {criterion.clamp(score):g}")
+    verdict: Verdict = {**sitting.check.scored(scores, reply), "notes": notes}
+    strengths, weaknesses = clean_text(said["strengths"]), clean_text(said["weaknesses"])
+    return Evaluation(evaluator, verdict, strengths, weaknesses, reasons)
 
 
-def _call(subject: Subject, evaluator: Evaluator, config: DebateConfig, count: TokenCounter) -> ModelCall:
+def averages(evaluations: Sequence[Evaluation]) -> Averages:
+    """Average what several evaluators gave one outcome."""
+    verdicts = [each.verdict for each in evaluations if each.verdict["status"] == "ok"]
+    means = {key: one["score"] for of in mean_scores_of(verdicts).values() for key, one in of.items()}
+    rounded = {key: round(mean, 2) for key, mean in means.items()}
+    criteria = evaluation_rubric().criteria
+    return Averages(scores={each.id: rounded.get(each.id) for each in criteria}, evaluators=len(verdicts))
+
+
+def _sitting(subject: Subject, evaluator: Evaluator, config: DebateConfig, count: TokenCounter) -> Sitting:
     view = evaluation_view(subject, evaluator, config.memory.budget.total, count)
     voice = Voice(evaluator.model, TEMPERATURE, config.fallbacks, config.seed, REPLY_TOKENS)
     hints = {"topic": subject.problem, "debaters": [subject.name]}
-    return make_call(voice, "evaluate", view, schema=EvaluatorOpinion, hints=hints)
+    call = make_call(voice, "evaluate", view, schema=opinion_schema(), hints=hints)
+    return Sitting(call, OpinionCheck(evaluation_rubric(), [subject.name], judge=evaluator.id))
 
 
 def evaluation_view(subject: Subject, evaluator: Evaluator, budget: int, count: TokenCounter) -> View:
     """Assemble an evaluator's prompt within `budget`; the longest parts are cut in their middle."""
-    from moot.nodes.prompts.rendering import cut_message
-
     text = evaluator.system_prompt or SYSTEM.render()
     system = cut_message({"role": "system", "content": text}, int(budget * SYSTEM_SHARE), count)
-    pieces = [_custom(subject, evaluator)] if evaluator.user_prompt else _parts(subject)
     tail = Block("tail", {"role": "user", "content": ASK.render()}, label="what is asked")
+    pieces = _pieces(subject, evaluator.user_prompt)
     blocks = with_pieces([Block("system", system, label="evaluator")], pieces, tail, budget, count)
     return fit(blocks, budget, count)
 
 
-def _parts(subject: Subject) -> list[Piece]:
+def _pieces(subject: Subject, own: str) -> list[Piece]:
+    """Return the material under headings, or as the evaluator's `own` prompt lays it out."""
+    if own:
+        values = {
+            "problem": subject.problem,
+            "clarifications": subject.clarifications or "(none)",
+            "final_solution": subject.solution,
+            "requirements_info": subject.requirements or "(none)",
+        }
+        # In one pass: what a prompt is filled with is never read as a template.
+        text = re.sub(rf"\{{({'|'.join(values)})\}}", lambda match: values[match[1]], own)
+        return [Piece({"role": "user", "content": text}, 0, "evaluator's own prompt")]
     parts = {
         "Problem": subject.problem,
         "Clarifications": subject.clarifications,
@@ -115,18 +234,3 @@ def _parts(subject: Subject) -> list[Piece]:
         for heading, text in parts.items()
         if text.strip()
     ]
-
-
-def _custom(subject: Subject, evaluator: Evaluator) -> Piece:
-    """Fill a prompt of the user's; what it is filled with is never read as a template."""
-    import re
-
-    values = {
-        "problem": subject.problem,
-        "clarifications": subject.clarifications or "(none)",
-        "final_solution": subject.solution,
-        "requirements_info": subject.requirements or "(none)",
-    }
-    pattern = re.compile(r"\{(" + "|".join(values) + r")\}")
-    text = pattern.sub(lambda match: values[match[1]], evaluator.user_prompt)
-    return Piece({"role": "user", "content": text}, 0, "evaluator's own prompt")

@@ -7,11 +7,15 @@ not Fair Evaluators*; Zheng et al. 2023, *Judging LLM-as-a-Judge*, section 3.3).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean
 
 from moot.nodes.judging.agreement import flip_rate
-from moot.nodes.judging.opinions import cap_confidence
+from moot.nodes.judging.opinion_check import cap_confidence
 from moot.state.reducers import add_up
 from moot.state.verdict import TIE, Flip, Rate, ScoreRecord, Unmet, Verdict
+
+ScoreTable = dict[str, dict[str, ScoreRecord]]
+"""Scores by side and criterion."""
 
 
 def presentation_orders(debaters: Sequence[str], *, swap: bool = True) -> list[list[str]]:
@@ -31,27 +35,48 @@ def reconcile(first: Verdict, second: Verdict) -> Verdict:
 
         Usage, dropped citations and the other counts are sums in any case.
     """
-    if first["status"] == "failed" or second["status"] == "failed":
-        return _one_sided(first, second)
-    flipped = first["winner"] != second["winner"]
-    verdict = _counted(first, first, second)
-    unmet = _united_unmet([*first["unmet_requirements"], *second["unmet_requirements"]])
+    both = (first, second)
+    judged = [verdict for verdict in both if verdict["status"] == "ok"]
+    winners = [verdict["winner"] for verdict in judged]
+    flipped = winners[0] != winners[1] if len(judged) == 2 else None
+    verdict: Verdict = {
+        **(judged or both)[0],
+        "dropped_citations": first["dropped_citations"] + second["dropped_citations"],
+        "dropped_scores": first["dropped_scores"] + second["dropped_scores"],
+        "clamped_scores": first["clamped_scores"] + second["clamped_scores"],
+        "notes": _united(first["notes"], second["notes"]),
+        "lengths": {**second["lengths"], **first["lengths"]},
+        "usage": add_up(first["usage"], [second["usage"]]),
+        "flip": Flip(orders=[first["order"], second["order"]], winners=winners, flipped=flipped),
+    }
+    errors = _united([first["error"], second["error"]])
+    if not judged:
+        return {**verdict, "error": "; ".join(errors)}
+    if len(judged) == 1:
+        note = f"Judged in one order alone; the other failed: {errors[-1]}"
+        return {**verdict, "notes": _united(verdict["notes"], [note])}
+    unmet: dict[str, bool] = {}
+    for each in [*first["unmet_requirements"], *second["unmet_requirements"]]:
+        unmet[each["text"]] = unmet.get(each["text"], False) or each["major"]
+    totals = [each["totals"] for each in both]
+    verdict["scores"] = mean_table(each["scores"] for each in both)
+    verdict["totals"] = {
+        side: fmean(given[side] for given in totals if side in given) for side in totals[0] | totals[1]
+    }
+    verdict["unmet_requirements"] = [Unmet(text=text, major=major) for text, major in unmet.items()]
     confidence = (first["confidence"] + second["confidence"]) / 2
-    verdict["scores"] = _mean_scores(first["scores"], second["scores"])
-    verdict["totals"] = _mean_values(first["totals"], second["totals"])
-    verdict["unmet_requirements"] = unmet
     # How sure a judge was of two contrary winners says nothing about how sure the tie is.
-    verdict["confidence"] = 0.0 if flipped else cap_confidence(confidence, unmet)
+    verdict["confidence"] = 0.0 if flipped else cap_confidence(confidence, verdict["unmet_requirements"])
     verdict["open_questions"] = _united(first["open_questions"], second["open_questions"])
     verdict["tradeoffs"] = _united(first["tradeoffs"], second["tradeoffs"])
     verdict["recommendations"] = _united(first["recommendations"], second["recommendations"])
     verdict["solution_markdown"] = first["solution_markdown"] or second["solution_markdown"]
-    verdict["flip"] = Flip(
-        orders=[first["order"], second["order"]], winners=[first["winner"], second["winner"]], flipped=flipped
-    )
     if flipped:
         verdict["winner"] = TIE
-        verdict["reasoning"] = "\n\n".join(_reasoning(each) for each in (first, second))
+        verdict["reasoning"] = "\n\n".join(
+            f"Presented as {', '.join(each['order'])}: {each['winner']}.\n\n{each['reasoning']}"
+            for each in both
+        )
         verdict["notes"] = _united(
             verdict["notes"], ["The winner changed with the order of presentation: a tie."]
         )
@@ -66,75 +91,27 @@ def flip_rates(verdicts: Iterable[Verdict], confidence: float = 0.95) -> dict[st
     return {judge: flip_rate(of_judge, confidence) for judge, of_judge in sorted(flips.items())}
 
 
-def _one_sided(first: Verdict, second: Verdict) -> Verdict:
-    judged = [each for each in (first, second) if each["status"] == "ok"]
-    verdict = _counted(judged[0] if judged else first, first, second)
-    verdict["flip"] = Flip(
-        orders=[first["order"], second["order"]], winners=[each["winner"] for each in judged], flipped=None
-    )
-    errors = _united([first["error"]], [second["error"]])
-    if judged:
-        verdict["notes"] = _united(
-            verdict["notes"], [f"Judged in one order alone; the other failed: {errors[-1]}"]
-        )
-    else:
-        verdict["error"] = "; ".join(errors)
-    return verdict
-
-
-def _counted(base: Verdict, first: Verdict, second: Verdict) -> Verdict:
-    """A copy of `base` with the counts of both passes."""
-    verdict = base.copy()
-    verdict["dropped_citations"] = first["dropped_citations"] + second["dropped_citations"]
-    verdict["dropped_scores"] = first["dropped_scores"] + second["dropped_scores"]
-    verdict["clamped_scores"] = first["clamped_scores"] + second["clamped_scores"]
-    verdict["notes"] = _united(first["notes"], second["notes"])
-    verdict["lengths"] = {**second["lengths"], **first["lengths"]}
-    verdict["usage"] = add_up(first["usage"], [second["usage"]])
-    return verdict
-
-
-def _mean_values(first: Mapping[str, float], second: Mapping[str, float]) -> dict[str, float]:
-    both = (first, second)
-    given = {key: [values[key] for values in both if key in values] for key in (*first, *second)}
-    return {key: sum(values) / len(values) for key, values in given.items()}
-
-
-def _mean_scores(
-    first: Mapping[str, Mapping[str, ScoreRecord]], second: Mapping[str, Mapping[str, ScoreRecord]]
-) -> dict[str, dict[str, ScoreRecord]]:
-    scores: dict[str, dict[str, ScoreRecord]] = {}
-    for debater in dict.fromkeys([*first, *second]):
-        here, there = first.get(debater, {}), second.get(debater, {})
-        criteria = dict.fromkeys([*here, *there])
-        scores[debater] = {
-            each: mean_score(records[each] for records in (here, there) if each in records)
-            for each in criteria
+def mean_table(tables: Iterable[Mapping[str, Mapping[str, ScoreRecord]]]) -> ScoreTable:
+    """Return the means of several tables, over those that have a score, with all reasons and citations."""
+    given: dict[str, dict[str, list[ScoreRecord]]] = {}
+    for table in tables:
+        for side, records in table.items():
+            of_side = given.setdefault(side, {})
+            for criterion, record in records.items():
+                of_side.setdefault(criterion, []).append(record)
+    return {
+        side: {
+            criterion: ScoreRecord(
+                score=sum(record["score"] for record in records) / len(records),
+                reason="\n".join(_united([record["reason"] for record in records])),
+                citations=_united(*(record["citations"] for record in records)),
+            )
+            for criterion, records in of_side.items()
         }
-    return scores
-
-
-def mean_score(records: Iterable[ScoreRecord]) -> ScoreRecord:
-    """Return the mean of several scores of one debater on one criterion, at least one, with all reasons."""
-    given = list(records)
-    return ScoreRecord(
-        score=sum(record["score"] for record in given) / len(given),
-        reason="\n".join(_united(*([record["reason"]] for record in given))),
-        citations=_united(*(record["citations"] for record in given)),
-    )
+        for side, of_side in given.items()
+    }
 
 
 def _united(*lists: Iterable[str]) -> list[str]:
     """The non-empty texts of all `lists`, each once, in order."""
     return list(dict.fromkeys(text for texts in lists for text in texts if text))
-
-
-def _united_unmet(requirements: Iterable[Unmet]) -> list[Unmet]:
-    major: dict[str, bool] = {}
-    for requirement in requirements:
-        major[requirement["text"]] = major.get(requirement["text"], False) or requirement["major"]
-    return [Unmet(text=text, major=is_major) for text, is_major in major.items()]
-
-
-def _reasoning(verdict: Verdict) -> str:
-    return f"Presented as {', '.join(verdict['order'])}: {verdict['winner']}.\n\n{verdict['reasoning']}"

@@ -1,16 +1,117 @@
-"""How far a panel agrees: α over its scores, κ of every two judges, flip rates, mean and dissent."""
+"""A panel: what its rule comes to, the scores of all, the words of one who agrees, and how far they agree."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from statistics import fmean
+from typing import cast
 
 from moot.nodes.judging.agreement import Rating, flip_rate, krippendorff_alpha, pairwise_kappa
-from moot.nodes.judging.orders import flip_rates
-from moot.state.verdict import Outcome, PanelReport, Verdict
+from moot.nodes.judging.decision import ballots_of, decide
+from moot.nodes.judging.opinion_check import failed_verdict
+from moot.nodes.judging.orders import ScoreTable, flip_rates, mean_table
+from moot.state.errors import JudgeFailed
+from moot.state.verdict import PANEL, CriterionScale, Decision, Flip, Outcome, PanelReport, Rule, Verdict
 
+Cell = tuple[str, str]
+"""A side and a criterion."""
 _CLOSE = 1e-9
+"""Scores nearer than this are equal: means of the same numbers differ by rounding."""
+
+
+def decision_of(verdicts: Sequence[Verdict], rule: Rule, earlier: Sequence[Verdict] = ()) -> Decision:
+    """Return the decision, with how far the judges agree; `failed` where every judge failed.
+
+    A panel's has the mean scores of its judges, and the words (reasoning, solution, open questions) of the
+    first judge whose choice it is, else of the first one: `speaker` says who.
+
+    Args:
+        verdicts: one a judge, failed ones too.
+        rule: how several become one.
+        earlier: verdicts of earlier judgings, for the flip rates.
+    """
+    alone = len(verdicts) == 1
+    usable = [verdict for verdict in verdicts if verdict["status"] == "ok"]
+    try:
+        outcome = decide(ballots_of(usable), "majority" if alone else rule)
+    except JudgeFailed as error:
+        errors = "; ".join(verdict["error"] for verdict in verdicts if verdict["error"])
+        failed = failed_verdict(PANEL, f"{error}: {errors}")
+        return as_decision(failed, agreement=panel_report(verdicts, None, earlier))
+    report = panel_report(verdicts, outcome, earlier)
+    if alone:
+        return as_decision(usable[0], outcome, report)
+    agreeing = [verdict for verdict in usable if verdict["winner"] == outcome["winner"]]
+    speaking = (agreeing or usable)[0]
+    notes = [f"{verdict['judge']}: {note}" for verdict in usable for note in verdict["notes"] if note]
+    if not agreeing:
+        notes.insert(0, f"No judge named this outcome: the rule {outcome['rule']!r} came to it.")
+    united: Verdict = {
+        **speaking,
+        "dropped_citations": sum(verdict["dropped_citations"] for verdict in usable),
+        "dropped_scores": sum(verdict["dropped_scores"] for verdict in usable),
+        "clamped_scores": sum(verdict["clamped_scores"] for verdict in usable),
+        "judge": PANEL,
+        "model": ", ".join(dict.fromkeys(verdict["model"] for verdict in usable)),
+        "criteria": list(_criteria(usable).values()),
+        "scores": mean_scores_of(usable),
+        "totals": outcome["mean_scores"],
+        "winner": outcome["winner"],
+        "confidence": sum(verdict["confidence"] for verdict in agreeing) / len(usable),
+        "notes": notes,
+        # Each judge has its own; how often the order decided is in `agreement`.
+        "flip": Flip(orders=[], winners=[], flipped=None),
+    }
+    decision = as_decision(united, outcome, report)
+    decision["speaker"] = speaking["judge"]
+    return decision
+
+
+def as_decision(
+    verdict: Verdict, outcome: Outcome | None = None, agreement: PanelReport | None = None
+) -> Decision:
+    """Return a verdict as the one that decides, with what it rests on where there is such a thing."""
+    decision = cast(Decision, verdict.copy())
+    if outcome:
+        decision["outcome"] = outcome
+    if agreement:
+        decision["agreement"] = agreement
+    return decision
+
+
+def mean_scores_of(verdicts: Sequence[Verdict]) -> ScoreTable:
+    """Return the mean of what judges gave, with each reason under its judge's name.
+
+    Where a judge's orders of presentation contradict each other, all sides have its mean. Judges may have
+    rubrics of their own: a score counts where it stands on the scale that the first of them has.
+    """
+    shared = _criteria(verdicts)
+    tables = []
+    for verdict in verdicts:
+        table: ScoreTable = {side: {} for side in verdict["scores"]}
+        for key, own in _criteria([verdict]).items():
+            records = {side: of[key] for side, of in verdict["scores"].items() if key in of}
+            level = fmean(record["score"] for record in records.values()) if records else None
+            for side, record in records.items():
+                score = level if level is not None and verdict["flip"]["flipped"] else record["score"]
+                reason = f"{verdict['judge']}: {record['reason']}" if record["reason"] else ""
+                table[side][key] = {**record, "score": _on_scale(score, own, shared[key]), "reason": reason}
+        tables.append(table)
+    return mean_table(tables)
+
+
+def _criteria(verdicts: Iterable[Verdict]) -> dict[str, CriterionScale]:
+    scales: dict[str, CriterionScale] = {}
+    for verdict in verdicts:
+        for scale in verdict.get("criteria", []):
+            scales.setdefault(scale["id"], scale)
+    return scales
+
+
+def _on_scale(score: float, own: CriterionScale, shared: CriterionScale) -> float:
+    (low, high), (bottom, top) = ((each["scale_min"], each["scale_max"]) for each in (own, shared))
+    return score if (low, high) == (bottom, top) else bottom + (top - bottom) * (score - low) / (high - low)
 
 
 def panel_report(
@@ -24,52 +125,43 @@ def panel_report(
         earlier: verdicts on the same debate from before, which count in the flip rates by judge.
     """
     usable = [verdict for verdict in verdicts if verdict["status"] == "ok"]
-    pairs = pairwise_kappa(_preferences(usable)) if len(usable) > 1 else []
+    several = len(usable) > 1
+    given = {verdict["judge"]: _cells(verdict) for verdict in usable}
+    cells = dict.fromkeys(cell for scores in given.values() for cell in scores)
+    pairs = pairwise_kappa(_preferences(given)) if several else []
     kappas = [pair["kappa"] for pair in pairs if pair["kappa"] is not None]
     flips = flip_rate(verdict["flip"]["flipped"] for verdict in usable)
+    units = [[scores.get(cell) for scores in given.values()] for cell in cells]
     return PanelReport(
         judges=len(usable),
         failed=len(verdicts) - len(usable),
-        alpha=krippendorff_alpha(_scores(usable), "interval") if len(usable) > 1 else None,
+        alpha=krippendorff_alpha(units, "interval") if several else None,
         kappa=fmean(kappas) if kappas else None,
         flip_rate=flips["rate"],
         flips=flips,
-        flip_rates=flip_rates([*earlier, *usable]) or {},
+        flip_rates=flip_rates([*earlier, *usable]),
         pairs=pairs,
-        unanimous=len({v["winner"] for v in usable}) == 1 if len(usable) > 1 else None,
+        unanimous=len({verdict["winner"] for verdict in usable}) == 1 if several else None,
         mean_scores=outcome["mean_scores"] if outcome else {},
         dissent=outcome["dissent"] if outcome else [],
     )
 
 
-def _scores(verdicts: Sequence[Verdict]) -> list[list[Rating | None]]:
-    """Return one row for each debater and criterion, one column a judge."""
-    cells = dict.fromkeys(
-        (debater, criterion)
-        for v in verdicts
-        for debater, records in v["scores"].items()
-        for criterion in records
-    )
-    return [[_score(v, debater, criterion) for v in verdicts] for debater, criterion in cells]
+def _cells(verdict: Verdict) -> dict[Cell, float]:
+    """Return a judge's scores by side and criterion."""
+    return {(side, key): one["score"] for side, of in verdict["scores"].items() for key, one in of.items()}
 
 
-def _score(verdict: Verdict, debater: str, criterion: str) -> float | None:
-    record = verdict["scores"].get(debater, {}).get(criterion)
-    return record["score"] if record else None
-
-
-def _preferences(verdicts: Sequence[Verdict]) -> Mapping[str, list[Rating | None]]:
+def _preferences(given: Mapping[str, Mapping[Cell, float]]) -> dict[str, list[Rating | None]]:
     """Return, by judge, who is ahead of whom on each criterion."""
-    debaters = sorted({debater for v in verdicts for debater in v["scores"]})
-    criteria = dict.fromkeys(c for v in verdicts for records in v["scores"].values() for c in records)
-    units = [(one, other, c) for one, other in combinations(debaters, 2) for c in criteria]
-    return {
-        verdict["judge"]: [_ahead(verdict, one, other, c) for one, other, c in units] for verdict in verdicts
-    }
 
+    def ahead(scores: Mapping[Cell, float], one: str, other: str, key: str) -> str | None:
+        mine, theirs = scores.get((one, key)), scores.get((other, key))
+        if mine is None or theirs is None:
+            return None
+        return "even" if abs(mine - theirs) <= _CLOSE else (one if mine > theirs else other)
 
-def _ahead(verdict: Verdict, one: str, other: str, criterion: str) -> str | None:
-    mine, theirs = _score(verdict, one, criterion), _score(verdict, other, criterion)
-    if mine is None or theirs is None:
-        return None
-    return "even" if abs(mine - theirs) <= _CLOSE else (one if mine > theirs else other)
+    sides = sorted({side for scores in given.values() for side, _ in scores})
+    criteria = dict.fromkeys(key for scores in given.values() for _, key in scores)
+    units = [(one, other, key) for one, other in combinations(sides, 2) for key in criteria]
+    return {judge: [ahead(scores, *unit) for unit in units] for judge, scores in given.items()}

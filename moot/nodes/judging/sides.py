@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 
-from moot.nodes.judging.decision import decide
-from moot.nodes.judging.opinions import ballots_of
+from moot.nodes.judging.decision import ballots_of, decide
 from moot.state.verdict import TIE, Decision, Verdict
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 import typer
 
@@ -11,10 +12,9 @@ from moot.graph.cli.group import new_app
 from moot.graph.cli.options import DbOption, JsonOption, QuietOption
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from rich.console import RenderableType
 
+    from moot.graph.cli.screen.result_tables import Grid
     from moot.graph.evaluating import Scorecard
     from moot.nodes.judging.evaluation import Evaluator, Subject
 
@@ -22,7 +22,6 @@ app = new_app()
 
 FAILED = 3
 Form = Literal["table", "json", "csv", "md"]
-ENDINGS: dict[str, Form] = {".json": "json", ".csv": "csv", ".md": "md"}
 
 
 @app.command("eval")
@@ -53,32 +52,36 @@ def evaluate_debates(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Score finished debates against their problem, 1 to 10 on seven criteria, by several evaluators.
+    """Score finished debates against their problem, 1 to 10 on each criterion, by several evaluators.
 
     Scores are averaged over the evaluators that gave one; N/A where none did. Exits with 3 where a debate got
     no evaluation at all.
     """
     from moot.graph.cli.entry import complain
-    from moot.graph.cli.screen.output import check_folder
-    from moot.graph.evaluating import evaluate_subjects
+    from moot.graph.cli.screen.output import print_text, remark
+    from moot.graph.cli.screen.result_tables import deliver, form_of
+    from moot.graph.evaluating import evaluate_subjects, to_csv, to_json
     from moot.nodes.driving.environment import Environment
     from moot.state.config import DebateConfig
 
-    chosen: Form = (
-        "json" if as_json else form or (ENDINGS.get(output.suffix.lower()) if output else None) or "table"
-    )
-    if output is not None:
-        check_folder(output)
+    chosen = form_of(form, output, as_json=as_json, forms=get_args(Form))
     who = _evaluators(evaluator or [], config)
     wanted = _problem(problem)
-    found = [_subject(given, wanted, db) for given in subjects]
-    cards = evaluate_subjects(found, who, DebateConfig(), Environment())
-    _deliver(cards, chosen, output)
-    failures = [(card.name, one) for card in cards for one in card.evaluations if one["error"]]
-    for name, one in failures:
-        complain(f"{one['name']} gave no evaluation of {name}: {one['error'][:500]}")
-    if not quiet:
-        _say_notes(cards)
+    outcomes = [_subject(each, wanted, db) for each in subjects]
+    cards = evaluate_subjects(outcomes, who, DebateConfig(), Environment())
+    if chosen == "csv" and output is not None:
+        add_rows(output, cards)
+    elif chosen == "csv":
+        print_text(to_csv(cards))
+    else:
+        deliver(chosen, output, to_json(cards), table_of(cards).markdown(), _screen(cards))
+    evaluations = [(card.name, one, one.verdict) for card in cards for one in card.evaluations]
+    for name, one, verdict in evaluations:
+        if verdict["status"] == "failed":
+            complain(f"{one.name} gave no evaluation of {name}: {verdict['error'][:500]}")
+    for name, one, verdict in [] if quiet else evaluations:
+        for note in verdict["notes"]:
+            remark(f"{name}, {one.name}: {note}")
     if any(card.averages["evaluators"] == 0 for card in cards):
         raise typer.Exit(FAILED)
 
@@ -127,23 +130,6 @@ def _subject(given: str, problem: str, db: str | None) -> Subject:
         return subject_of_document(debates.get(given).document(), problem=problem)
 
 
-def _deliver(cards: Sequence[Scorecard], form: Form, output: Path | None) -> None:
-    from moot.graph.cli.screen.output import print_json, print_result, print_text, write_file
-    from moot.graph.cli.screen.terminal_text import json_text
-    from moot.graph.evaluating import to_csv, to_json, to_markdown
-
-    if output is not None and form == "csv":
-        add_rows(output, cards)
-    elif output is not None:
-        write_file(output, json_text(to_json(cards)) + "\n" if form == "json" else to_markdown(cards))
-    elif form == "table":
-        print_result(*_screen(cards))
-    elif form == "json":
-        print_json(to_json(cards))
-    else:
-        print_text(to_csv(cards) if form == "csv" else to_markdown(cards))
-
-
 def add_rows(path: Path, cards: Sequence[Scorecard]) -> None:
     """Add rows to a CSV file, with the header where it is new or empty.
 
@@ -156,45 +142,33 @@ def add_rows(path: Path, cards: Sequence[Scorecard]) -> None:
     try:
         with path.open("a+", encoding="utf-8", newline="") as file:
             empty = file.tell() == 0
-            broken = not empty and not _ends_line(path)
-            file.write(("\n" if broken else "") + to_csv(cards, header=empty))
+            broken = not empty and not path.read_bytes().endswith(b"\n")
+            file.write(("\n" if broken else "") + to_csv(cards, heading=empty))
     except OSError as error:
         raise InputError(f"cannot write {str(path)!r}: {error}") from error
 
 
-def _ends_line(path: Path) -> bool:
-    return path.read_bytes().endswith(b"\n")
+def table_of(cards: Sequence[Scorecard]) -> Grid:
+    """Return a row a debate, with its averages."""
+    from moot.graph.cli.screen.result_tables import Grid
+    from moot.graph.evaluating import figures, header
+
+    return Grid(header(), [[card.name, *figures(card)] for card in cards])
 
 
 def _screen(cards: Sequence[Scorecard]) -> list[RenderableType]:
     from rich.padding import Padding
-    from rich.table import Table
     from rich.text import Text
 
+    from moot.graph.cli.screen.result_tables import Grid
     from moot.graph.cli.screen.terminal_text import one_line, safe
-    from moot.graph.evaluating import HEADER, figures
 
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("")
+    (_, *names), *rows = zip(*[table_of(cards).heading, *table_of(cards).rows], strict=True)
+    parts: list[RenderableType] = [Grid(["", *names], rows).screen()]
     for card in cards:
-        table.add_column(Text(one_line(card.name, 40)), justify="right")
-    for number, title in enumerate(HEADER[1:]):
-        table.add_row(title, *(figures(card)[number] for card in cards))
-    parts: list[RenderableType] = [table]
-    for card in cards:
-        for one in (each for each in card.evaluations if not each["error"]):
-            heading = (
-                f"{one_line(card.name, 40)} · {one_line(one['name'], 40)} ({one_line(one['model'], 40)})"
-            )
-            said = f"+ {safe(one['strengths'])}\n– {safe(one['weaknesses'])}"
+        for one in (each for each in card.evaluations if each.verdict["status"] == "ok"):
+            model = one_line(one.verdict["model"], 40)
+            heading = f"{one_line(card.name, 40)} · {one_line(one.name, 40)} ({model})"
+            said = f"+ {safe(one.strengths)}\n– {safe(one.weaknesses)}"
             parts += [Padding(Text(heading, "bold"), (1, 0, 0, 0)), Text(said)]
     return parts
-
-
-def _say_notes(cards: Sequence[Scorecard]) -> None:
-    from moot.graph.cli.screen.output import remark
-
-    for card in cards:
-        for one in card.evaluations:
-            for note in one["notes"]:
-                remark(f"{card.name}, {one['name']}: {note}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 import typer
 
@@ -11,10 +11,9 @@ from moot.graph.cli.group import new_app
 from moot.graph.cli.options import DbOption, JsonOption, QuietOption
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from rich.console import RenderableType
 
+    from moot.graph.cli.screen.result_tables import Grid
     from moot.graph.tournament import Played, Table
     from moot.graph.tournament_config import TournamentConfig
 
@@ -22,7 +21,6 @@ app = new_app()
 
 FAILED = 3
 Form = Literal["table", "json", "md"]
-ENDINGS: dict[str, Form] = {".json": "json", ".md": "md"}
 
 
 @app.command()
@@ -52,14 +50,11 @@ def tournament(
     """
     from moot.graph.cli.database import opened
     from moot.graph.cli.running import terminated_like_interrupted
-    from moot.graph.cli.screen.output import check_folder, remark
+    from moot.graph.cli.screen.output import remark
+    from moot.graph.cli.screen.result_tables import deliver, form_of
     from moot.graph.tournament import play_tournament
 
-    chosen: Form = (
-        "json" if as_json else form or (ENDINGS.get(output.suffix.lower()) if output else None) or "table"
-    )
-    if output is not None:
-        check_folder(output)
+    chosen = form_of(form, output, as_json=as_json, forms=get_args(Form))
     settings = read_tournament(path)
     if dry_run:
         _list(settings, as_json=chosen == "json")
@@ -68,7 +63,7 @@ def tournament(
         table = play_tournament(
             debates, settings, concurrency=concurrency, report=None if quiet else _say_played
         )
-    _deliver(table, chosen, output)
+    deliver(chosen, output, table.to_json(), to_markdown(table), _screen(table))
     if table.failed:
         remark(f"{len(table.failed)} of {len(table.matches)} matches have no verdict: run it again to go on")
         raise typer.Exit(FAILED)
@@ -117,32 +112,26 @@ def _say_played(played: Played, done: int, total: int) -> None:
     remark(f"[{done}/{total}] {one_line(played.topic, 50)}: {played.first} – {played.second}: {outcome}")
 
 
-def _deliver(table: Table, form: Form, output: Path | None) -> None:
-    from moot.graph.cli.screen.output import print_json, print_result, print_text, write_file
-    from moot.graph.cli.screen.terminal_text import json_text
-
-    if output is not None:
-        write_file(output, json_text(table.to_json()) + "\n" if form == "json" else to_markdown(table))
-    elif form == "json":
-        print_json(table.to_json())
-    elif form == "md":
-        print_text(to_markdown(table))
-    else:
-        print_result(*_screen(table))
-
-
 def to_markdown(table: Table) -> str:
     """Return ratings, win matrix, matches and cost as Markdown."""
-    parts = [f"# {_cell(table.name)}", _markdown_table(*_rating_rows(table))]
-    parts += ["## Wins, row over column", _markdown_table(*_win_rows(table))]
+    from moot.graph.cli.screen.result_tables import Grid, markdown_cell
+
     heading = ("topic", "first", "second", "seed", "winner", "debate")
     rows = [(m.topic, m.first, m.second, str(m.seed), m.winner or "no verdict", m.id) for m in table.matches]
-    parts += ["## Matches", _markdown_table(heading, rows), _summary(table)]
-    return "\n\n".join(parts) + "\n"
+    return "\n".join(
+        [
+            f"# {markdown_cell(table.name)}\n",
+            _ratings(table).markdown(),
+            f"## Wins, row over column\n\n{_wins(table).markdown()}",
+            f"## Matches\n\n{Grid(heading, rows).markdown()}",
+            f"{_summary(table)}\n",
+        ]
+    )
 
 
-def _rating_rows(table: Table) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
-    heading = ("line-up", "rating", "95 %", "wins", "matches")
+def _ratings(table: Table) -> Grid:
+    from moot.graph.cli.screen.result_tables import Grid
+
     rows = [
         (
             row["player"],
@@ -153,16 +142,18 @@ def _rating_rows(table: Table) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
         )
         for row in table.ratings
     ]
-    return heading, rows
+    return Grid(("line-up", "rating", "95 %", "wins", "matches"), rows)
 
 
-def _win_rows(table: Table) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
+def _wins(table: Table) -> Grid:
+    from moot.graph.cli.screen.result_tables import Grid
+
     players = table.wins["players"]
     rows = [
         (player, *("–" if player == other else f"{n:g}" for other, n in zip(players, wins, strict=True)))
         for player, wins in zip(players, table.wins["wins"], strict=True)
     ]
-    return ("", *players), rows
+    return Grid(("", *players), rows)
 
 
 def _summary(table: Table) -> str:
@@ -174,28 +165,9 @@ def _summary(table: Table) -> str:
     return f"{played} of {len(table.matches)} matches · {first} · {table.tokens:,} tokens{cost}"
 
 
-def _markdown_table(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines: list[Sequence[str]] = [heading, ["---"] * len(heading), *rows]
-    return "\n".join(f"| {' | '.join(map(_cell, line))} |" for line in lines)
-
-
-def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
-
-
 def _screen(table: Table) -> list[RenderableType]:
     from rich.padding import Padding
-    from rich.table import Table as Grid
     from rich.text import Text
 
-    from moot.graph.cli.screen.terminal_text import one_line
-
-    parts: list[RenderableType] = []
-    for heading, rows in (_rating_rows(table), _win_rows(table)):
-        grid = Grid(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-        for number, title in enumerate(heading):
-            grid.add_column(Text(one_line(title, 30)), justify="right" if number else "left")
-        for row in rows:
-            grid.add_row(*(Text(one_line(cell, 40)) for cell in row))
-        parts.append(Padding(grid, (0, 0, 1, 0)))
-    return [*parts, Text(_summary(table))]
+    grids = [Padding(grid.screen(), (0, 0, 1, 0)) for grid in (_ratings(table), _wins(table))]
+    return [*grids, Text(_summary(table))]

@@ -15,8 +15,8 @@ from typing import Literal
 from pydantic import Field
 
 from moot.nodes.judging.brief import JudgeBrief
-from moot.nodes.judging.opinions import failed_verdict
-from moot.nodes.judging.panel_decision import as_decision
+from moot.nodes.judging.opinion_check import failed_verdict
+from moot.nodes.judging.panel import as_decision
 from moot.nodes.prompts.fitting import Block
 from moot.nodes.protocols.baselines.alone import (
     ANSWER_WORDS,

@@ -1,0 +1,74 @@
+"""Results that are tables of figures: on the screen, in Markdown, and where they go."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from moot.graph.cli.screen.output import check_folder, print_json, print_result, print_text, write_file
+from moot.graph.cli.screen.terminal_text import json_text, one_line
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+
+Form = TypeVar("Form", bound=str)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Texts in rows under a heading."""
+
+    heading: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+    def markdown(self) -> str:
+        """Return it as Markdown; whatever is in a cell stays there."""
+        lines = [self.heading, ["---"] * len(self.heading), *self.rows]
+        return "".join(f"| {' | '.join(map(markdown_cell, line))} |\n" for line in lines)
+
+    def screen(self, width: int = 40) -> Table:
+        """Return it for the screen, all but the first column to the right, a cell at most `width` wide."""
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+        for number, title in enumerate(self.heading):
+            table.add_column(Text(one_line(title, width)), justify="right" if number else "left")
+        for row in self.rows:
+            table.add_row(*(Text(one_line(cell, width)) for cell in row))
+        return table
+
+
+def markdown_cell(text: str) -> str:
+    """Return a text for a cell of a Markdown table."""
+    return " ".join(text.split()).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
+
+
+def form_of(given: Form | None, output: Path | None, *, as_json: bool, forms: Sequence[Form]) -> Form:
+    """Return a result's form: what was asked for, else by the output's ending, else the first of `forms`.
+
+    Raises:
+        InputError: the output could not be written.
+    """
+    if output is not None:
+        check_folder(output)
+    ending = output.suffix.lower().removeprefix(".") if output else ""
+    wanted = "json" if as_json else given or ending
+    return next((form for form in forms if form == wanted), forms[0])
+
+
+def deliver(
+    form: str, output: Path | None, data: object, markdown: str, parts: Sequence[RenderableType]
+) -> None:
+    """Write a result to its file, as JSON or as Markdown, or print it in its form."""
+    if output is not None:
+        write_file(output, json_text(data) + "\n" if form == "json" else markdown)
+    elif form == "json":
+        print_json(data)
+    elif form == "md":
+        print_text(markdown)
+    else:
+        print_result(*parts)
