@@ -19,7 +19,7 @@ from typing import Any
 
 import moot.nodes.models.offline  # noqa: F401  # the server's, which fills schemas with it: not to be timed
 from moot.graph.api import open_debates
-from moot.nodes.protocols.protocol_table import protocol_named
+from moot.nodes.protocols.stand_in import forecast
 from moot.state.config import DebateConfig
 from tests.support.openai_answers import Act
 from tests.support.openai_process import serving
@@ -74,8 +74,8 @@ def lengthy(request: dict[str, Any], number: int) -> Act | None:
 
 def measure(config: DebateConfig, latency_s: float, folder: Path) -> Measured:
     """Run a council against a server that takes `latency_s` a call."""
-    forecast = protocol_named(config.protocol).forecast(config)
-    if forecast is None:
+    planned = forecast(config)
+    if planned is None:
         raise ValueError(f"{config.protocol!r} has no forecast")
     record = folder / "requests.jsonl"
     with serving(
@@ -87,9 +87,9 @@ def measure(config: DebateConfig, latency_s: float, folder: Path) -> Measured:
     requests = [json.loads(line) for line in record.read_text(encoding="utf-8").splitlines()]
     return Measured(
         len(requests),
-        forecast.calls,
+        planned.calls,
         max(request["ended"] for request in requests) - min(request["started"] for request in requests),
-        forecast.seconds(latency_s),
+        planned.seconds(latency_s),
         max(request["concurrent"] for request in requests if _is_critique(request)),
         document,
     )

@@ -8,6 +8,7 @@ from moot.nodes.memory.embeddings import embeddings_of
 from moot.nodes.memory.perspective import perspective_settings
 from moot.nodes.memory.summarizers.summarizer_table import summarizer_named
 from moot.nodes.protocols.protocol_table import protocol_named
+from moot.nodes.protocols.stand_in import forecast
 from moot.nodes.tools.context_documents import check_tools
 from moot.state.config import DebateConfig
 from moot.state.errors import ConfigError
@@ -37,7 +38,8 @@ def warnings_about(config: DebateConfig) -> list[str]:
     unused = sorted(config.models.keys() - set(config.model_names()))
     used = ", ".join(map(repr, config.model_names()))
     said = [f"models.{name}: no model of this debate has this name; it calls {used}" for name in unused]
-    turns = protocol_named(config.protocol).most_turns(config)
+    planned = forecast(config) if config.interjections else None
+    turns = planned.turns if planned else None
     late = [each.after for each in config.interjections if turns is not None and each.after >= turns]
     if late:
         said.append(f"interjections: after {late[0]} turns nobody is left to hear it; there are {turns}")

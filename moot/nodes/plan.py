@@ -84,7 +84,7 @@ def _next_step(
     failures: list[str] = []
     planned = End(limit["reason"]) if limit else protocol.next_step(state, config)
     while isinstance(planned, Consult):
-        replies = yield planned.calls
+        replies = yield planned.calls()
         failures += [reply.error for reply in replies if not reply.ok]
         planned = planned.decide(replies)
     if not isinstance(planned, End):

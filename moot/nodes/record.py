@@ -39,8 +39,7 @@ def record(state: ConversationState, context: NodeContext) -> Body:
 
 def reads_by_model(config: DebateConfig) -> bool:
     """Return whether a model notes what was said."""
-    chosen = config.blackboard.extraction
-    return chosen == "llm" or (chosen == "auto" and protocol_named(config.protocol).minutes_by_model)
+    return protocol_named(config.protocol).reads_by_model(config)
 
 
 def _findings(

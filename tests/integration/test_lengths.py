@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from moot.graph.api import open_debates
-from moot.nodes.protocols.protocol_table import protocol_named
+from moot.nodes.protocols.stand_in import forecast
 from moot.state.config.config_files import make_config
 
 PLAIN = {"seed": 1, "judge": {"enabled": False}}
@@ -35,4 +35,6 @@ def test_a_debate_has_the_turns_that_were_told_before(tmp_path: Path, config: di
         debate = debates.start("Is a bridge better than a ferry?", settings)
         debate.run()
         taken = debate.state().values["turn_count"]
-    assert taken == protocol_named(settings.protocol).most_turns(settings)
+    planned = forecast(settings)
+    assert planned is not None
+    assert taken == planned.turns

@@ -24,6 +24,7 @@ from moot.nodes.protocols.long_form.moderator_settings import ModeratorConfig
 from moot.nodes.protocols.long_form.random_order import RandomOrder
 from moot.nodes.protocols.protocol import Consult, End
 from moot.nodes.protocols.protocol_table import PROTOCOLS
+from moot.nodes.protocols.stand_in import forecast
 from moot.nodes.text.tokens import counter
 from moot.nodes.views.anchors import anchor_text, fitting
 from moot.state.blackboard import Claim
@@ -421,8 +422,9 @@ def test_a_persona_s_contract_is_in_its_prompt() -> None:
 def test_a_dialogue_without_rooms_makes_the_calls_that_were_forecast(aspects: list[str]) -> None:
     config, model = personas(3, dialogue={"aspects": aspects, "max_aspects": 2}), Personas()
     _run(config, model)
-    forecast = Dialogue().forecast(config)
-    assert forecast.calls == len(model.calls)
+    planned = forecast(config)
+    assert planned is not None
+    assert planned.calls == len(model.calls)
 
 
 def test_the_moderator_s_prompt_is_as_reviewed() -> None:

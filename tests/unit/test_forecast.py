@@ -10,8 +10,8 @@ from moot.graph.api import open_debates
 from moot.graph.reports.spending import read_plan
 from moot.nodes.blackboard.reflections import Reflections
 from moot.nodes.calls import ModelCall, Reply
+from moot.nodes.protocols import stand_in
 from moot.nodes.protocols.forecast import Forecast
-from moot.nodes.protocols.protocol_table import protocol_named
 from moot.state.config import DebateConfig
 from moot.state.config.config_files import make_config
 from tests.support.fakes import OPINION, FakeModel
@@ -24,7 +24,7 @@ BY_RULE = {"perspectives": {"threshold_chars": 0, "method": "rule-based"}}
 
 
 def forecast_of(config: DebateConfig) -> Forecast:
-    forecast = protocol_named(config.protocol).forecast(config)
+    forecast = stand_in.forecast(config)
     assert forecast is not None
     return forecast
 
@@ -82,6 +82,8 @@ CASES: dict[str, dict[str, Any]] = {
         "memory": NEVER,
     },
     "council until so many turns": {"protocol": "council", "turns": 40, "memory": NEVER},
+    "moderated": {"protocol": "moderated", "turns": 5},
+    "random": {"protocol": "random", "turns": 5, "seed": 4},
     "single": {"protocol": "single"},
     "vote": {"protocol": "vote", "vote": {"answers": 7}},
     "vote by a judge": {"protocol": "vote", "vote": {"answers": 3, "by": "judge"}},
@@ -200,6 +202,39 @@ def test_what_is_expected_never_passes_the_upper_bound(
     assert planned["critical_path_calls"] <= planned["calls"]
     assert planned["calls_at_least"] <= planned["calls"] <= planned["calls_at_most"]
     assert planned["critical_path_calls"] <= planned["critical_path_calls_at_most"]
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    protocol=st.sampled_from(["round-robin", "moderated"]),
+    turns=st.integers(1, 500),
+    people=st.lists(st.booleans(), min_size=1, max_size=5),
+    summarizer=st.sampled_from(["rule-based", "llm"]),
+    keep=st.integers(1, 60),
+)
+def test_turns_that_are_passed_over_are_counted_as_if_each_was_walked(
+    protocol: str, turns: int, people: list[bool], summarizer: str, keep: int
+) -> None:
+    config = make_config(
+        {
+            "protocol": protocol,
+            "turns": turns,
+            "debaters": [
+                {"name": f"D{place}", "model": "human" if is_human else None}
+                for place, is_human in enumerate(people)
+            ],
+            "memory": {"summarizer": summarizer, "keep_recent": keep, "summarize_every": keep},
+        }
+    )
+    passed_over = forecast_of(config).to_json()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stand_in.StandIn, "_skip", lambda _: None)
+        walked = forecast_of(config).to_json()
+    assert passed_over.pop("prompt_tokens") == pytest.approx(walked.pop("prompt_tokens"), rel=0.001)
+    for one, other in zip(passed_over.pop("batches"), walked.pop("batches"), strict=True):
+        assert one.pop("prompt_tokens") == pytest.approx(other.pop("prompt_tokens"), rel=0.001)
+        assert one == other
+    assert passed_over == walked
 
 
 def test_a_forecast_of_ten_thousand_turns_is_as_short_as_one_of_ten() -> None:

@@ -72,11 +72,11 @@ def _planned(config: dict[str, Any], topic: str) -> dict[str, Any]:
     """Return what the run was forecast to take, `{}` where that cannot be said."""
     if not config:
         return {}
-    from moot.nodes.protocols.protocol_table import protocol_named
+    from moot.nodes.protocols.stand_in import forecast
 
     frozen = DebateConfig.model_validate({**config, "topic": topic.strip() or None})
-    forecast = protocol_named(frozen.protocol).forecast(frozen)
-    return forecast.to_json() if forecast else {}
+    planned = forecast(frozen)
+    return planned.to_json() if planned else {}
 
 
 def _usage(usage: dict[str, float]) -> Usage:

@@ -54,9 +54,8 @@ def perspective_settings(config: DebateConfig, debater: str) -> PerspectiveConfi
 
 def past_threshold(entries: Sequence[Entry], settings: PerspectiveConfig) -> bool:
     """Return whether entries are long enough to be summarised."""
-    if settings.threshold_tokens is not None:
-        return sum(entry["tokens"] for entry in entries) > settings.threshold_tokens
-    return sum(len(entry["content"]) for entry in entries) > settings.threshold_chars
+    chars = sum(len(entry["content"]) for entry in entries)
+    return settings.is_passed(chars, sum(entry["tokens"] for entry in entries))
 
 
 def summary_room(entries: Sequence[Entry], settings: PerspectiveConfig, most: int) -> int:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Literal
 
-from moot.nodes.calls import ModelCall, Reply
+from moot.nodes.calls import ModelCall, Purpose, Reply
 from moot.nodes.judging.brief import JudgeBrief
 from moot.nodes.prompts.fitting import Block
 from moot.nodes.views.scene import Scene
@@ -15,9 +16,6 @@ from moot.state.config.section import Terms
 from moot.state.conversation import ConversationState, Floor, Step, StepKind
 from moot.state.entries import Entry
 from moot.state.verdict import Decision
-
-if TYPE_CHECKING:
-    from moot.nodes.protocols.forecast import Forecast
 
 
 @dataclass(frozen=True)
@@ -28,13 +26,44 @@ class End:
     """Why, in words for the report."""
 
 
+Course = Literal["least", "planned", "most"]
+"""How a debate may go that decides its own length: as short as can be, as planned, as long as can be."""
+
+TOKENS_PER_WORD = 1.35
+"""English, o200k."""
+SPEECH_WORDS = 150
+"""What a speech is asked to stay within, where nothing else is said."""
+
+
+@dataclass(frozen=True)
+class Outlay:
+    """Calls that are made at the same time, as a forecast counts them; sizes are of one call, in tokens."""
+
+    purpose: Purpose
+    phase: str
+    calls: int = 1
+    shown: float = 0.0
+    """What its prompt shows beside its frame and the topic."""
+    reply: float = 100.0
+    """What its answer is expected to have: a sentence of reasoning and a choice."""
+    reserve: int | None = None
+    """What its answer has at most; `None` for `memory.budget.reply`."""
+    frame: float = 450.0
+    """Rules, debaters, contract and instruction."""
+
+
 @dataclass(frozen=True)
 class Consult:
     """Models must be asked before the next step is known: one batch of calls, and what follows from them."""
 
-    calls: Sequence[ModelCall]
+    calls: Callable[[], Sequence[ModelCall]]
+    """Makes the requests, once they are really to be made."""
     decide: Callable[[Sequence[Reply]], Step | End | Consult]
     """From the replies, in order and also failed ones, to the step: a pure function."""
+    outlay: Outlay
+    """The requests, as a forecast counts them."""
+    supposed: Mapping[Course, Sequence[Reply]] = field(default_factory=dict)
+    """What a forecast takes the replies to be, where they decide how long the debate is; else they fail."""
 
 
 class Protocol(Terms):
@@ -105,13 +134,41 @@ class Protocol(Terms):
         """Return the debate's answer where no verdict gave one, Markdown."""
         return ""
 
-    def most_turns(self, config: DebateConfig) -> int | None:
-        """Return how many utterances a run has at most, people's included; `None` where nobody can say."""
+    # What forecasts go by
+
+    words: Mapping[str, int] = MappingProxyType({})
+    """What a speech is asked to stay within, by phase, where that is not `SPEECH_WORDS`."""
+    frame: float = 450.0
+    """Tokens of a view beside the topic and what was said."""
+
+    def shown(self, phase: str, config: DebateConfig) -> float | None:
+        """Return about how many tokens of what was said a floor is shown; `None` for summary and window.
+
+        What it is shown of its own past, where it has a perspective, comes on top.
+        """
         return None
 
-    def forecast(self, config: DebateConfig) -> Forecast | None:
-        """Return what a run will take, in closed form; `None` where that cannot be said."""
-        return None
+    def is_decided(self, config: DebateConfig) -> bool:
+        """Return whether the configuration alone decides which steps are taken."""
+        return True
+
+    def repeats(self, config: DebateConfig) -> tuple[int, int]:
+        """Return up to which turn a debate repeats itself, and every how many turns; else `0, 0`.
+
+        A forecast walks a few rounds of them and counts the others as these.
+        """
+        return 0, 0
+
+    def suppose(
+        self, state: ConversationState, config: DebateConfig, course: Course
+    ) -> tuple[Mapping[str, Any], Sequence[Outlay]]:
+        """Return what follows the step on a course beside its speeches: an update of the state, and calls."""
+        return {}, ()
+
+    def reads_by_model(self, config: DebateConfig) -> bool:
+        """Return whether a model notes what was said."""
+        chosen = config.blackboard.extraction
+        return chosen == "llm" or (chosen == "auto" and self.minutes_by_model)
 
 
 def make_step(

@@ -91,6 +91,12 @@ class PerspectiveConfig(BaseModel):
     prompt: str = ""
     """Stands for the built-in prompt; a file's text on the command line."""
 
+    def is_passed(self, chars: float, tokens: float) -> bool:
+        """Return whether a perspective of this length is over the threshold."""
+        if self.threshold_tokens is not None:
+            return tokens > self.threshold_tokens
+        return chars > self.threshold_chars
+
     def merged(self, own: PerspectiveOverride | None) -> PerspectiveConfig:
         """Return these settings with what a debater sets for itself in their place."""
         set_there = own.model_dump(exclude_none=True) if own else {}

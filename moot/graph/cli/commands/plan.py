@@ -52,6 +52,7 @@ def plan(
     from moot.graph.cli import request
     from moot.graph.cli.screen.output import print_json, print_result
     from moot.nodes.protocols.protocol_table import protocol_named
+    from moot.nodes.protocols.stand_in import forecast
     from moot.state.config.config_files import make_config
     from moot.state.errors import ConfigError
 
@@ -64,26 +65,25 @@ def plan(
     }
     settings = make_config(request.merged(request.file_data(config), flags))
     request.warn_of_idle(flags, settings)
-    rules = protocol_named(settings.protocol)
-    rules.check(settings)
-    forecast = rules.forecast(settings)
-    if forecast is None:
+    protocol_named(settings.protocol).check(settings)
+    planned = forecast(settings)
+    if planned is None:
         raise ConfigError(f"protocol {settings.protocol!r}: what it takes cannot be said beforehand")
     if as_json:
         times = {
             "latency_s": latency,
-            "seconds": round(forecast.seconds(latency), 3),
-            "seconds_at_most": round(forecast.seconds_at_most(latency), 3),
+            "seconds": round(planned.seconds(latency), 3),
+            "seconds_at_most": round(planned.seconds_at_most(latency), 3),
         }
-        print_json({"protocol": settings.protocol, **forecast.to_json(), **times})
+        print_json({"protocol": settings.protocol, **planned.to_json(), **times})
     else:
-        print_result(*_screen(forecast, latency))
+        print_result(*_screen(planned, latency))
 
 
 _TOKENS = {"prompt": "prompt tokens", "completion": "reply tokens"}
 
 
-def _screen(forecast: Forecast, latency: float) -> list[RenderableType]:
+def _screen(planned: Forecast, latency: float) -> list[RenderableType]:
     """Return the forecast as a table, one row a kind of batch, and what it comes to."""
     from rich.table import Table
     from rich.text import Text
@@ -93,17 +93,17 @@ def _screen(forecast: Forecast, latency: float) -> list[RenderableType]:
     table.add_column("purpose")
     for heading in ("at once", "times", "calls", "prompt a call", "reply a call"):
         table.add_column(heading, justify="right")
-    for batch in forecast.batches:
-        figures = (batch.all_calls, batch.prompt.expected, batch.reply.expected)
+    for batch in planned.batches:
+        sizes = (batch.all_calls, batch.prompt.expected, batch.reply.expected)
         counts = (f"{batch.calls:,}", _times(batch))
-        table.add_row(batch.phase, batch.purpose, *counts, *(f"{round(figure):,}" for figure in figures))
-    planned = forecast.to_json()
-    tokens = {key: (planned[f"{key}_tokens"], planned[f"{key}_tokens_at_most"]) for key in _TOKENS}
+        table.add_row(batch.phase, batch.purpose, *counts, *(f"{round(figure):,}" for figure in sizes))
+    figures = planned.to_json()
+    tokens = {key: (figures[f"{key}_tokens"], figures[f"{key}_tokens_at_most"]) for key in _TOKENS}
     summary = (
-        f"calls           {forecast.calls:,}{_range(forecast)}",
+        f"calls           {planned.calls:,}{_range(planned)}",
         *(f"{_TOKENS[key]:<16}{some:,} (at most {most:,})" for key, (some, most) in tokens.items()),
-        f"critical path   {forecast.critical_path:,} calls in a row at concurrency {forecast.concurrency}: "
-        f"{forecast.seconds(latency):,.1f} s at {latency:g} s a call{_longest(forecast, latency)}",
+        f"critical path   {planned.critical_path:,} calls in a row at concurrency {planned.concurrency}: "
+        f"{planned.seconds(latency):,.1f} s at {latency:g} s a call{_longest(planned, latency)}",
     )
     return [table, Text(""), *map(Text, summary)]
 
@@ -114,15 +114,15 @@ def _times(batch: Batch) -> str:
     return f"{batch.times:,}" if least == most else f"{least:,}–{most:,}"
 
 
-def _range(forecast: Forecast) -> str:
+def _range(planned: Forecast) -> str:
     """Return the bounds of the calls where the debate decides how many there are."""
-    least, most = forecast.calls_at_least, forecast.calls_at_most
+    least, most = planned.calls_at_least, planned.calls_at_most
     return "" if least == most else f" (at least {least:,}, at most {most:,})"
 
 
-def _longest(forecast: Forecast, latency: float) -> str:
+def _longest(planned: Forecast, latency: float) -> str:
     """Return the longest critical path where it is not the planned one."""
-    most = forecast.critical_path_at_most
-    if most == forecast.critical_path:
+    most = planned.critical_path_at_most
+    if most == planned.critical_path:
         return ""
-    return f" (at most {most:,}: {forecast.seconds_at_most(latency):,.1f} s)"
+    return f" (at most {most:,}: {planned.seconds_at_most(latency):,.1f} s)"

@@ -50,9 +50,10 @@ class Tally:
 
     def follow(self, config: DebateConfig) -> None:
         """Take over a configuration, whose limits the bar runs towards."""
-        from moot.nodes.protocols.protocol_table import protocol_named
+        from moot.nodes.protocols.stand_in import forecast
 
-        self.config, self.planned = config, protocol_named(config.protocol).most_turns(config)
+        planned = forecast(config)
+        self.config, self.planned = config, planned.turns if planned else None
 
     def refresh(self, row: DebateRow) -> None:
         """Take over what the catalogue says has been said and spent."""

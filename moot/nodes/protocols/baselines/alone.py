@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import MappingProxyType
 
 from moot.nodes.calls import WireMessage
 from moot.nodes.prompts.fitting import Block
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.prompts.material import problem_block, with_pieces
 from moot.nodes.prompts.rendering import cut_message
+from moot.nodes.protocols.protocol import Protocol
 from moot.nodes.views.anchors import anchor_text
 from moot.nodes.views.entry_pieces import given_entries, given_piece
 from moot.nodes.views.scene import ANCHOR_SHARE, NO_PARTS, TAIL, Scene, contract_text
-from moot.state.config import DebaterConfig
+from moot.state.config import DebateConfig, DebaterConfig
 from moot.state.entries import Entry, kind_of
 
 ANSWER = load_prompt("answer", "words", "ending", home=__package__)
@@ -25,6 +27,18 @@ PHASE = "answer"
 
 SAID, DOCUMENT = 1, 2
 """Ranks of what people said, and of documents, which may be long."""
+
+
+class Alone(Protocol):
+    """Everybody answers once, hearing nobody."""
+
+    goes_on = False
+    words = MappingProxyType({PHASE: ANSWER_WORDS})
+    frame = 150.0
+
+    def shown(self, phase: str, config: DebateConfig) -> float:
+        """Nothing that was said."""
+        return 0.0
 
 
 def alone_view(scene: Scene, ending: str = "") -> list[Block]:

@@ -6,34 +6,19 @@ from collections.abc import Sequence
 
 from moot.nodes.judging.brief import JudgeBrief
 from moot.nodes.prompts.fitting import Block
-from moot.nodes.protocols.baselines.alone import (
-    ANSWER_WORDS,
-    PHASE,
-    alone_instruction,
-    alone_view,
-    answers_since,
-)
-from moot.nodes.protocols.forecast import (
-    Batch,
-    Forecast,
-    make_forecast,
-    prompt_of,
-    reading_batches,
-    words_to_tokens,
-)
-from moot.nodes.protocols.protocol import End, Protocol, make_floor, make_step
+from moot.nodes.protocols.baselines.alone import PHASE, Alone, alone_instruction, alone_view, answers_since
+from moot.nodes.protocols.protocol import End, make_floor, make_step
 from moot.nodes.views.scene import Scene
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState, Step
 
 
-class Single(Protocol):
+class Single(Alone):
     """The first debater answers; nobody judges."""
 
     name = "single"
     debaters = ({"id": "answerer", "name": "Answerer"},)
     brief = JudgeBrief(judged=False)
-    goes_on = False
     bounded_by = ()
 
     def next_step(self, state: ConversationState, config: DebateConfig) -> Step | End:
@@ -54,19 +39,3 @@ class Single(Protocol):
         """The last answer, as it was given."""
         given = answers_since(state["full_transcript"])
         return given[-1]["content"] if given else ""
-
-    def most_turns(self, config: DebateConfig) -> int:
-        """One."""
-        return 1
-
-    def forecast(self, config: DebateConfig) -> Forecast:
-        """One call."""
-        reply = words_to_tokens(ANSWER_WORDS, config)
-        calls = 0 if config.debaters[0].is_human else 1
-        return make_forecast(
-            config,
-            [
-                *reading_batches(config, 1, reply.expected),
-                Batch("turn", PHASE, calls, prompt_of(0, config, frame=150), reply),
-            ],
-        )

@@ -18,23 +18,8 @@ from moot.nodes.judging.brief import JudgeBrief
 from moot.nodes.judging.opinion_check import failed_verdict
 from moot.nodes.judging.panel import as_decision
 from moot.nodes.prompts.fitting import Block
-from moot.nodes.protocols.baselines.alone import (
-    ANSWER_WORDS,
-    PHASE,
-    alone_instruction,
-    alone_view,
-    answers_since,
-)
-from moot.nodes.protocols.forecast import (
-    Batch,
-    Forecast,
-    judge_batch,
-    make_forecast,
-    prompt_of,
-    reading_batches,
-    words_to_tokens,
-)
-from moot.nodes.protocols.protocol import End, Protocol, make_floor, make_step
+from moot.nodes.protocols.baselines.alone import PHASE, Alone, alone_instruction, alone_view, answers_since
+from moot.nodes.protocols.protocol import End, make_floor, make_step
 from moot.nodes.views.scene import Scene
 from moot.state.config import DebateConfig, ProtocolSettings
 from moot.state.conversation import ConversationState, Floor, Step
@@ -66,14 +51,13 @@ class VoteConfig(ProtocolSettings):
     """`answer` counts equal answers, without a call; `judge` lets the judge choose among them."""
 
 
-class Vote(Protocol):
+class Vote(Alone):
     """As many answers as `vote.answers` says; `vote.by` says who counts them."""
 
     name = "vote"
     settings = VoteConfig
     debaters = ({"id": "voter", "name": "Voter"},)
     brief = JudgeBrief(wanted=WANTED, swap=False)
-    goes_on = False
     bounded_by = ("vote.answers",)
 
     def next_step(self, state: ConversationState, config: DebateConfig) -> Step | End:
@@ -109,27 +93,6 @@ class Vote(Protocol):
         """The first of the answers that agree with most others; `""` for a tie."""
         count = _count(_given(state))
         return count.first["content"] if count.first else ""
-
-    def most_turns(self, config: DebateConfig) -> int:
-        """As many as vote."""
-        return VoteConfig.of(config).answers
-
-    def forecast(self, config: DebateConfig) -> Forecast:
-        """All answers at once; the judge's call where it counts."""
-        reply = words_to_tokens(ANSWER_WORDS, config)
-        speakers = config.debaters
-        calls = sum(not speakers[i % len(speakers)].is_human for i in range(VoteConfig.of(config).answers))
-        votes = [
-            *reading_batches(config, 1, VoteConfig.of(config).answers * reply.expected),
-            Batch("turn", PHASE, calls, prompt_of(0, config, frame=180), reply),
-        ]
-        if VoteConfig.of(config).by == "answer":
-            return make_forecast(config, votes)
-        orders = 2 if config.judge.swap and len(config.debaters) > 1 else 1
-        judging = judge_batch(
-            config, VoteConfig.of(config).answers * reply.expected, criteria=5, orders=orders
-        )
-        return make_forecast(config, [*votes, judging])
 
 
 @dataclass(frozen=True)

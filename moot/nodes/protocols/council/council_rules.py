@@ -6,27 +6,45 @@ debater's last refinement. It ends after the last round, or once the judge finds
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
 
 from moot.nodes.judging.brief import JudgeBrief
 from moot.nodes.memory.perspective import latest_proposals
 from moot.nodes.prompts.fitting import Block
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.prompts.rendering import display_name
-from moot.nodes.protocols.council.convergence import CONVERGENCE
+from moot.nodes.protocols.council.convergence import CONVERGENCE, REPLY_TOKENS
 from moot.nodes.protocols.council.council_settings import TerminationConfig
-from moot.nodes.protocols.council.council_views import council_instruction, council_view
-from moot.nodes.protocols.council_forecast import ROUNDS, council_forecast, utterances_of
-from moot.nodes.protocols.forecast import Forecast
-from moot.nodes.protocols.protocol import End, Protocol, make_floor, make_step
+from moot.nodes.protocols.council.council_views import (
+    CRITIQUE_WORDS,
+    PROPOSAL_WORDS,
+    council_instruction,
+    council_view,
+)
+from moot.nodes.protocols.protocol import (
+    TOKENS_PER_WORD,
+    Course,
+    End,
+    Outlay,
+    Protocol,
+    make_floor,
+    make_step,
+)
 from moot.nodes.views.scene import Scene
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState, Floor, Step
 from moot.state.entries import Entry
 from moot.state.errors import ConfigError
+from moot.state.progress import ConvergenceCheck
 
 WANTED = load_prompt("wanted", home=__package__)
 
+ROUNDS = 3
+"""Rounds where none are configured."""
+CHECK_TOKENS = 270
+"""What an answer on convergence has: 200 words."""
 KINDS = {"propose": "proposal", "critique": "critique", "refine": "refinement"}
 """Phases of a round, in order, and the kind of entry that each makes."""
 
@@ -109,13 +127,30 @@ class Council(Protocol):
         proposals = [e for e in latest_proposals(transcript).values() if e["kind"] == "refinement"]
         return sorted([*critiques, *proposals], key=lambda entry: entry["seq"])
 
-    def most_turns(self, config: DebateConfig) -> int:
-        """Every round; a council that converges takes less."""
-        return utterances_of(config)
+    words = MappingProxyType(
+        {"propose": PROPOSAL_WORDS, "critique": CRITIQUE_WORDS, "refine": PROPOSAL_WORDS}
+    )
 
-    def forecast(self, config: DebateConfig) -> Forecast:
-        """Every round; a council that converges takes less."""
-        return council_forecast(config)
+    def shown(self, phase: str, config: DebateConfig) -> float:
+        """The proposal that is criticised, or one's own and the critiques of it."""
+        received = {"critique": 1, "refine": len(config.debaters)}.get(phase, 0)
+        return received and TOKENS_PER_WORD * (PROPOSAL_WORDS + (received - 1) * CRITIQUE_WORDS)
+
+    def is_decided(self, config: DebateConfig) -> bool:
+        """Unless it may converge."""
+        return TerminationConfig.of(config).type == "fixed"
+
+    def suppose(
+        self, state: ConversationState, config: DebateConfig, course: Course
+    ) -> tuple[Mapping[str, Any], Sequence[Outlay]]:
+        """Proposals agree wholly on the shortest course, and nobody can tell on any other."""
+        if state["step"]["phase"] != CONVERGENCE:
+            return {}, ()
+        agreement = 1.0 if course == "least" else None
+        check: ConvergenceCheck = {"round": state["round"], "agreement": agreement, "in_dispute": []}
+        material = len(config.debaters) * PROPOSAL_WORDS * TOKENS_PER_WORD
+        asked = Outlay("evaluate", CONVERGENCE, 1, material, CHECK_TOKENS, REPLY_TOKENS, frame=150.0)
+        return {"convergence": [check]}, [asked]
 
 
 def _last_phase(transcript: Sequence[Entry]) -> tuple[str, int]:

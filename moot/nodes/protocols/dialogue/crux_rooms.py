@@ -62,11 +62,11 @@ def new_rooms(state: ConversationState, config: DebateConfig) -> dict[str, Room]
 
 def _worthy(state: ConversationState, config: DebateConfig) -> list[Claim]:
     """Return the claims that deserve a room, the surest and most contested first."""
-    worthy = [claim for claim in (state.get("claims") or {}).values() if _deserves(state, config, claim)]
+    worthy = [claim for claim in (state.get("claims") or {}).values() if deserves_room(state, config, claim)]
     return sorted(worthy, key=lambda claim: (-claim["confidence"], -len(claim["message_ids"]), claim["id"]))
 
 
-def _deserves(state: ConversationState, config: DebateConfig, claim: Claim) -> bool:
+def deserves_room(state: ConversationState, config: DebateConfig, claim: Claim) -> bool:
     """Return whether a claim is directly opposed, specific, relevant, sure, and its pair has cooled down."""
     crux, ids = DialogueConfig.of(config).crux, set(config.names())
     return (
@@ -80,6 +80,26 @@ def _deserves(state: ConversationState, config: DebateConfig, claim: Claim) -> b
         and _opposed(state, claim)
         and len(term_set(claim["claim"]) & _context(state, claim)) >= crux.relevance
     )
+
+
+def supposed_claim(state: ConversationState, pair: Sequence[str]) -> Claim:
+    """Return a claim of which a pair could not be surer, and that has to do with all that is argued."""
+    aspect = state["step"]["aspect"]
+    return {
+        "id": f"supposed-{'-'.join(pair)}",
+        "claim": " ".join([state["topic"], aspect, *state["protocol_state"]["aspects"]]),
+        "aspect": aspect,
+        "between": list(pair),
+        "confidence": 1.0,
+        "specific": True,
+        "status": "active",
+        "message_ids": [state["full_transcript"][-1]["id"]],
+        "round": state["round"],
+        "touched": state["round"],
+        "room": "",
+        "resolution": "",
+        "card": "",
+    }
 
 
 def _cooled_down(state: ConversationState, pair: Sequence[str], rounds: int) -> bool:

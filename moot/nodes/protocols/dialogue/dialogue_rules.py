@@ -8,8 +8,10 @@ phase; rooms of disjoint pairs run at the same time.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import combinations
+from types import MappingProxyType
 from typing import Any
 
 from pydantic import BaseModel, Field
@@ -18,18 +20,33 @@ from moot.nodes.blackboard.bounds import SHORT, noted
 from moot.nodes.blackboard.by_model import debater_lines, found_in
 from moot.nodes.blackboard.notes import OVERALL
 from moot.nodes.blackboard.overview import outcome_text
-from moot.nodes.calls import Reply, WireMessage
+from moot.nodes.calls import ModelCall, Reply, WireMessage
 from moot.nodes.judging.brief import JudgeBrief
 from moot.nodes.prompts.fitting import Block, fit_messages
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.prompts.request import make_call, voice_of
 from moot.nodes.protocols.agreeableness import with_agreement
-from moot.nodes.protocols.dialogue.crux_rooms import new_rooms, open_rooms, room_step
+from moot.nodes.protocols.dialogue.crux_rooms import (
+    STAGES,
+    deserves_room,
+    new_rooms,
+    open_rooms,
+    room_step,
+    supposed_claim,
+)
+from moot.nodes.protocols.dialogue.crux_rooms import WORDS as ROOM_WORDS
 from moot.nodes.protocols.dialogue.dialogue_settings import DialogueConfig
 from moot.nodes.protocols.dialogue.dialogue_views import dialogue_view
-from moot.nodes.protocols.dialogue_forecast import dialogue_forecast, rooms_at_most, steps_at_most
-from moot.nodes.protocols.forecast import Forecast
-from moot.nodes.protocols.protocol import Consult, End, Protocol, make_floor, make_step
+from moot.nodes.protocols.protocol import (
+    TOKENS_PER_WORD,
+    Consult,
+    Course,
+    End,
+    Outlay,
+    Protocol,
+    make_floor,
+    make_step,
+)
 from moot.nodes.text.tokens import counter, encoding_for
 from moot.nodes.views.scene import Scene
 from moot.state.config import DebateConfig
@@ -50,6 +67,9 @@ WORDS = {"opening": 180, "take": 120, "respond": 120, "reply": 100, "closing": 2
 
 PLACE = "dialogue"
 """Where `protocol_state` holds how far the main floor has come."""
+
+BOARD_TOKENS = 300.0
+"""About what the blackboard takes in a view."""
 
 LENSES = ("what there is to gain, and for whom", "what it costs and what can go wrong", "what must be true")
 """Aspects of a topic that neither the configuration nor a model has split."""
@@ -111,25 +131,53 @@ class Dialogue(Protocol):
         """Go on without one speaker, and say so."""
         return f"{config.names()[floor['speaker']]} could not be heard: {error}"
 
-    def most_turns(self, config: DebateConfig) -> int | None:
-        """What the main floor takes; `None` where crux rooms may open: nobody knows how many will."""
-        return None if rooms_at_most(config) else len(config.debaters) * steps_at_most(config)
-
-    def forecast(self, config: DebateConfig) -> Forecast:
-        """The main floor's calls as planned, and at most those of all rooms that may open."""
-        return dialogue_forecast(config, WORDS)
-
     def answer(self, state: ConversationState) -> str:
         """Return claims with stances, agreements, evidence, flip conditions and paths to a resolution."""
         config = frozen_config(state)
         flips = {d.id: d.flip_conditions for d in config.debaters}
         return outcome_text(state, config.names(), flips)
 
+    words = MappingProxyType(WORDS | {f"crux-{stage}": ROOM_WORDS for stage in STAGES})
+
+    def shown(self, phase: str, config: DebateConfig) -> float:
+        """The blackboard, and what is answered with what was said around it."""
+        dialogue, people = DialogueConfig.of(config), len(config.debaters)
+        if phase in ("respond", "reply"):
+            heard = (WORDS["take"] + WORDS["respond"]) * (1 + dialogue.minirounds) / 2
+            return BOARD_TOKENS + TOKENS_PER_WORD * people * heard
+        if phase in WORDS:
+            return {"opening": 0.0, "closing": BOARD_TOKENS * people}.get(phase, BOARD_TOKENS)
+        return BOARD_TOKENS + TOKENS_PER_WORD * ROOM_WORDS * (1 + 2 * dialogue.crux.cycles)
+
+    def is_decided(self, config: DebateConfig) -> bool:
+        """Unless a model names the aspects, or crux rooms may open."""
+        dialogue = DialogueConfig.of(config)
+        return bool(dialogue.aspects) and not (dialogue.crux.enabled and dialogue.crux.max_rooms)
+
+    def suppose(
+        self, state: ConversationState, config: DebateConfig, course: Course
+    ) -> tuple[Mapping[str, Any], Sequence[Outlay]]:
+        """On the longest course every pair disagrees whenever a room may open for it, one after the other."""
+        claims = [supposed_claim(state, pair) for pair in combinations(config.names(), 2)]
+        worthy = [claim for claim in claims if course == "most" and deserves_room(state, config, claim)]
+        over = {claim["id"]: {**claim, "status": "abandoned"} for claim in claims}
+        return {"claims": over | {claim["id"]: claim for claim in worthy[:1]}}, ()
+
 
 def _split(state: ConversationState, config: DebateConfig) -> Step | Consult:
     """Open with the configured aspects, else ask a model for them."""
-    if DialogueConfig.of(config).aspects:
-        return _open(config, [noted(aspect, SHORT) for aspect in DialogueConfig.of(config).aspects])
+    dialogue = DialogueConfig.of(config)
+    if dialogue.aspects:
+        return _open(config, [noted(aspect, SHORT) for aspect in dialogue.aspects])
+    decide = partial(_open_with_reply, config, state["topic"])
+    outlay = Outlay("extract", "aspects", reserve=config.blackboard.reply)
+    named = [f"aspect number {number}" for number in range(1, dialogue.max_aspects + 1)]
+    fewest, most = ([Reply(data={"reasoning": "", "aspects": some})] for some in (named[:1], named))
+    supposed: Mapping[Course, Sequence[Reply]] = {"least": fewest, "planned": most, "most": most}
+    return Consult(lambda: [_aspects_call(state, config)], decide, outlay, supposed)
+
+
+def _aspects_call(state: ConversationState, config: DebateConfig) -> ModelCall:
     system = SPLIT.render(
         topic=state["topic"][:_TOPIC_CHARS],
         debaters=debater_lines(config),
@@ -143,8 +191,7 @@ def _split(state: ConversationState, config: DebateConfig) -> Step | Consult:
     ]
     view = fit_messages(asked, config.memory.budget.total, count)
     hints = {"phase": "aspects", "topic": state["topic"], "debaters": list(config.names())}
-    call = make_call(voice, "extract", view, schema=Aspects, hints=hints)
-    return Consult([call], partial(_open_with_reply, config, state["topic"]))
+    return make_call(voice, "extract", view, schema=Aspects, hints=hints)
 
 
 def _open_with_reply(config: DebateConfig, topic: str, replies: Sequence[Reply]) -> Step:

@@ -5,15 +5,73 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from moot.nodes.blackboard.update import progress_of
+from moot.nodes.prompts.fitting import Block
+from moot.nodes.prompts.library import load_prompt
 from moot.nodes.protocols.agreeableness import with_agreement
 from moot.nodes.protocols.long_form.moderator_settings import ModeratorConfig
-from moot.nodes.protocols.long_form.round_robin import ASKS, SPEECH, WORDS
+from moot.nodes.protocols.protocol import SPEECH_WORDS, Consult, End, Protocol, make_floor, make_step
+from moot.nodes.views.scene import Scene, debate_blocks
 from moot.state.config import DebateConfig
-from moot.state.conversation import ConversationState
+from moot.state.conversation import ConversationState, Step
 from moot.state.entries import Entry, takes_turn
 
+SPEECH = load_prompt("speech", "turn", "turns", "opening", "words", home=__package__)
+ASKS = {
+    "opening": "Open: say where you stand on the topic and give your strongest reason.",
+    "argument": "Answer what was said last, then take the debate one step further.",
+    "closing": "Close: your strongest point, what you concede, and what would settle the rest.",
+}
 _LOOK_BACK = 8
 """Entries for each debater among which the least recent speaker is looked for."""
+
+
+class LongForm(Protocol):
+    """One speaker a turn, for as many turns as configured."""
+
+    bounded_by = ("turns", "rounds")
+
+    def next_step(self, state: ConversationState, config: DebateConfig) -> Step | End | Consult:
+        """Give the floor until all turns are taken."""
+        turns = config.total_turns()
+        if state.get("turn_count", 0) >= turns:
+            return End(f"all {turns} turns are taken")
+        return self.give_floor(state, config)
+
+    def give_floor(self, state: ConversationState, config: DebateConfig) -> Step | Consult:
+        """Return the next turn, or whom to ask for it."""
+        raise NotImplementedError
+
+    def view(self, scene: Scene) -> Sequence[Block]:
+        """Rules, rolling summary, window, tail."""
+        return debate_blocks(scene)
+
+    def repeats(self, config: DebateConfig) -> tuple[int, int]:
+        """Round by round, until debaters close."""
+        size = len(config.turn_order())
+        return config.total_turns() - size, size
+
+
+def speech_step(
+    state: ConversationState, config: DebateConfig, speaker: str, phase: str = "", *, order: str = ""
+) -> Step:
+    """Return the step in which one debater speaks.
+
+    Args:
+        state: the debate's.
+        config: the debate's.
+        speaker: its id.
+        phase: of the speech; `""` for what follows from who has spoken and how many turns are left.
+        order: what the speaker is asked to do beside that.
+    """
+    turn, phase = state.get("turn_count", 0), phase or long_form_phase(state, config, speaker)
+    text = SPEECH.render(
+        turn=str(turn + 1),
+        turns=str(config.total_turns()),
+        opening=f"{ASKS[phase]} ",
+        words=str(SPEECH_WORDS),
+    )
+    instruction = "\n\n".join(filter(None, (with_agreement(text, config), order)))
+    return make_step(phase, turn // len(config.turn_order()) + 1, [make_floor(speaker, instruction)])
 
 
 def long_form_phase(state: ConversationState, config: DebateConfig, speaker: str) -> str:
@@ -22,17 +80,6 @@ def long_form_phase(state: ConversationState, config: DebateConfig, speaker: str
     if speaker not in (state.get("ledger") or {}):
         return "opening"
     return "closing" if turns - turn <= size and turns >= 3 * size else "argument"
-
-
-def speech_instruction(state: ConversationState, config: DebateConfig, speaker: str) -> str:
-    """Return what the next speaker is asked to do."""
-    text = SPEECH.render(
-        turn=str(state.get("turn_count", 0) + 1),
-        turns=str(config.total_turns()),
-        opening=f"{ASKS[long_form_phase(state, config, speaker)]} ",
-        words=str(WORDS),
-    )
-    return with_agreement(text, config)
 
 
 def last_speakers(state: ConversationState, config: DebateConfig, number: int) -> list[str]:

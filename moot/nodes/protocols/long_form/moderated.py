@@ -15,17 +15,15 @@ from moot.nodes.prompts.fitting import fit_messages
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.prompts.rendering import render_entry
 from moot.nodes.prompts.request import make_call, voice_of
-from moot.nodes.protocols.forecast import Batch, Forecast, Tokens, make_forecast, prompt_of
 from moot.nodes.protocols.long_form.long_form import (
+    LongForm,
     is_stuck,
     last_speakers,
     least_recent,
-    long_form_phase,
-    speech_instruction,
+    speech_step,
 )
 from moot.nodes.protocols.long_form.moderator_settings import ModeratorConfig
-from moot.nodes.protocols.long_form.round_robin import RoundRobin
-from moot.nodes.protocols.protocol import Consult, End, make_floor, make_step
+from moot.nodes.protocols.protocol import Consult, Outlay
 from moot.nodes.text.tokens import counter, cut_middle, encoding_for
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState, Step
@@ -34,8 +32,8 @@ from moot.state.errors import ConfigError
 
 MODERATE = load_prompt("moderate", "topic", "debaters", "board", "turn", "turns", home=__package__)
 
-SHOWN = 6
-"""Messages that the moderator sees."""
+SHOWN, MESSAGE_TOKENS = 6, 150
+"""Messages that the moderator sees, and about how long each of them is."""
 ORDER = 200
 """Characters of what the moderator asks a debater to do."""
 REPLY_TOKENS = 300
@@ -49,12 +47,11 @@ class Nomination(BaseModel):
     instruction: str
 
 
-class Moderated(RoundRobin):
+class Moderated(LongForm):
     """The long form with a moderator; in the order of the configuration where it names nobody."""
 
     name = "moderated"
     settings = ModeratorConfig
-    by_order = False
 
     def check(self, config: DebateConfig) -> None:
         """Refuse a debate with nobody to choose from.
@@ -65,19 +62,10 @@ class Moderated(RoundRobin):
         if len(config.debaters) < 2:
             raise ConfigError("protocol 'moderated' needs at least 2 debaters: add one")
 
-    def next_step(self, state: ConversationState, config: DebateConfig) -> Step | End | Consult:
-        """Ask the moderator who speaks next, until all turns are taken."""
-        turns = config.total_turns()
-        if state.get("turn_count", 0) >= turns:
-            return End(f"all {turns} turns are taken")
-        return Consult([_call(state, config)], partial(_decide, state, config))
-
-    def forecast(self, config: DebateConfig) -> Forecast:
-        """As round-robin, with one short call of the moderator's before each turn."""
-        plain, turns = super().forecast(config), config.total_turns()
-        reply = Tokens(REPLY_TOKENS / 3, REPLY_TOKENS)
-        moderating = Batch("moderate", "moderation", 1, prompt_of(SHOWN * 150, config), reply, turns)
-        return make_forecast(config, [moderating, *plain.batches])
+    def give_floor(self, state: ConversationState, config: DebateConfig) -> Consult:
+        """Ask the moderator who speaks next."""
+        outlay = Outlay("moderate", "moderation", 1, SHOWN * MESSAGE_TOKENS, reserve=REPLY_TOKENS)
+        return Consult(lambda: [_call(state, config)], partial(_decide, state, config), outlay)
 
 
 def _call(state: ConversationState, config: DebateConfig) -> ModelCall:
@@ -104,13 +92,10 @@ def _call(state: ConversationState, config: DebateConfig) -> ModelCall:
 def _decide(state: ConversationState, config: DebateConfig, replies: Sequence[Reply]) -> Step:
     found = found_in(Nomination, replies[0]) or {"next_speaker": "", "instruction": ""}
     named = known_debater(found["next_speaker"], config.names())
-    turn, size = state.get("turn_count", 0), len(config.debaters)
-    speaker = named or config.debaters[turn % size].id
+    speaker = named or config.debaters[state.get("turn_count", 0) % len(config.debaters)].id
     order = noted(found["instruction"], ORDER) if named else ""
     if is_stuck(state, config, speaker):
         speaker, order = least_recent(state, config, but=last_speakers(state, config, 1)), ""
-    asked = f"The moderator gives you the floor: {order}" if order else ""
-    instruction = "\n\n".join(filter(None, (speech_instruction(state, config, speaker), asked)))
-    return make_step(
-        long_form_phase(state, config, speaker), turn // size + 1, [make_floor(speaker, instruction)]
+    return speech_step(
+        state, config, speaker, order=f"The moderator gives you the floor: {order}" if order else ""
     )

@@ -4,20 +4,13 @@ from __future__ import annotations
 
 import hashlib
 
-from moot.nodes.protocols.long_form.long_form import (
-    is_stuck,
-    last_speakers,
-    long_form_phase,
-    speech_instruction,
-)
+from moot.nodes.protocols.long_form.long_form import LongForm, is_stuck, last_speakers, speech_step
 from moot.nodes.protocols.long_form.moderator_settings import ModeratorConfig
-from moot.nodes.protocols.long_form.round_robin import RoundRobin
-from moot.nodes.protocols.protocol import End, make_floor, make_step
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState, Step
 
 
-class RandomOrder(RoundRobin):
+class RandomOrder(LongForm):
     """Speakers are drawn: the same for the same seed; with more than two, nobody twice in a row.
 
     Nobody, and no pair, who makes no progress is drawn for ever.
@@ -25,19 +18,14 @@ class RandomOrder(RoundRobin):
 
     name = "random"
     settings = ModeratorConfig
-    by_order = False
 
-    def next_step(self, state: ConversationState, config: DebateConfig) -> Step | End:
-        """Draw the next speaker until all turns are taken."""
-        turn, turns, size = state.get("turn_count", 0), config.total_turns(), len(config.debaters)
-        if turn >= turns:
-            return End(f"all {turns} turns are taken")
-        last = last_speakers(state, config, 1) if size > 2 else []
-        free = [d.id for d in config.debaters if d.id not in last]
+    def give_floor(self, state: ConversationState, config: DebateConfig) -> Step:
+        """Draw the next speaker."""
+        last = last_speakers(state, config, 1) if len(config.debaters) > 2 else []
+        free = [debater for debater in config.names() if debater not in last]
         moving = [who for who in free if not is_stuck(state, config, who)]
-        speaker = drawn(moving or free, config.seed or 0, turn)
-        floor = make_floor(speaker, speech_instruction(state, config, speaker))
-        return make_step(long_form_phase(state, config, speaker), turn // size + 1, [floor])
+        speaker = drawn(moving or free, config.seed or 0, state.get("turn_count", 0))
+        return speech_step(state, config, speaker)
 
 
 def drawn(candidates: list[str], seed: int, turn: int) -> str:
