@@ -11,9 +11,7 @@ from moot.graph.session import DebateSession, written
 from moot.nodes.driving.portal import call_from_sync
 from moot.state.catalogue import new_debate_id
 from moot.state.errors import InputError
-
-AHEAD_OF_PLAN = "branch:to:plan"
-"""LangGraph's channel, of no public name, that is filled in a checkpoint after which `plan` is to run."""
+from moot.state.langgraph_internals import runs_next
 
 
 def fork_debate(session: DebateSession, *, after: int | None, name: str | None) -> DebateSession:
@@ -46,14 +44,15 @@ def fork_debate(session: DebateSession, *, after: int | None, name: str | None) 
 
 async def _checkpoint_after(session: DebateSession, after: int, values: Mapping[str, Any]) -> str:
     """Return the checkpoint before the step that followed the entry; only the small channels are read."""
-    spoken = [receipt["seq"] for receipt in values["receipts"] if receipt["seq"] <= after]
-    if after not in spoken:
+    ends = [receipt["seq"] for receipt in values["receipts"]]
+    if after not in ends:
         raise InputError(
             f"no debater's turn ended at entry {after}: `moot show --receipts` lists where one did"
         )
+    turns = values["turn_count"] - sum(end > after for end in ends)  # what was imported took turns, too
     saver = session.graph.checkpointer
     async for stored in saver.alist({"configurable": {"thread_id": session.thread, "checkpoint_ns": ""}}):  # type: ignore[union-attr]  # compiled with one
         channels = stored.checkpoint["channel_values"]
-        if channels.get("turn_count") == len(spoken) and AHEAD_OF_PLAN in channels:
+        if channels.get("turn_count") == turns and runs_next(stored.checkpoint, "plan"):
             return str(stored.checkpoint["id"])
     raise InputError(f"entry {after} ended inside a step: choose one that ended it")

@@ -15,11 +15,13 @@ from moot.state.records import Records
 def test_a_run_that_is_stopped_while_it_notes_its_progress_is_listed_as_paused(tmp_path: Path) -> None:
     noting, stopped, noted = threading.Event(), threading.Event(), threading.Event()
 
-    def slow_note(records: Records, debate: str, state: Mapping[str, Any], update: Mapping[str, Any]) -> None:
+    def slow_note(
+        records: Records, debate: str, state: Mapping[str, Any], update: Mapping[str, Any], now: str
+    ) -> None:
         if update.get("turn_count"):
             noting.set()
             stopped.wait(0.3)  # long enough for a stop that does not wait to get ahead
-        note_progress(records, debate, state, update)
+        note_progress(records, debate, state, update, now)
         if noting.is_set():
             noted.set()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -18,7 +20,7 @@ from moot.nodes.memory.summarizers.summarizer_table import SUMMARIZERS, summariz
 from moot.nodes.open import open_debate
 from moot.nodes.protocols.limits import limit_reached
 from moot.nodes.text.tokens import counter
-from moot.state.config import DebateConfig
+from moot.state.config import DebateConfig, frozen
 from moot.state.conversation import ConversationState
 from moot.state.errors import ConfigError, InputError, ModelError
 from tests.support.fakes import FakeModel, answer
@@ -310,3 +312,17 @@ def test_what_the_configuration_wants_said_is_said_once_at_its_moment_whatever_t
 def test_an_interjection_by_somebody_who_cannot_speak_is_refused() -> None:
     with pytest.raises(ConfigError, match="nobody can speak as 'judge'"):
         _config(interjections=[{"after": 1, "speaker": "judge", "text": "Enough."}])
+
+
+def test_the_configuration_is_written_out_to_be_known_once_a_turn_and_not_in_every_node(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    compared: list[object] = []
+
+    def dumps(value: object, **options: Any) -> str:
+        compared.append(value)
+        return json.dumps(value, **options)
+
+    monkeypatch.setattr(frozen, "json", SimpleNamespace(dumps=dumps))
+    _run(_config(turns=8))
+    assert len(compared) <= 8 + 2

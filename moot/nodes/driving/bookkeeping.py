@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 from moot.nodes.driving.lost_work import with_failures
@@ -13,19 +12,14 @@ from moot.state.failed_runs import FailedRun
 from moot.state.records import Records
 from moot.state.reducers import add_up
 
-
-def utc_now() -> str:
-    """Return the time, ISO 8601, UTC, milliseconds."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
-
-
 WATCHED = frozenset({"status", "turn_count", "config"})
 """Only an update of one of these channels is noted."""
 
 
-def note_progress(records: Records, debate: str, state: Mapping[str, Any], update: Mapping[str, Any]) -> None:
+def note_progress(
+    records: Records, debate: str, state: Mapping[str, Any], update: Mapping[str, Any], now: str
+) -> None:
     """Write status, turns and spending to the catalogue; `open`'s update adds a debate that is missing."""
-    now = utc_now()
     values = _values(state, update)
     if "config" in update:
         _add(records, debate, state, update, values, now)
@@ -45,7 +39,7 @@ def note_failure(records: Records, debate: str, state: Mapping[str, Any], failed
     """Keep a failed run, and write to the catalogue that the debate failed and what it has used."""
     records.failed.add(debate, failed)
     values = _values(with_failures(state, records.failed.of(debate)), {"status": "failed"})
-    records.catalogue.update(debate, **values, updated_at=utc_now())
+    records.catalogue.update(debate, **values, updated_at=failed.at)
 
 
 def _add(

@@ -49,6 +49,7 @@ from moot.state.conversation import ConversationState
 from moot.state.earlier_builds import up_to_date
 from moot.state.errors import ModelError
 from moot.state.failed_runs import FailedRun
+from moot.state.langgraph_internals import checkpointer_in
 from moot.state.records import Records, records_of
 from moot.state.reducers import add_up
 
@@ -59,7 +60,7 @@ class _Run:
     def __init__(self, name: str, env: Environment, state: ConversationState, config: RunnableConfig) -> None:
         runtime: Runtime[DebateConfig] = get_runtime()
         info = runtime.execution_info
-        checkpointer = config["configurable"].get("__pregel_checkpointer")
+        checkpointer = checkpointer_in(config)
         self.state = up_to_date(state)
         self.config = config
         self.store = runtime.store
@@ -176,7 +177,8 @@ async def _noted(run: _Run, body: NodeBody, records: Records, debate: str) -> Up
     try:
         update = await run.drive(body)
         if WATCHED & update.keys():
-            await in_thread(run.context.env.note, records, debate, run.state, update)
+            env = run.context.env
+            await in_thread(env.note, records, debate, run.state, update, env.clock())
     except ModelError as error:
         await in_thread(note_failure, records, debate, run.state, run.failed(error))
         raise

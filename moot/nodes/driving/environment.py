@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Protocol
 
 from langchain_core.runnables import RunnableConfig
 
 from moot.nodes.calls import ModelCall, Reply
-from moot.nodes.driving.bookkeeping import note_progress, utc_now
+from moot.nodes.driving.bookkeeping import note_progress
 from moot.nodes.effects import Body
 from moot.nodes.memory.indexes import Indexes
 from moot.nodes.models.backoff import Backoff
@@ -22,13 +23,18 @@ from moot.state.conversation import ConversationState
 from moot.state.records import Records
 
 
+def utc_now() -> str:
+    """Return the time, ISO 8601, UTC, milliseconds."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
 class Note(Protocol):
     """Writes a node's progress to the catalogue."""
 
     def __call__(
-        self, records: Records, debate: str, state: Mapping[str, Any], update: Mapping[str, Any]
+        self, records: Records, debate: str, state: Mapping[str, Any], update: Mapping[str, Any], now: str
     ) -> None:
-        """Write it."""
+        """Write it; `now` is the time."""
         ...
 
 

@@ -14,6 +14,7 @@ from pydantic import ConfigDict, PrivateAttr
 
 from moot.nodes.models.thinking import Parted, ThinkFilter, content_parts, reasoning_field
 from moot.state.entries import clean_text
+from moot.state.langgraph_internals import message_events
 
 
 class SpeakerModel(BaseChatModel):
@@ -106,10 +107,8 @@ class SpeakerModel(BaseChatModel):
         **kwargs: Any,
     ) -> AsyncIterator[Any]:
         """Serve LangGraph's event protocol (v3), which would otherwise name the message after the run."""
-        from langchain_core.language_models._compat_bridge import achunks_to_events
-
         chunks = self._astream(messages, stop=stop, **kwargs)
-        async for event in achunks_to_events(chunks, message_id=self.entry_id):
+        async for event in message_events(chunks, self.entry_id):
             yield event
 
     def _heard(self, message: BaseMessage, splitter: ThinkFilter) -> str:
