@@ -10,6 +10,7 @@ import pytest
 from moot.graph.api import Debates, open_debates
 from moot.graph.reports import render_html, render_markdown
 from moot.graph.reports.contents import read
+from moot.graph.reports.markdown_quotes import plain
 from moot.nodes.judging.rubrics import shipped_rubrics
 from moot.state.config import DebateConfig
 from moot.state.config.config_files import make_config
@@ -83,18 +84,15 @@ def test_a_dialogue_shows_its_claims_rooms_and_cards(tmp_path: Path) -> None:
     config: DebateConfig = personas(3, dialogue={"aspects": ["freight"]})
     with open_debates(str(tmp_path / "d.sqlite"), environment=model.environment()) as debates:
         document = debates.start(TOPIC, config).run()
-    board, read_board = document["blackboard"], read(document).board
-    (card,), (claim,) = board["cards"], board["claims"]
-    assert [(one.question, one.resolved, one.sort) for one in read_board.cards] == [
-        (card["question"], True, card["type"])
-    ]
-    assert {side.person.id: side.answer for side in read_board.cards[0].sides} == {
-        who: side["answer"] for who, side in card["sides"].items()
-    }
-    assert [(one.text, one.status, one.card) for one in read_board.claims] == [
-        (claim["claim"], "resolved", card["id"])
-    ]
-    assert claim["claim"] in {news for record in read_board.rounds for news in record.news}
+    names = {debater["id"]: debater["name"] for debater in document["config"]["debaters"]}
+    (card,), (claim,) = document["blackboard"]["cards"], document["blackboard"]["claims"]
+    assert (card["resolved"], claim["status"], claim["card"]) == (True, "resolved", card["id"])
+    page = render_markdown(document)
+    assert f"### {plain(card['question'])}\n\nResolved, {card['type']} (" in page
+    for who, side in card["sides"].items():
+        assert f"- {names[who]}: **{side['answer']}**." in page
+    assert f"- **{plain(claim['claim'])}** resolved, between Ada Quay and Bob" in page
+    assert f"  - New disagreement: {plain(claim['claim'])}" in page
 
 
 def test_what_went_wrong_is_told_with_its_place(debates: Debates) -> None:

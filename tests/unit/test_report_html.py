@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from moot.graph.documents import DebateDocument, as_far_as_it_goes
 from moot.graph.reports import render_html, render_markdown
 from moot.graph.reports.cast import People
 from moot.graph.reports.charts import leading
@@ -16,6 +17,11 @@ from moot.graph.reports.html import TEMPLATES
 from moot.graph.reports.transcript_blocks import BLOCK, anchors_of, read_transcript
 from moot.state.entries import make_entry
 from tests.support.report_documents import BLACKBOARD, VERDICT, debate, hostile
+
+
+def typed(**keys: Any) -> DebateDocument:
+    """Return a document that has nothing but these keys."""
+    return as_far_as_it_goes(DebateDocument, keys)
 
 
 class Page(HTMLParser):
@@ -263,8 +269,8 @@ def test_values_of_any_type_are_survived(key: str, board_key: str, verdict_key: 
 @given(rounds=st.lists(st.integers(0, 60), max_size=260))
 def test_blocks_hold_every_message_once_in_order_and_at_most_a_hundred(rounds: list[int]) -> None:
     entries = [{"id": f"m{seq:06d}", "round": number} for seq, number in enumerate(rounds)]
-    document = {"transcript": entries}
-    blocks = read_transcript(document, People(document), anchors_of(entries)).blocks
+    document = typed(transcript=entries)
+    blocks = read_transcript(document, People(document), anchors_of(document["transcript"])).blocks
     assert [message.anchor for block in blocks for message in block.messages] == [
         entry["id"] for entry in entries
     ]
@@ -283,21 +289,22 @@ def test_blocks_hold_every_message_once_in_order_and_at_most_a_hundred(rounds: l
 )
 def test_blocks_are_named_by_what_they_hold(rounds: list[int], titles: list[str]) -> None:
     entries = [{"id": f"m{seq:06d}", "round": number} for seq, number in enumerate(rounds)]
-    document = {"transcript": entries}
-    blocks = read_transcript(document, People(document), anchors_of(entries)).blocks
+    document = typed(transcript=entries)
+    blocks = read_transcript(document, People(document), anchors_of(document["transcript"])).blocks
     assert [block.title for block in blocks] == titles
 
 
 def test_the_chart_of_the_floor_shows_the_wordiest_of_each_colour() -> None:
     debaters = [{"id": f"s{number}", "name": f"S {number}"} for number in range(18)]
     transcript = [{"speaker": f"s{number}", "content": "word " * number} for number in range(18)]
-    shown = leading(People({"config": {"debaters": debaters}, "transcript": transcript}))
+    shown = leading(People(typed(config={"debaters": debaters}, transcript=transcript)))
     assert [person.id for person in shown] == ["s16", "s17", "s10", "s11", "s12", "s13", "s14", "s15"]
 
 
 @given(names=st.lists(st.text(min_size=1, max_size=6), max_size=30))
 def test_no_two_debaters_share_a_monogram(names: list[str]) -> None:
-    people = People({"config": {"debaters": [{"id": str(n), "name": name} for n, name in enumerate(names)]}})
+    debaters = [{"id": str(n), "name": name} for n, name in enumerate(names)]
+    people = People(typed(config={"debaters": debaters}))
     assert len({person.monogram for person in people}) == len(names)
 
 

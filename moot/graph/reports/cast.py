@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from typing import Any
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
 
-from moot.graph.reports.fields import as_dict, as_dicts, as_text
+from moot.graph.documents import DebateDocument
+from moot.graph.reports.shown_config import ShownDebater, shown_config
 
 COLOURS = 8
 """Colours of the palette; the ninth debater shares the first one's and is told apart by its monogram."""
@@ -33,28 +34,31 @@ class Person:
 class People:
     """The debaters in their order, and a name for every other id."""
 
-    def __init__(self, document: dict[str, Any]) -> None:
-        transcript = as_dicts(document.get("transcript"))
-        listed = as_dicts(as_dict(document.get("config")).get("debaters"))
-        found = _with_an_id(listed) or _speakers(transcript)
+    def __init__(self, document: DebateDocument) -> None:
+        transcript = document["transcript"]
+        turns = Counter(entry["speaker"] for entry in transcript)
+        words: Counter[str] = Counter()
+        for entry in transcript:
+            words[entry["speaker"]] += len(entry["content"].split())
+        listed = {each["id"] or each["name"]: each for each in shown_config(document)["debaters"]}
+        listed.pop("", None)
+        spoke = [key for key in turns if key and key not in _HOUSE]
+        nobody = ShownDebater(id="", name="", role="", stance="")
         taken: set[str] = set()
         self._debaters: dict[str, Person] = {}
-        for index, (key, fields) in enumerate(found.items()):
-            name = as_text(fields.get("name")).strip() or key
-            person = Person(key, name, f"d{index % COLOURS}", _monogram(name, taken))
-            role, stance = as_text(fields.get("role")), as_text(fields.get("stance"))
-            self._debaters[key] = replace(person, role=role, stance=stance)
-        self._count(transcript)
-
-    def _count(self, transcript: Iterable[dict[str, Any]]) -> None:
-        turns: dict[str, int] = {}
-        words: dict[str, int] = {}
-        for entry in transcript:
-            speaker = as_text(entry.get("speaker"))
-            turns[speaker] = turns.get(speaker, 0) + 1
-            words[speaker] = words.get(speaker, 0) + len(as_text(entry.get("content")).split())
-        for key, person in self._debaters.items():
-            self._debaters[key] = replace(person, turns=turns.get(key, 0), words=words.get(key, 0))
+        for index, (key, known) in enumerate((listed or dict.fromkeys(spoke, nobody)).items()):
+            name = known["name"].strip() or key
+            self._debaters[key] = Person(
+                key,
+                name,
+                f"d{index % COLOURS}",
+                _monogram(name, taken),
+                known["role"],
+                known["stance"],
+                turns[key],
+                words[key],
+            )
+        self._by_name = {person.name: person for person in reversed(self._debaters.values())}
 
     def __iter__(self) -> Iterator[Person]:
         return iter(self._debaters.values())
@@ -65,26 +69,12 @@ class People:
     def __contains__(self, key: str) -> bool:
         return key in self._debaters
 
-    def __getitem__(self, key: Any) -> Person:
+    def __getitem__(self, key: str) -> Person:
         """Return the debater with this id or display name, or a stand-in that carries the id as its name."""
-        text = as_text(key)
-        if text in self._debaters:
-            return self._debaters[text]
-        for person in self._debaters.values():
-            if person.name == text:
-                return person
-        name = _HOUSE.get(text, text or "Unknown")
-        return Person(text, name, "house", name[:1].upper())
-
-
-def _with_an_id(debaters: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    keyed = ((as_text(fields.get("id")) or as_text(fields.get("name")), fields) for fields in debaters)
-    return {key: fields for key, fields in keyed if key}
-
-
-def _speakers(transcript: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    ids = (as_text(entry.get("speaker")) for entry in transcript)
-    return {key: {} for key in ids if key and key not in _HOUSE}
+        if person := self._debaters.get(key) or self._by_name.get(key):
+            return person
+        name = _HOUSE.get(key, key or "Unknown")
+        return Person(key, name, "house", name[:1].upper())
 
 
 def _monogram(name: str, taken: set[str]) -> str:

@@ -61,7 +61,7 @@ def floor_chart(blocks: Sequence[Block], people: People, size: Size) -> Markup:
     groups = [messages[start : start + step] for start in range(0, len(messages), step)]
     shown = leading(people)
     words = [
-        [sum(len(m.content.split()) for m in group if m.person.id == person.id) for group in groups]
+        [sum(len(m.entry["content"].split()) for m in group if m.person.id == person.id) for group in groups]
         for person in shown
     ]
     tops = [sum(column) for column in zip(*words, strict=True)]

@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from moot.graph.documents import Json
 from moot.graph.reports import charts
 from moot.graph.reports.contents import Report, read
-from moot.graph.reports.fields import grouped
 from moot.graph.reports.prose import Prose
 from moot.graph.reports.spending import SECTIONS
+from moot.graph.reports.wording import clock, grouped
+from moot.state.entries import entry_id
 
 TEMPLATES = Path(__file__).parent / "templates"
+WRITTEN = {"grouped": grouped, "clock": clock, "message_id": lambda seq: entry_id(max(seq, 0))}
+"""Filters of both forms of a report that need no escaping of their own."""
 
 
-def render_html(document: dict[str, Any]) -> str:
+def render_html(document: Mapping[str, Json]) -> str:
     """Render a report as one HTML file.
 
     The page makes no request (its content security policy forbids them too), follows the reader's light
@@ -61,7 +64,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["grouped"] = grouped
+    environment.filters.update(WRITTEN)
     return environment
 
 
@@ -76,6 +79,7 @@ def _digest(script: str) -> str:
 
 def _contents(report: Report) -> Iterable[tuple[str, str]]:
     """Yield anchor and title of each section that the report has."""
+    board = report.document["blackboard"]
     present = (
         ("verdict", "Verdict", True),
         ("solution", "Solution", report.solution),
@@ -83,11 +87,11 @@ def _contents(report: Report) -> Iterable[tuple[str, str]]:
         ("earlier", "Earlier verdicts", bool(report.panel.earlier)),
         ("sides", "Who argued what", report.standings),
         ("positions", "Positions over time", any(s.moments for s in report.standings)),
-        ("claims", "Contested claims", report.board.claims),
-        ("cruxes", "Crux cards", report.board.cards),
+        ("claims", "Contested claims", board["claims"]),
+        ("cruxes", "Crux cards", board["cards"]),
         ("rounds", "Round by round", report.has_rounds),
         ("transcript", "Transcript", report.transcript.count),
-        ("summaries", "Summaries", report.summaries),
+        ("summaries", "Summaries", report.document["summaries"]),
         ("tokens", "Tokens and cost", report.prompts.count or report.usage or report.plan),
         ("notes", "Notes", report.errors or report.config),
     )

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Mapping
 from urllib.parse import quote
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import escape
 
+from moot.graph.documents import Json
 from moot.graph.reports.contents import read
-from moot.graph.reports.fields import grouped
-from moot.graph.reports.html import TEMPLATES
+from moot.graph.reports.html import TEMPLATES, WRITTEN
 from moot.graph.reports.markdown_quotes import plain, quoted
 
 _GAPS = re.compile(r"\n{3,}")
 
 
-def render_markdown(document: dict[str, Any]) -> str:
+def render_markdown(document: Mapping[str, Json]) -> str:
     """Render a report as Markdown: the same contents as the page, without charts.
 
     What was said stands in block quotes in its own Markdown, with HTML, images and odd links defused;
@@ -43,7 +43,7 @@ def render_markdown(document: dict[str, Any]) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(plain=plain, quoted=quoted, grouped=grouped, cite=cite, attribute=escape)
+    environment.filters.update(WRITTEN, plain=plain, quoted=quoted, cite=cite, attribute=escape)
     return _without_gaps(environment.get_template("report.md.j2").render(report=report))
 
 

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from statistics import fmean
 
-from moot.graph.reports.fields import as_count, as_dict, as_dicts, as_number, as_text, grouped
+from moot.graph.documents import DebateDocument
+from moot.graph.documents.document import Usage
+from moot.graph.reports.shown_config import shown_config
+from moot.graph.reports.wording import grouped
+from moot.state.conversation import Receipt
+from moot.state.entries import seq_of
 
 SECTIONS = ("system", "summary", "messages", "tail", "blackboard", "retrieved")
 """Sections of a prompt in its own order, the most stable first."""
@@ -36,20 +41,25 @@ class Omission:
 class Prompts:
     """All receipts taken together."""
 
-    count: int
-    budget: float | None
-    largest: float
+    receipts: Sequence[Receipt]
+    budget: int | None
+    """The largest one."""
+    largest: int
     mean: float
     over: int
     """Prompts above their budget: none, if Moot keeps its promise."""
     omissions: tuple[Omission, ...]
-    _receipts: tuple[dict[str, Any], ...]
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self.receipts)
 
     def bars(self, most: int) -> list[Bar]:
         """Average the receipts in at most `most` groups of neighbours."""
-        size = -(-len(self._receipts) // most) or 1
-        starts = range(0, len(self._receipts), size)
-        return [_bar(self._receipts[start : start + size]) for start in starts]
+        size = -(-self.count // most) or 1
+        groups = [self.receipts[start : start + size] for start in range(0, self.count, size)]
+        return [_bar(group) for group in groups]
 
 
 @dataclass(frozen=True)
@@ -79,94 +89,60 @@ class Comparison:
         return round(100 * value / (max(self.planned, self.actual) or 1))
 
 
-def read_prompts(document: dict[str, Any]) -> Prompts:
+def read_prompts(document: DebateDocument) -> Prompts:
     """Sum the receipts up."""
-    receipts = as_dicts(document.get("receipts"))
-    memory = as_dict(as_dict(document.get("config")).get("memory"))
-    limit = as_number(as_dict(memory.get("budget")).get("total"))
-    budgets = [_budget(receipt) or limit for receipt in receipts]
-    totals = [_total(receipt) for receipt in receipts]
+    receipts = document["receipts"]
+    budgets = [receipt["budget"] for receipt in receipts]
+    totals = [receipt["total_tokens"] for receipt in receipts]
+    configured = shown_config(document)["memory"].get("budget", {}).get("total")
     return Prompts(
-        count=len(receipts),
-        budget=max((budget for budget in budgets if budget is not None), default=limit),
-        largest=max(totals, default=0.0),
-        mean=sum(totals) / len(totals) if totals else 0.0,
-        over=sum(1 for total, budget in zip(totals, budgets, strict=True) if budget and total > budget),
+        receipts=receipts,
+        budget=max(budgets, default=configured),
+        largest=max(totals, default=0),
+        mean=fmean(totals) if totals else 0.0,
+        over=sum(total > budget for total, budget in zip(totals, budgets, strict=True)),
         omissions=_omissions(receipts),
-        _receipts=tuple(receipts),
     )
 
 
-def read_usage(document: dict[str, Any]) -> tuple[Figure, ...]:
+def read_usage(usage: Usage) -> tuple[Figure, ...]:
     """Name what the debate used: calls, tokens, cached share, cost."""
-    usage = as_dict(document.get("usage"))
-    prompt, cached = as_count(usage.get("prompt_tokens")), as_count(usage.get("cached_tokens"))
-    cost = as_number(usage.get("cost_usd"))
-    figures = [
-        Figure("Model calls", grouped(usage.get("calls"))),
-        Figure("Prompt tokens", grouped(usage.get("prompt_tokens"))),
-        Figure("Reply tokens", grouped(usage.get("completion_tokens"))),
+    prompt, cached, cost = usage["prompt_tokens"], usage["cached_tokens"], usage["cost_usd"]
+    return (
+        Figure("Model calls", grouped(usage["calls"])),
+        Figure("Prompt tokens", grouped(prompt)),
+        Figure("Reply tokens", grouped(usage["completion_tokens"])),
         Figure("Cached share", f"{100 * cached / prompt:.0f} %" if prompt else "–", f"{cached:,} tokens"),
         Figure("Cost", f"${cost:,.4f}" if cost else "–", "" if cost else "no prices configured"),
-    ]
-    return tuple(figures) if usage else ()
+    )
 
 
-def read_plan(document: dict[str, Any]) -> tuple[Comparison, ...]:
+def read_plan(document: DebateDocument) -> tuple[Comparison, ...]:
     """Compare what was planned with what was used, for the amounts that have both, bounds included."""
-    planned, usage = as_dict(document.get("planned")), as_dict(document.get("usage"))
+    planned = document.get("planned", {})
+    used = {key: amount for key, amount in document["usage"].items() if isinstance(amount, int | float)}
     rows = []
     for key, value in planned.items():
-        amount, bound = _amount(key)
-        expected, actual = as_number(value), as_number(usage.get(amount))
-        told = bound and value == planned.get(amount)
-        if expected is not None and actual is not None and not told:
+        bound = next((each for each in ("at_least", "at_most") if key.endswith(f"_{each}")), "")
+        amount = key.removesuffix(f"_{bound}")
+        if amount in used and isinstance(value, int | float) and not (bound and value == planned.get(amount)):
             name = ", ".join(filter(None, (amount, bound))).replace("_", " ").capitalize()
-            rows.append(Comparison(name, expected, actual))
+            rows.append(Comparison(name, value, used[amount]))
     return tuple(rows)
 
 
-def _amount(key: str) -> tuple[str, str]:
-    """Return which amount a planned figure is, and which bound of it, `""` for the amount itself."""
-    for bound in ("at_least", "at_most"):
-        if key.endswith(f"_{bound}"):
-            return key.removesuffix(f"_{bound}"), bound
-    return key, ""
+def _bar(receipts: Sequence[Receipt]) -> Bar:
+    first, last = receipts[0]["seq"], receipts[-1]["seq"]
+    means = (fmean(receipt["sections"].get(name, 0) for receipt in receipts) for name in SECTIONS)
+    return Bar(str(first) if first == last else f"{first}–{last}", tuple(means))
 
 
-def _budget(receipt: dict[str, Any]) -> float | None:
-    raw = receipt.get("budget")
-    return as_number(raw.get("total") if isinstance(raw, dict) else raw)
-
-
-def _total(receipt: dict[str, Any]) -> float:
-    total = as_number(receipt.get("total_tokens"))
-    return sum(_section(receipt, name) for name in SECTIONS) if total is None else total
-
-
-def _section(receipt: dict[str, Any], name: str) -> float:
-    return as_number(as_dict(receipt.get("sections")).get(name)) or 0.0
-
-
-def _bar(receipts: Sequence[dict[str, Any]]) -> Bar:
-    def mean(of: Callable[[dict[str, Any]], float]) -> float:
-        return sum(map(of, receipts)) / len(receipts)
-
-    first, last = (as_text(receipts[index].get("seq")) for index in (0, -1))
-    sections = tuple(mean(lambda receipt, name=name: _section(receipt, name)) for name in SECTIONS)  # type: ignore[misc]  # bound per name
-    return Bar(first if first == last else f"{first}–{last}", sections)
-
-
-def _omissions(receipts: list[dict[str, Any]]) -> tuple[Omission, ...]:
+def _omissions(receipts: Sequence[Receipt]) -> tuple[Omission, ...]:
     times: Counter[tuple[str, str]] = Counter()
     tokens: Counter[tuple[str, str]] = Counter()
-    for item in (item for receipt in receipts for item in as_dicts(receipt.get("left_out"))):
-        key = (_sort_of(as_text(item.get("what"))), as_text(item.get("why")))
+    for note in (note for receipt in receipts for note in receipt["left_out"]):
+        # Thousands of messages make one row.
+        key = ("messages" if seq_of(note["what"]) is not None else note["what"], note["why"])
         times[key] += 1
-        tokens[key] += as_count(item.get("tokens"))
+        tokens[key] += note["tokens"]
     return tuple(Omission(*key, times[key], tokens[key]) for key, _ in tokens.most_common(12))
-
-
-def _sort_of(what: str) -> str:
-    """Return the sort of thing for a message id, so that thousands of messages make one row."""
-    return "messages" if what[:1] == "m" and what[1:].isdecimal() else what

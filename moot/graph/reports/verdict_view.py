@@ -1,37 +1,50 @@
-"""One verdict, or a decision, ready to be shown."""
+"""Verdicts ready to be shown: the decision, how a panel came to it, and each judge's own."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import cast
 
-from pydantic import ValidationError
-
+from moot.graph.documents import DebateDocument
 from moot.graph.reports.cast import People, Person
-from moot.graph.reports.fields import as_count, as_dict, as_dicts, as_number, as_text, as_texts, percent
-from moot.graph.reports.rulings import Ruling, read_ruling
-from moot.nodes.judging.rubrics import Rubric, shipped_rubrics
-from moot.state.verdict import PANEL, SYNTHESIS, TIE
+from moot.graph.reports.shown_config import shown_config
+from moot.nodes.judging.decision import RULES
+from moot.nodes.judging.rubrics import parse_rubric, shipped_rubrics
+from moot.state.errors import ConfigError
+from moot.state.verdict import (
+    PANEL,
+    SYNTHESIS,
+    TIE,
+    CriterionScale,
+    Decision,
+    PanelReport,
+    ScoreRecord,
+    Verdict,
+)
 
-_JUDGES = {"judge": "the judge", PANEL: "the panel"}
-_FULL_TOTAL = 100.0
+_JUDGES = {"": "a judge", "judge": "the judge", PANEL: "the panel"}
+_HEADLINES = {TIE: "A tie", SYNTHESIS: "A synthesis of both sides", "": "Judged, without a winner"}
+_CHOICES = {TIE: "a tie", SYNTHESIS: "a synthesis"}
+_FULL = 100.0
+"""Top of totals and of confidence."""
 
 
 @dataclass(frozen=True)
 class Score:
-    """What one debater got for one criterion."""
+    """What one debater got for one criterion, or in total."""
 
     person: Person
     value: float | None
     share: int
     """Length of its bar, in percent of the scale."""
-    reasoning: str
-    citations: tuple[str, ...]
+    reasoning: str = ""
+    citations: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
-class Criterion:
+class CriterionRow:
     """One criterion with the score of each debater, in the debaters' order."""
 
     name: str
@@ -39,154 +52,219 @@ class Criterion:
 
 
 @dataclass(frozen=True)
-class Requirement:
-    """Something asked for that nobody delivered."""
+class Ruling:
+    """The count behind a panel's decision."""
 
-    text: str
-    major: bool
+    rule: str
+    counted: str
+    """What the rule counts, in words."""
+    tally: tuple[tuple[str, float], ...]
+    """Who, or which choice, got how much, the most first."""
+    dissent: tuple[tuple[str, str], ...]
+    """Judges who chose otherwise, and what."""
+    speaker: str
+    """The judge whose reasons stand for the panel's; `""` where that is not known."""
+    speaker_chose: str
+    """What that judge chose, where it is not the decision."""
 
 
 @dataclass(frozen=True)
 class VerdictView:
     """One verdict. `headline` is all that a hurried reader needs; a failed one never names a winner."""
 
+    record: Decision
+    """A judge's verdict has no more of it than every verdict has."""
     judge: str
-    model: str
-    failed: bool
-    error: str
     headline: str
     winner: Person | None
     confidence: int | None
-    reasoning: str
-    criteria: tuple[Criterion, ...]
+    criteria: tuple[CriterionRow, ...]
     totals: tuple[Score, ...]
-    unmet: tuple[Requirement, ...]
-    open_questions: tuple[str, ...]
-    solution: str
-    tradeoffs: tuple[str, ...]
-    recommendations: tuple[str, ...]
-    dropped_citations: int
-    flipped: bool | None
-    notes: tuple[str, ...]
-    """What checking or the panel's rule made of what was said."""
     ruling: Ruling | None
     """How several judges came to it."""
 
+    @property
+    def failed(self) -> bool:
+        """Whether it is nobody's judgement."""
+        return self.record["status"] == "failed"
 
-def read_verdict(raw: dict[str, Any], people: People, rubrics: dict[str, Rubric]) -> VerdictView | None:
-    """Build the view of a verdict, or of a decision; `None` where there is none."""
-    if not raw:
-        return None
-    failed = as_text(raw.get("status")) == "failed"
-    said = "" if failed else as_text(raw.get("winner"))
-    winner = people[said] if said and said not in (TIE, SYNTHESIS) else None
-    judge = as_text(raw.get("judge"))
-    flipped = as_dict(raw.get("flip")).get("flipped")
-    rubric = _rubric(raw) or rubrics.get(as_text(raw.get("rubric")))
+    @property
+    def flipped(self) -> bool | None:
+        """Whether the winner changed with the order of presentation; `None` where one order alone counts."""
+        return self.record["flip"]["flipped"]
+
+    @property
+    def solution(self) -> str:
+        """The answer that the judge wrote."""
+        return "" if self.failed else self.record["solution_markdown"]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Several judges side by side."""
+
+    verdicts: tuple[VerdictView, ...]
+    """Those that the decision was made of."""
+    earlier: tuple[VerdictView, ...]
+    """Those of earlier judgings, the oldest first."""
+    later: tuple[VerdictView, ...]
+    """Those of later judgings: all failed, else the decision were theirs."""
+    agreement: PanelReport
+
+    @property
+    def alpha(self) -> float | None:
+        """Krippendorff's α over the judges' scores."""
+        return self.agreement.get("alpha")
+
+    @property
+    def flip_rate(self) -> float | None:
+        """Share of the judges who changed their mind with the order of presentation."""
+        return self.agreement.get("flip_rate")
+
+    @property
+    def others(self) -> tuple[tuple[str, str], ...]:
+        """Further figures of agreement, as (name, value)."""
+        kappa, unanimous = self.agreement.get("kappa"), self.agreement.get("unanimous")
+        failed = self.agreement.get("failed", 0)
+        return (
+            *([("Mean of the judges’ pairwise κ", f"{kappa:.2f}")] if kappa is not None else []),
+            *([("Unanimous", "yes" if unanimous else "no")] if unanimous is not None else []),
+            *([("Judges who failed", str(failed))] if failed else []),
+        )
+
+
+def read_decision(document: DebateDocument, people: People) -> VerdictView | None:
+    """Return the decision, or the failed verdict of a lone judge: never another judge's in its place."""
+    decision, verdicts = document["verdict"], document["verdicts"]
+    failed = all(verdict["status"] == "failed" for verdict in verdicts)
+    record = decision or (verdicts[-1] if verdicts and failed else None)
+    return _view(record, people, _named_scales(document)) if record else None
+
+
+def read_panel(document: DebateDocument, people: People) -> Panel:
+    """Tell by their numbers which verdicts the decision was made of, and show them beside the others.
+
+    A decision from before there were numbers was made of the last verdicts that have none.
+    """
+    decision, verdicts = document["verdict"], document["verdicts"]
+    agreement, scales = document.get("agreement", {}), _named_scales(document)
+    if number := decision.get("judging", 0) if decision else 0:
+        own = [verdict for verdict in verdicts if verdict.get("judging", 0) == number]
+        earlier = [verdict for verdict in verdicts if verdict.get("judging", 0) < number]
+        later = [verdict for verdict in verdicts if verdict.get("judging", 0) > number]
+    else:
+        later = [verdict for verdict in verdicts if verdict.get("judging")] if decision else []
+        unnumbered = [verdict for verdict in verdicts if verdict not in later]
+        sat = agreement.get("judges", 0) + agreement.get("failed", 0)
+        first = max(0, len(unnumbered) - sat) if sat else 0
+        own, earlier = unnumbered[first:], unnumbered[:first]
+
+    def views(of: Sequence[Verdict]) -> tuple[VerdictView, ...]:
+        return tuple(_view(verdict, people, scales) for verdict in of)
+
+    return Panel(views(own), views(earlier), views(later), agreement)
+
+
+def _named_scales(document: DebateDocument) -> dict[str, list[CriterionScale]]:
+    """Return the rubrics that older verdicts may name: those that ship, and the configuration's."""
+    rubrics = shipped_rubrics()
+    judge = shown_config(document)["judge"]
+    for seat in (judge, *judge.get("panel", [])):
+        with suppress(ConfigError):  # a shipped one's name, or nobody's
+            rubric = parse_rubric(seat.get("rubric"))
+            rubrics = {**rubrics, rubric.name: rubric}
+    return {name: rubric.scales() for name, rubric in rubrics.items()}
+
+
+def _view(verdict: Verdict, people: People, named: Mapping[str, Sequence[CriterionScale]]) -> VerdictView:
+    record = cast(Decision, verdict)
+    failed = record["status"] == "failed"
+    chosen = record["winner"]
+    winner = people[chosen] if chosen not in _HEADLINES and not failed else None
+    headline = f"{winner.name} wins" if winner else _HEADLINES.get(chosen, "")
+    totals = {people[key].id: total for key, total in record["totals"].items()}
     return VerdictView(
-        judge=_JUDGES.get(judge, judge or "a judge"),
-        model=as_text(raw.get("model")),
-        failed=failed,
-        error=as_text(raw.get("error")),
-        headline=_headline(said, winner, failed=failed),
+        record=record,
+        judge=_JUDGES.get(record["judge"], record["judge"]),
+        headline="The verdict failed" if failed else headline,
         winner=winner,
-        confidence=None if failed else percent(raw.get("confidence")),
-        reasoning=as_text(raw.get("reasoning")),
-        criteria=() if failed else _criteria(as_dict(raw.get("scores")), people, rubric),
-        totals=() if failed else _totals(as_dict(raw.get("totals")), people),
-        unmet=_requirements(raw.get("unmet_requirements")),
-        open_questions=as_texts(raw.get("open_questions")),
-        solution="" if failed else as_text(raw.get("solution_markdown")),
-        tradeoffs=as_texts(raw.get("tradeoffs")),
-        recommendations=as_texts(raw.get("recommendations")),
-        dropped_citations=as_count(raw.get("dropped_citations")),
-        flipped=flipped if isinstance(flipped, bool) else None,
-        notes=() if failed else as_texts(raw.get("notes")),
-        ruling=None if failed else read_ruling(raw, people),
+        confidence=None if failed else round(min(max(record["confidence"], 0.0), _FULL)),
+        criteria=()
+        if failed
+        else _criteria(record, people, record.get("criteria") or named.get(record["rubric"], [])),
+        totals=()
+        if failed
+        else tuple(
+            Score(person, totals[person.id], _bar(totals[person.id] / _FULL))
+            for person in _in_order(record["totals"], people)
+        ),
+        ruling=None if failed else _ruling(record, people),
     )
 
 
-def _rubric(raw: dict[str, Any]) -> Rubric | None:
-    """Return what a verdict itself says of its criteria; older ones name their rubric alone."""
-    try:
-        return Rubric.model_validate({"name": "-", "criteria": raw.get("criteria")})
-    except ValidationError:
+def _ruling(record: Decision, people: People) -> Ruling | None:
+    """Return the count behind a panel's decision; `None` for anything else."""
+    outcome = record.get("outcome")
+    if record["judge"] != PANEL or not outcome:
         return None
 
+    def choice(key: str) -> str:
+        return _CHOICES.get(key) or (people[key].name if key in people else key)
 
-def rubrics_in(document: dict[str, Any]) -> dict[str, Rubric]:
-    """Return the rubrics that verdicts of a document may name: those that ship, and its configuration's."""
-    judge = as_dict(as_dict(document.get("config")).get("judge"))
-    rubrics = shipped_rubrics()
-    for seat in (judge, *as_dicts(judge.get("panel"))):
-        try:
-            rubric = Rubric.model_validate(seat.get("rubric"))
-        except ValidationError:  # a shipped one's name, or nobody's
-            continue
-        rubrics[rubric.name] = rubric
-    return rubrics
-
-
-def _headline(said: str, winner: Person | None, *, failed: bool) -> str:
-    if winner is not None:
-        return f"{winner.name} wins"
-    if failed:
-        return "The verdict failed"
-    known = {TIE: "A tie", SYNTHESIS: "A synthesis of both sides"}
-    return known.get(said, "Judged, without a winner")
+    rule, speaker = outcome["rule"], record.get("speaker", "")
+    dissent = {each["judge"]: choice(each["winner"]) for each in outcome["dissent"]}
+    tally = ((choice(key), counted) for key, counted in outcome["tally"].items())
+    return Ruling(
+        rule=rule,
+        counted=RULES[rule].counts,
+        tally=tuple(sorted(tally, key=lambda row: -row[1])),
+        dissent=tuple(dissent.items()),
+        speaker=speaker,
+        speaker_chose=dissent.get(speaker, ""),
+    )
 
 
-def _criteria(raw: dict[str, Any], people: People, rubric: Rubric | None) -> tuple[Criterion, ...]:
+def _criteria(record: Verdict, people: People, scales: Sequence[CriterionScale]) -> tuple[CriterionRow, ...]:
     """Return the criteria in the rubric's order, then those that it does not know."""
-    rows = {who: as_dict(given) for who, given in raw.items()}
-    debaters = _in_order(list(rows), people)
-    scored = dict.fromkeys(criterion for given in rows.values() for criterion in given)
-    known = [criterion.id for criterion in rubric.criteria] if rubric else []
-    order = [key for key in known if key in scored] + [key for key in scored if key not in known]
-    of = {people[who].id: given for who, given in rows.items()}
+    of = {people[key].id: records for key, records in record["scores"].items()}
+    scored = dict.fromkeys(criterion for records in of.values() for criterion in records)
+    known = {scale["id"]: scale for scale in scales}
+    order = [*(key for key in known if key in scored), *(key for key in scored if key not in known)]
+    debaters = _in_order(record["scores"], people)
     return tuple(
-        _criterion(key, [(person, as_dict(of[person.id].get(key))) for person in debaters], rubric)
+        _criterion(key, {person: of[person.id].get(key) for person in debaters}, known.get(key))
         for key in order
     )
 
 
-def _criterion(key: str, given: Sequence[tuple[Person, dict[str, Any]]], rubric: Rubric | None) -> Criterion:
-    values = [as_number(raw.get("score")) for _, raw in given]
-    known = rubric.criterion(key) if rubric else None
-    top = _scale(values)
-    shares = [0 if v is None else known.share(v) if known else v / top for v in values]
-    name = known.name if known else key.replace("_", " ").capitalize()
-    rows = zip(given, values, shares, strict=True)
-    return Criterion(name, tuple(_score(person, raw, value, share) for (person, raw), value, share in rows))
-
-
-def _scale(values: Sequence[float | None]) -> float:
-    """Return the top of a scale that is not known: 10, 100, or the highest score where it is above both."""
-    top = max((value for value in values if value is not None), default=0.0)
-    return next((scale for scale in (10.0, 100.0) if top <= scale), top)
-
-
-def _score(person: Person, raw: dict[str, Any], value: float | None, share: float) -> Score:
-    bar = round(100 * min(max(share, 0.0), 1.0))
-    return Score(person, value, bar, as_text(raw.get("reason")), as_texts(raw.get("citations")))
-
-
-def _totals(raw: dict[str, Any], people: People) -> tuple[Score, ...]:
-    of = {people[key].id: as_number(value) for key, value in raw.items()}
-    debaters = _in_order(list(raw), people)
-    return tuple(
-        _score(person, {}, of[person.id], (of[person.id] or 0.0) / _FULL_TOTAL) for person in debaters
+def _criterion(
+    key: str, given: Mapping[Person, ScoreRecord | None], scale: CriterionScale | None
+) -> CriterionRow:
+    top = max((record["score"] for record in given.values() if record), default=0.0)
+    # The top of a scale that is not known: 10, 100, or the highest score where it is above both.
+    low, high = (
+        (scale["scale_min"], scale["scale_max"]) if scale else (0.0, 10.0 if top <= 10 else max(top, _FULL))
     )
+    scores = (
+        Score(
+            person,
+            record["score"],
+            _bar((record["score"] - low) / (high - low) if high > low else 0.0),
+            record["reason"],
+            tuple(record["citations"]),
+        )
+        if record
+        else Score(person, None, 0)
+        for person, record in given.items()
+    )
+    return CriterionRow(scale["name"] if scale else key.replace("_", " ").capitalize(), tuple(scores))
 
 
-def _in_order(keys: list[str], people: People) -> list[Person]:
+def _bar(share: float) -> int:
+    return round(100 * min(max(0.0, share), 1.0))
+
+
+def _in_order(keys: Iterable[str], people: People) -> list[Person]:
     named = {people[key].id: people[key] for key in keys}
-    return [person for person in people if person.id in named] + [
-        person for key, person in named.items() if key not in people
-    ]
-
-
-def _requirements(raw: Any) -> tuple[Requirement, ...]:
-    items = raw if isinstance(raw, list) else []
-    read = [item if isinstance(item, dict) else {"text": item} for item in items]
-    return tuple(Requirement(as_text(item.get("text")), bool(item.get("major"))) for item in read)
+    others = [person for key, person in named.items() if key not in people]
+    return [person for person in people if person.id in named] + others

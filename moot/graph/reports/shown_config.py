@@ -1,0 +1,61 @@
+"""What a report reads of a debate's configuration, which another version of Moot may have written."""
+
+from __future__ import annotations
+
+from typing_extensions import TypedDict
+
+from moot.graph.documents import DebateDocument, Json, as_far_as_it_goes
+
+
+class ShownDebater(TypedDict):
+    """A debater, as configured."""
+
+    id: str
+    name: str
+    role: str
+    stance: str
+
+
+class Seat(TypedDict, total=False):
+    """A judge's seat, or what counts for every seat."""
+
+    rubric: Json
+    """A rubric, or the name of one that ships with Moot."""
+
+
+class Bench(Seat, total=False):
+    """How a debate is judged."""
+
+    panel: list[Seat]
+
+
+class ShownBudget(TypedDict, total=False):
+    """Budget of a prompt."""
+
+    total: int
+
+
+class ShownMemory(TypedDict, total=False):
+    """How prompts are kept within their budget."""
+
+    budget: ShownBudget
+
+
+class Termination(TypedDict, total=False):
+    """When a council ends."""
+
+    threshold: float
+
+
+class ShownConfig(TypedDict):
+    """The parts of a configuration that a report shows or needs."""
+
+    debaters: list[ShownDebater]
+    judge: Bench
+    memory: ShownMemory
+    termination: Termination
+
+
+def shown_config(document: DebateDocument) -> ShownConfig:
+    """Return what a report reads of a document's configuration, as far as it goes."""
+    return as_far_as_it_goes(ShownConfig, document["config"])
