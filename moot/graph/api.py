@@ -181,4 +181,4 @@ class Debates:
         return Debate(store_import(self._session, values, row, fresh=True))
 
 
-__all__ = ["Debate", "Debates", "Event", "open_debates"]
+__all__ = ["Debate", "DebateConfig", "Debates", "Environment", "Event", "build_graph", "open_debates"]
