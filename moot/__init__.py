@@ -21,6 +21,7 @@ from moot.state.errors import (
     UserError,
     WaitingForPerson,
 )
+from moot.state.home import protocols_are_in
 
 if TYPE_CHECKING:
     from moot.graph.api import Debate, DebateConfig, Debates, Environment, Event, build_graph, open_debates
@@ -46,6 +47,8 @@ __all__ = [
     "build_graph",
     "open_debates",
 ]
+
+protocols_are_in("moot.nodes.protocols.protocol_table")
 
 
 def __getattr__(name: str) -> object:

@@ -13,8 +13,7 @@ Everything here is synchronous and works inside a running event loop too, such a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import AsyncExitStack
-from types import TracebackType
+from contextlib import AbstractContextManager, AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
 from moot.graph.continuation import Event
@@ -48,7 +47,7 @@ def open_debates(database: str | None = None, *, environment: Environment | None
     return Debates(database, environment or Environment())
 
 
-class Debates:
+class Debates(AbstractContextManager["Debates"]):
     """The debates of one database; a context manager."""
 
     def __init__(self, database: str | None, environment: Environment) -> None:
@@ -59,12 +58,7 @@ class Debates:
         self.graph = build_graph(saver, store=store, environment=environment)
         self._session = DebateSession(self.graph, self.records, environment)
 
-    def __enter__(self) -> Debates:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

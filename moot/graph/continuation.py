@@ -22,7 +22,7 @@ Event = dict[str, Any]
 """`{"event": "token"|"step"|"entry"|"summary"|"verdict"|"end"|…, …}`: one thing that happened in a run."""
 
 
-def run_on(session: DebateSession, *, turns: int | None, answer: Any, tokens: bool) -> Iterator[Event]:
+def run_on(session: DebateSession, *, turns: int | None, answer: object, tokens: bool) -> Iterator[Event]:
     """Run a debate from where it stands, as `Debate.stream` says."""
     with session.writing():
         _set_out(session, turns, answer)
@@ -35,7 +35,7 @@ def run_on(session: DebateSession, *, turns: int | None, answer: Any, tokens: bo
         _settle(session)
 
 
-async def _events(session: DebateSession, answer: Any, *, tokens: bool) -> AsyncIterator[Event]:
+async def _events(session: DebateSession, answer: object, *, tokens: bool) -> AsyncIterator[Event]:
     stream = session.graph.astream(
         None if answer is None else Command(resume=answer),
         session.run_config,
@@ -83,11 +83,7 @@ def _failures_reach_a_limit(session: DebateSession, values: Mapping[str, Any]) -
 
 
 def _check_answer(questions: Sequence[Question], answer: Any) -> None:
-    """Refuse an answer that answers nothing; `None` is no answer.
-
-    Raises:
-        InputError: nothing was asked, or no key of the answer is a question that was.
-    """
+    """Refuse an answer that answers nothing; `None` is no answer."""
     if answer is None:
         return
     if not questions:
@@ -98,11 +94,7 @@ def _check_answer(questions: Sequence[Question], answer: Any) -> None:
 
 
 def _check_extension(snapshot: StateSnapshot) -> None:
-    """Refuse more turns that would not be taken: another verdict would be paid for nothing.
-
-    Raises:
-        InputError: the debate cannot go on.
-    """
+    """Refuse more turns that would not be taken: another verdict would be paid for nothing."""
     config = frozen_config(snapshot.values)
     if reached := limit_reached(snapshot.values, config):
         raise InputError(
@@ -133,12 +125,7 @@ def asked_in(snapshot: StateSnapshot) -> list[Question]:
 
 
 def _settle(session: DebateSession) -> None:
-    """Note how a run ended, and say why where it stands still.
-
-    Raises:
-        DebatePaused: somebody wished it.
-        WaitingForPerson: a question needs an answer.
-    """
+    """Note how a run ended; where it stands still, raise why."""
     snapshot = session.state()
     if is_over(snapshot):  # a node whose writes a killed run had stored is not run again to note its end
         if session.records.find(session.thread).status != snapshot.values["status"]:

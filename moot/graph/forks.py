@@ -15,12 +15,7 @@ from moot.state.langgraph_internals import runs_next
 
 
 def fork_debate(session: DebateSession, *, after: int | None, name: str | None) -> DebateSession:
-    """Copy a debate's state as it was after an entry to a thread of its own.
-
-    Raises:
-        InputError: no step ended at that entry.
-        DebateExists: the name is taken.
-    """
+    """Copy a debate's state as it was after an entry to a thread of its own."""
     values = session.state().values
     if after is not None and after != len(values["full_transcript"]) - 1:
         values = session.state(call_from_sync(_checkpoint_after, session, after, values)).values

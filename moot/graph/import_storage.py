@@ -10,17 +10,9 @@ from moot.state.errors import DebateExists
 
 
 def store_import(session: DebateSession, values: Values, row: DebateRow, *, fresh: bool) -> DebateSession:
-    """Store the state of a debate from outside.
+    """Store the state of a debate from outside, with its row in the catalogue.
 
-    Args:
-        session: the database.
-        values: channel values.
-        row: its row in the catalogue.
-        fresh: whether the blackboard is still to be made from what was said. What does not fit the window is
-            summarised in any case.
-
-    Raises:
-        DebateExists: its id or name is taken.
+    What does not fit the window is summarised. `fresh` says whether the blackboard is still to be made.
     """
     try:
         with making(session, row) as made:
@@ -33,7 +25,7 @@ def store_import(session: DebateSession, values: Values, row: DebateRow, *, fres
 def _store(session: DebateSession, values: Values, row: DebateRow, *, fresh: bool) -> None:
     session.update_after("turn" if fresh else "trim", {**written(values), "status": "running"})
     if fresh or "summarize" in session.state().next:
-        session.advance(before=["plan"])
+        session.advance(interrupt_before=["plan"])
     if row.status in OVER:
         session.update_after("close", {"status": row.status})
     usage = session.state().values.get("usage") or {}

@@ -17,14 +17,7 @@ from moot.state.errors import InputError
 
 
 def ask_debate(session: DebateSession, question: str) -> Answer:
-    """Answer a question about a debate, running or over, from its record.
-
-    The debate stays as it is: nothing is written, and another process may run it meanwhile.
-
-    Raises:
-        InputError: the question is empty.
-        ModelError: no model answered.
-    """
+    """Answer a question about a debate from its record; another process may run it meanwhile."""
     asked = clean_text(question).strip()
     if not asked:
         raise InputError("the question is empty: say what you want to know")

@@ -18,11 +18,7 @@ from moot.state.errors import DebateBusy, DebateExists, DebateNotFound, InputErr
 
 
 def find_debate(session: DebateSession, name: str) -> DebateSession:
-    """Return the session of the debate of this id, name or unambiguous beginning of an id.
-
-    Raises:
-        DebateNotFound: there is none.
-    """
+    """Return the session of a debate, by its id, name or an unambiguous beginning of the id."""
     _drop_unbegun(session, name)
     return session.on(session.records.find(name).id)
 
@@ -30,39 +26,19 @@ def find_debate(session: DebateSession, name: str) -> DebateSession:
 def start_debate(
     session: DebateSession, given: Mapping[str, Any], config: DebateConfig, name: str | None
 ) -> DebateSession:
-    """Make a new debate; `open` alone runs, so that all is checked and stored before anything is paid.
+    """Make a new debate of the graph's input; without a topic there, the configuration's is taken.
 
-    Args:
-        session: the database.
-        given: the graph's input; without a topic, the configuration's is taken.
-        config: the debate's.
-        name: its `--id`; `None` makes a new UUID.
-
-    Raises:
-        ConfigError: the configuration cannot be used.
-        InputError: there is no topic.
-        DebateExists: the name is taken.
+    `open` alone runs, so that all is checked and stored before anything is paid.
     """
     topic = topic_text(config.topic if given["topic"] is None else given["topic"])
     if not topic:
         raise InputError("the topic is empty: say what is to be argued")
     check_config(config, session.environment)
     thread, now = new_debate_id(name), session.environment.clock()
-    row = DebateRow(
-        id=thread,
-        name=name or thread,
-        topic=topic[:TOPIC_CHARS],
-        protocol=config.protocol,
-        status="new",
-        turns=0,
-        tokens=0,
-        cost_usd=0.0,
-        parent="",
-        created_at=now,
-        updated_at=now,
-    )
+    about = (thread, name or thread, topic[:TOPIC_CHARS], config.protocol, "new")
+    row = DebateRow(*about, turns=0, tokens=0, cost_usd=0.0, parent="", created_at=now, updated_at=now)
     with making(session, row) as made, made.writing():
-        made.advance({**given, "topic": topic}, context=config, after=["open"])
+        made.advance({**given, "topic": topic}, context=config, interrupt_after=["open"])
     return made
 
 
@@ -76,7 +52,7 @@ def making(session: DebateSession, row: DebateRow) -> Iterator[DebateSession]:
         DebateExists: its id or name is taken.
     """
     _drop_unbegun(session, row.name)
-    made, records = session.on(row.id), session.records
+    records, made = session.records, session.on(row.id)
     try:
         records.writers.acquire(row.id)
     except DebateBusy:
@@ -101,11 +77,7 @@ def _drop_unbegun(session: DebateSession, name: str) -> None:
 
 
 def delete_debate(session: DebateSession) -> None:
-    """Delete a debate with all its checkpoints, and what its debaters would remember of it elsewhere.
-
-    Raises:
-        DebateBusy: another process writes it.
-    """
+    """Delete a debate with all its checkpoints, and what its debaters would remember of it elsewhere."""
     with session.writing():
         call_from_sync(_delete, session)
         session.records.forget(session.thread)

@@ -29,7 +29,12 @@ def check_config(config: DebateConfig, environment: Environment) -> None:
         summarizer_named(perspective_settings(config, debater).method)
     for seat in config.judge.seats():
         rubric_for(seat, config, protocol.brief)
-    _check_cost_limit(config)
+    unpriced = config.unpriced_models()
+    if config.limits.cost_usd is not None and unpriced:  # a limit that could not be kept
+        raise ConfigError(
+            "limits.cost_usd needs prices: give input_usd_per_million and output_usd_per_million "
+            f"(0 where free) under `models` for {', '.join(map(repr, unpriced))}"
+        )
     environment.models_of(config).check(config.model_names())
 
 
@@ -44,17 +49,3 @@ def warnings_about(config: DebateConfig) -> list[str]:
     if late:
         said.append(f"interjections: after {late[0]} turns nobody is left to hear it; there are {turns}")
     return said
-
-
-def _check_cost_limit(config: DebateConfig) -> None:
-    """Refuse a limit that could not be kept.
-
-    Raises:
-        ConfigError: the cost of some model's calls is not known.
-    """
-    unpriced = config.unpriced_models()
-    if config.limits.cost_usd is not None and unpriced:
-        raise ConfigError(
-            "limits.cost_usd needs prices: give input_usd_per_million and output_usd_per_million "
-            f"(0 where free) under `models` for {', '.join(map(repr, unpriced))}"
-        )

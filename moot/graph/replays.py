@@ -24,9 +24,6 @@ def start_replay(session: DebateSession, name: str | None) -> DebateSession:
 
     A request that the journal does not hold, because something was said from the floor in between or a prompt
     has changed since, fails like a model that cannot be reached.
-
-    Raises:
-        DebateExists: the name is taken.
     """
     values = session.state().values
     environment = replace(session.environment, complete=Tape(session.records, session.thread).complete)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import StateSnapshot
@@ -13,7 +13,6 @@ from langgraph.types import StateSnapshot
 from moot.graph.debate import NODES, DebateGraph
 from moot.nodes.driving.environment import Environment
 from moot.nodes.driving.portal import call_from_sync
-from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationInput
 from moot.state.records import Records
 
@@ -55,31 +54,14 @@ class DebateSession:
         """
         snapshot = self.state()
         if not snapshot.next and not is_over(snapshot):
-            self.advance(before="*")
+            self.advance(interrupt_before="*")
             snapshot = self.state()
         return snapshot
 
-    def advance(
-        self,
-        given: Mapping[str, Any] | None = None,
-        *,
-        context: DebateConfig | None = None,
-        before: Literal["*"] | Sequence[str] = (),
-        after: Sequence[str] = (),
-    ) -> None:
-        """Run, every checkpoint written at once, until it comes before or after one of these nodes."""
-
-        async def advance() -> None:
-            await self.graph.ainvoke(
-                cast(ConversationInput | None, given),
-                self.run_config,
-                context=context,
-                interrupt_before=before,
-                interrupt_after=after,
-                durability="sync",
-            )
-
-        call_from_sync(advance)
+    def advance(self, given: Mapping[str, Any] | None = None, **options: Any) -> None:
+        """Run to where LangGraph's options say that it is interrupted, every checkpoint written at once."""
+        start = cast(ConversationInput | None, given)
+        call_from_sync(lambda: self.graph.ainvoke(start, self.run_config, durability="sync", **options))
 
     def update(self, values: Mapping[str, Any], following: Sequence[str]) -> None:
         """Write into the state without moving the debate: what was to run next runs next."""

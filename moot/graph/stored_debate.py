@@ -54,13 +54,15 @@ class Debate:
         values = with_failures(snapshot.values, self.session.records.failed.of(self.id))
         return {**make_document(self.row, values), "questions": asked_in(snapshot)}
 
-    def run(self, *, turns: int | None = None, answer: Any = None) -> dict[str, Any]:
+    def run(self, *, turns: int | None = None, answer: object = None) -> dict[str, Any]:
         """Run to the end and return the document; see `stream`."""
         for _ in self.stream(turns=turns, answer=answer, tokens=False):
             pass
         return self.document()
 
-    def stream(self, *, turns: int | None = None, answer: Any = None, tokens: bool = True) -> Iterator[Event]:
+    def stream(
+        self, *, turns: int | None = None, answer: object = None, tokens: bool = True
+    ) -> Iterator[Event]:
         """Run from where the debate stands, yielding what happens.
 
         Args:

@@ -30,5 +30,5 @@ def test_an_update_leaves_what_runs_next(tmp_path: Path) -> None:
             session.update({"solution": "Written."}, following)
             assert session.state().next == following
             seen |= set(following)
-            session.advance(after=following)
+            session.advance(interrupt_after=following)
         assert {"plan", "turn", "record", "trim", "summarize", "judge", "close"} <= seen
