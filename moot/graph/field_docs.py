@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import sys
 import textwrap
 from functools import lru_cache
 from itertools import pairwise
@@ -15,8 +16,8 @@ from typing import Any, get_args, get_type_hints
 from pydantic import BaseModel
 from typing_extensions import is_typeddict
 
-OURS = ("moot", "__main__")
-"""Packages whose fields are documented this way."""
+FOREIGN = frozenset({"builtins", "pydantic", "typing", "typing_extensions"})
+"""Packages whose fields are not documented this way; plugged-in ones are like our own."""
 
 
 @lru_cache(maxsize=128)
@@ -25,7 +26,8 @@ def field_docs(kind: type) -> dict[str, str]:
     bases = [*reversed(kind.__mro__[1:]), *getattr(kind, "__orig_bases__", ())]
     docs: dict[str, str] = {}
     for base in (*bases, kind):
-        if isinstance(base, type) and base.__module__.split(".")[0] in OURS:
+        module = getattr(base, "__module__", "")
+        if isinstance(base, type) and module in sys.modules and module.split(".")[0] not in FOREIGN:
             docs |= _own_docs(base)
     return docs
 
