@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from moot.graph.preflight import check_config
-from moot.nodes.driving.answering import Answering, Place, run_flow
+from moot.nodes.driving.answering import Place, run_to_end
 from moot.nodes.driving.environment import Environment
 from moot.nodes.driving.portal import call_from_sync
 from moot.nodes.judging.agreement import rate_of
 from moot.nodes.judging.calibration import PUBLISHED, Benchmark, benchmark
-from moot.nodes.judging.human_data import Session, read_sessions
-from moot.nodes.judging.quiz import Sat, sit_quiz
+from moot.nodes.judging.human_data import read_sessions
+from moot.nodes.judging.quiz import sit_quiz
 from moot.nodes.prompts.request import voice_of
 from moot.state.config import DebateConfig
 from moot.state.errors import InputError, JudgeFailed
@@ -29,17 +29,17 @@ class Measured:
     """`debate` and `consultancy`, those that the file has."""
     flips: Rate
     """Sessions whose likelier answer changed with the order of the answers."""
-    failed: dict[str, str]
+    failed: Mapping[str, str]
     """Sessions that the judge gave no answer on, and why."""
     model: str
-    usage: dict[str, float]
+    usage: Mapping[str, float]
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON types."""
         return {
             "model": self.model,
             "settings": self.settings,
-            "published_human_accuracy": dict(PUBLISHED),
+            "published_human_accuracy": PUBLISHED,
             "flips": self.flips,
             "failed": self.failed,
             "usage": self.usage,
@@ -71,24 +71,18 @@ def measure_judge(
     sessions = [session for session in read_sessions(path) if session.judgements and session.speeches][:limit]
     if not sessions:
         raise InputError(f"{str(path)!r} holds no session that people finished judging")
-    sat, usage = call_from_sync(_sit, sessions, config, environment, swap)
+    flow = sit_quiz(sessions, config, environment.count_for(config), swap=swap)
+    sat, usage = call_from_sync(run_to_end, flow, environment, config, Place())
     if not sat.distributions:
         raise JudgeFailed(f"the judge answered none of {len(sessions)}: {next(iter(sat.failed.values()))}")
-    model = voice_of(config, config.judge).model
-    return Measured(_settings(sessions, sat), rate_of(sat.flipped, sat.both), dict(sat.failed), model, usage)
-
-
-async def _sit(
-    sessions: Sequence[Session], config: DebateConfig, environment: Environment, swap: bool
-) -> tuple[Sat, dict[str, float]]:
-    answering = Answering(environment, config, Place())
-    flow = sit_quiz(sessions, config, environment.count_for(config), swap=swap)
-    return await run_flow(flow, answering), answering.spent.totals
-
-
-def _settings(sessions: Sequence[Session], sat: Sat) -> dict[str, Benchmark]:
     groups = {
         "debate": [session for session in sessions if session.debate],
         "consultancy": [session for session in sessions if not session.debate],
     }
-    return {name: benchmark(sat.distributions, group) for name, group in groups.items() if group}
+    return Measured(
+        settings={name: benchmark(sat.distributions, group) for name, group in groups.items() if group},
+        flips=rate_of(sat.flipped, sat.both),
+        failed=sat.failed,
+        model=voice_of(config, config.judge).model,
+        usage=usage,
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -9,11 +10,10 @@ from typing import Any, cast
 from moot.graph.preflight import check_config
 from moot.graph.session import DebateSession, is_over
 from moot.nodes.close import with_answer
-from moot.nodes.driving.answering import Answering, Place, run_flow
+from moot.nodes.driving.answering import Place, run_to_end
 from moot.nodes.driving.environment import Environment
 from moot.nodes.driving.portal import call_from_sync
 from moot.nodes.judge import assess_debate
-from moot.nodes.judging.assess import Assessment
 from moot.state.catalogue import row_amounts
 from moot.state.config import DebateConfig, slug
 from moot.state.config.config_files import make_config
@@ -51,43 +51,39 @@ class JudgingOptions:
         Raises:
             ConfigError: it cannot be used.
         """
-        config = self._reconfigured(config)
-        given = {key: getattr(self, key) for key in ("model", "rubric", "rule", "swap", "blind")}
-        judge = {**config.judge.model_dump(mode="json"), "enabled": True}
-        judge |= {key: value for key, value in given.items() if value is not None}
-        if self.panel is not None:
-            judge["panel"] = _seats(self.panel, judge["temperature"])
-        elif self.model is not None or self.rubric is not None:
-            judge["panel"] = [_overridden(seat, given) for seat in judge["panel"]]
-        return make_config({**config.to_json(), "judge": judge})
-
-    def _reconfigured(self, config: DebateConfig) -> DebateConfig:
-        if self.configured is None:
-            return config
         old = config.to_json()
-        new = {key: {**old[key], **(self.configured.get(key) or {})} for key in ("judge", "models")}
-        return make_config({**old, **new})
+        for key in ("judge", "models"):
+            old[key] = {**old[key], **((self.configured or {}).get(key) or {})}
+        given = {key: getattr(self, key) for key in ("model", "rubric", "rule", "swap", "blind")}
+        given = {key: value for key, value in given.items() if value is not None}
+        judge = {**make_config(old).judge.model_dump(mode="json"), **given, "enabled": True}
+        if isinstance(self.panel, int):
+            judge["panel"] = _alike(self.panel, judge["temperature"])
+        elif self.panel is not None:
+            judge["panel"] = [{"id": id_, "model": model} for id_, model in _ids(self.panel).items()]
+        else:
+            # A configured judge takes the model and rubric that were asked for.
+            freed = dict.fromkeys(given.keys() & {"model", "rubric"})
+            judge["panel"] = [{**seat, **freed} for seat in judge["panel"]]
+        return make_config({**old, "judge": judge})
 
 
-def _overridden(seat: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a configured judge who takes the model and rubric that were asked for."""
-    freed = {key: None for key in ("model", "rubric") if given[key] is not None}
-    return {**seat, **freed}
+def _alike(judges: int, temperature: float | None) -> list[dict[str, object]]:
+    if judges < 1:
+        raise InputError(f"--panel {judges}: give at least 1 judge")
+    warmth = {"temperature": max(temperature or 0.0, PANEL_TEMPERATURE)} if judges > 1 else {}
+    return [{"id": f"judge-{number}", **warmth} for number in range(1, judges + 1)]
 
 
-def _seats(panel: int | Sequence[str], temperature: float | None) -> list[dict[str, Any]]:
-    if isinstance(panel, int):
-        if panel < 1:
-            raise InputError(f"--panel {panel}: give at least 1 judge")
-        warmth = {"temperature": max(temperature or 0.0, PANEL_TEMPERATURE)} if panel > 1 else {}
-        return [{"id": f"judge-{number}", **warmth} for number in range(1, panel + 1)]
-    taken: dict[str, int] = {}
-    seats = []
-    for model in panel:
+def _ids(models: Sequence[str]) -> dict[str, str]:
+    """Return models by an id of a judge."""
+    taken: Counter[str] = Counter()
+    ids = {}
+    for model in models:
         name = slug(model)[:36] or "judge"
-        taken[name] = taken.get(name, 0) + 1
-        seats.append({"id": name if taken[name] == 1 else f"{name}-{taken[name]}", "model": model})
-    return seats
+        taken[name] += 1
+        ids[name if taken[name] == 1 else f"{name}-{taken[name]}"] = model
+    return ids
 
 
 @dataclass(frozen=True)
@@ -101,13 +97,13 @@ class Judgement:
     """`status` is `failed` where no judge gave one."""
     verdicts: list[Verdict]
     """One a judge, failed ones too."""
-    usage: dict[str, float]
+    usage: Mapping[str, float]
     stored: bool = False
 
     @property
     def failed(self) -> bool:
         """Whether there is no decision."""
-        return bool(self.verdict["status"] == "failed")
+        return self.verdict["status"] == "failed"
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON types."""
@@ -138,17 +134,9 @@ def judge_values(
     check_config(config, environment)
     if not any(entry["speaker"] in config.names() for entry in values["full_transcript"]):
         raise InputError("no debater has said anything yet, so there is nothing to judge")
-    assessment, usage = call_from_sync(_assess, values, config, environment, place or Place())
-    return Judgement(values["topic"], config.to_json(), assessment.decision, assessment.verdicts, usage)
-
-
-async def _assess(
-    values: Mapping[str, Any], config: DebateConfig, environment: Environment, place: Place
-) -> tuple[Assessment, dict[str, float]]:
-    state = cast(ConversationState, values)
-    answering = Answering(environment, config, place)
-    flow = assess_debate(state, config, environment.count_for(config))
-    return await run_flow(flow, answering), answering.spent.totals
+    flow = assess_debate(cast(ConversationState, values), config, environment.count_for(config))
+    made, usage = call_from_sync(run_to_end, flow, environment, config, place or Place())
+    return Judgement(values["topic"], config.to_json(), made.decision, made.verdicts, usage)
 
 
 def judge_debate(session: DebateSession, options: JudgingOptions, *, dry_run: bool = False) -> Judgement:
@@ -177,37 +165,23 @@ def judge_debate(session: DebateSession, options: JudgingOptions, *, dry_run: bo
                 f"debate {session.name!r} is not over: go on with `moot resume {session.name}`, "
                 "or judge it as it stands with --dry-run"
             )
-        place = _place(session, snapshot)
-        judgement = judge_values(snapshot.values, options, environment, place)
-        _store(session, snapshot.values, judgement)
-    return replace(judgement, stored=True)
-
-
-def _place(session: DebateSession, snapshot: Any) -> Place:
-    """Return where the calls stand: a crash repeats none of them, a second judging makes new ones."""
-    values = snapshot.values
-    number = len(values.get("verdicts") or []) + len(values.get("errors") or [])
-    anchor = snapshot.config["configurable"]["checkpoint_id"]
-    step = int((values.get("step") or {}).get("no", 0))
-    return Place(session.records, session.thread, step, f"rejudge-{number}", anchor)
-
-
-def _store(session: DebateSession, values: Mapping[str, Any], judgement: Judgement) -> None:
-    decision = judgement.verdict
-    update: dict[str, Any] = {"verdicts": judgement.verdicts, "usage": judgement.usage}
-    if not judgement.failed or not values.get("verdict"):
-        update["verdict"] = decision
-    if decision["solution_markdown"]:
-        update["solution"] = with_answer(cast(ConversationState, values), decision["solution_markdown"])
-    if judgement.failed:
+        values = cast(ConversationState, snapshot.values)
         step = int((values.get("step") or {}).get("no", 0))
-        update["errors"] = [{"step": step, "node": "judge", "error": decision["error"]}]
-    # Written as by `close`, after which nothing follows: the debate stays over.
-    session.update_after("close", update)
-    session.records.catalogue.update(
-        session.thread, **_spent(values, judgement), updated_at=session.environment.clock()
-    )
-
-
-def _spent(values: Mapping[str, Any], judgement: Judgement) -> dict[str, Any]:
-    return row_amounts(add_up(values.get("usage") or {}, [judgement.usage]))
+        # A crash repeats no call; a second judging makes new ones.
+        number = len(values.get("verdicts") or []) + len(values.get("errors") or [])
+        anchor = snapshot.config["configurable"]["checkpoint_id"]
+        place = Place(session.records, session.thread, step, f"rejudge-{number}", anchor)
+        judgement = judge_values(snapshot.values, options, environment, place)
+        decision = judgement.verdict
+        update: dict[str, object] = {"verdicts": judgement.verdicts, "usage": judgement.usage}
+        if not judgement.failed or not values.get("verdict"):
+            update["verdict"] = decision
+        if decision["solution_markdown"]:
+            update["solution"] = with_answer(values, decision["solution_markdown"])
+        if judgement.failed:
+            update["errors"] = [{"step": step, "node": "judge", "error": decision["error"]}]
+        # Written as by `close`, after which nothing follows: the debate stays over.
+        session.update_after("close", update)
+        spent = row_amounts(add_up(values.get("usage") or {}, [judgement.usage]))
+        session.records.catalogue.update(session.thread, **spent, updated_at=environment.clock())
+    return replace(judgement, stored=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +15,10 @@ from moot.nodes.judging.ratings import Match, Rating, WinMatrix, bradley_terry, 
 from moot.nodes.judging.sides import winning_side
 from moot.state.entries import tokens_of
 from moot.state.errors import DebateNotFound, MootError
-from moot.state.verdict import TIE, Rate
+from moot.state.verdict import TIE, Decision, Rate
 
 if TYPE_CHECKING:
-    from moot.graph.api import Debate, Debates
+    from moot.graph.api import Debates
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,11 @@ def play_tournament(
     Raises:
         ConfigError: a match's configuration cannot be used; nothing has been played.
     """
-    wanted = _checked(debates, pairings(tournament))
+    from moot.graph.preflight import check_config
+
+    wanted = pairings(tournament)
+    for pairing in wanted:
+        check_config(pairing.config, debates.environment)
     stop = threading.Event()
     done: dict[str, Played] = {}
     pool = ThreadPoolExecutor(max_workers=concurrency or tournament.concurrency)
@@ -112,76 +117,45 @@ def play_tournament(
     return make_table(tournament, [done[pairing.id] for pairing in wanted])
 
 
-def _checked(debates: Debates, wanted: Sequence[Pairing]) -> Sequence[Pairing]:
-    from moot.graph.preflight import check_config
-
-    for pairing in wanted:
-        check_config(pairing.config, debates.environment)
-    return wanted
-
-
 def _play(debates: Debates, pairing: Pairing, stop: threading.Event) -> Played:
     error = ""
     try:
-        debate = _debate_of(debates, pairing)
-        _run(debate, stop)
+        _run(debates, pairing, stop)
     except MootError as failure:
         error = str(failure)
-    return _result(debates, pairing, error)
-
-
-def _debate_of(debates: Debates, pairing: Pairing) -> Debate:
+    winner, score, turns, tokens, cost = "", None, 0, 0, 0.0
     try:
-        return debates.get(pairing.id)
+        debate = debates.get(pairing.id)
     except DebateNotFound:
-        return debates.start(pairing.topic, pairing.config, name=pairing.id)
-
-
-def _run(debate: Debate, stop: threading.Event) -> None:
-    """Run a debate to its verdict, unless it has one or the tournament is stopped."""
-    if stop.is_set():
-        return
-    values = debate.state().values
-    if debate.is_over() and (values.get("verdict") or {}).get("status") == "ok":
-        return
-    events = debate.stream(tokens=False)
-    try:
-        for _ in events:
-            if stop.is_set():
-                break
-    finally:
-        events.close()  # type: ignore[attr-defined]  # a generator
-
-
-def _result(debates: Debates, pairing: Pairing, error: str) -> Played:
-    winner, score = "", None
-    turns = tokens = 0
-    cost = 0.0
-    try:
-        document = debates.get(pairing.id).document()
-    except DebateNotFound:
-        document = {}
-    if document:
-        verdict, usage = document["verdict"] or {}, document["usage"]
-        winner, score = _outcome(document, pairing)
-        turns = debates.get(pairing.id).row.turns
-        tokens, cost = tokens_of(usage), usage["cost_usd"]
-        error = error or str(verdict.get("error") or "")
+        pass
+    else:
+        document, turns = debate.document(), debate.row.turns
+        tokens, cost = tokens_of(document["usage"]), document["usage"]["cost_usd"]
+        verdict: Decision | None = document["verdict"]
+        if verdict and verdict["status"] == "ok":
+            winner = winning_side(verdict, document["verdicts"], pairing.sides)
+            score = 0.5 if winner == TIE else float(winner == pairing.first)
+        elif verdict:
+            error = error or verdict["error"]
     if score is None:
         error = error or "stopped before its verdict"
     about = (pairing.id, pairing.topic, pairing.first, pairing.second, pairing.seed)
     return Played(*about, winner, score, turns, tokens, cost, error)
 
 
-def _outcome(document: dict[str, Any], pairing: Pairing) -> tuple[str, float | None]:
-    """Return the winning line-up and the first side's score; a synthesis is shared."""
-    verdict = document["verdict"]
-    if not verdict or verdict["status"] != "ok":
-        return "", None
-    side = winning_side(verdict, document["verdicts"], pairing.sides)
-    if side == TIE:
-        return TIE, 0.5
-    return side, 1.0 if side == pairing.first else 0.0
+def _run(debates: Debates, pairing: Pairing, stop: threading.Event) -> None:
+    """Begin a match, or go on with it, to its verdict, unless it has one or the tournament is stopped."""
+    try:
+        debate = debates.get(pairing.id)
+    except DebateNotFound:
+        debate = debates.start(pairing.topic, pairing.config, name=pairing.id)
+    verdict = {} if stop.is_set() else debate.state().values.get("verdict") or {}
+    if stop.is_set() or (debate.is_over() and verdict.get("status") == "ok"):
+        return
+    with closing(debate.stream(tokens=False)) as events:  # type: ignore[type-var]  # a generator
+        for _ in events:
+            if stop.is_set():
+                break
 
 
 def make_table(tournament: TournamentConfig, matches: Sequence[Played]) -> Table:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations, product
 from math import lcm
@@ -14,6 +14,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from moot.state.config import RESERVED_IDS, DebateConfig, DebaterConfig, JudgeConfig, Section, slug
 from moot.state.config.config_files import make_config
+from moot.state.config.config_mistakes import explain
 from moot.state.errors import ConfigError
 
 ROUND_ROBIN = "round-robin"
@@ -114,11 +115,7 @@ def make_tournament(data: Mapping[str, Any]) -> TournamentConfig:
     try:
         return TournamentConfig.model_validate(dict(data))
     except ValidationError as error:
-        lines = []
-        for detail in error.errors(include_url=False):
-            key = ".".join(str(part) for part in detail["loc"])
-            lines.append(f"{key}: {detail['msg'].removeprefix('Value error, ')}".removeprefix(": "))
-        raise ConfigError("\n".join(lines)) from error
+        raise ConfigError(explain(error, TournamentConfig)) from error
 
 
 @dataclass(frozen=True)
@@ -143,21 +140,18 @@ def pairings(tournament: TournamentConfig) -> list[Pairing]:
     Raises:
         ConfigError: a debate's configuration cannot be used.
     """
-    return list(_pairings(tournament))
-
-
-def _pairings(tournament: TournamentConfig) -> Iterator[Pairing]:
-    for topic, seed, (one, other) in product(
-        tournament.topics, tournament.seeds, combinations(tournament.lineups, 2)
-    ):
-        yield _pairing(tournament, topic, seed, one, other)
+    wanted = []
+    meetings = product(tournament.topics, tournament.seeds, combinations(tournament.lineups, 2))
+    for topic, seed, (one, other) in meetings:
+        wanted.append(_pairing(tournament, topic, seed, one, other))
         if tournament.swap:
-            yield _pairing(tournament, topic, seed, other, one)
+            wanted.append(_pairing(tournament, topic, seed, other, one))
+    return wanted
 
 
 def _pairing(tournament: TournamentConfig, topic: str, seed: int, first: str, second: str) -> Pairing:
     sides: dict[str, str] = {}
-    debaters: dict[str, dict[str, Any]] = {}
+    debaters: dict[str, dict[str, object]] = {}
     for stance, lineup in zip(tournament.stances, (first, second), strict=True):
         team = tournament.lineups[lineup]
         for number, debater in enumerate(team, start=1):
@@ -167,31 +161,23 @@ def _pairing(tournament: TournamentConfig, topic: str, seed: int, first: str, se
             sides[key] = lineup
             own = {"id": key, "stance": debater.stance or stance}
             debaters[key] = {**debater.model_dump(mode="json"), **own}
-    order = _turn_order(*([key for key in sides if sides[key] == side] for side in (first, second)))
-    config = _debate_config(tournament, debaters, order, seed)
+    # The sides speak by turns, and on each side its members do.
+    one, other = ([key for key, side in sides.items() if side == lineup] for lineup in (first, second))
+    turns = range(lcm(len(one), len(other)))
+    order = [team[turn % len(team)] for turn in turns for team in (one, other)]
+    people = list(dict.fromkeys(order))
+    given = {key: getattr(tournament, key) for key in ("turns", "rounds", "model")}
+    config = make_config(
+        {
+            **tournament.config,
+            **{key: value for key, value in given.items() if value is not None},
+            "judge": tournament.judge.model_dump(mode="json"),
+            "debaters": [debaters[key] for key in people],
+            "order": [] if people == order else order,
+            "seed": seed,
+        }
+    )
     facts = json.dumps([topic, first, second, config.fingerprint()], ensure_ascii=False)
     digest = hashlib.sha256(facts.encode()).hexdigest()[:10]
     match = f"{slug(tournament.name) or 'tournament'}-{slug(first)}-vs-{slug(second)}-{seed}-{digest}"
     return Pairing(match, topic, first, second, seed, config, sides)
-
-
-def _turn_order(first: Sequence[str], second: Sequence[str]) -> list[str]:
-    """Return the turns of a round: the sides speak by turns, and on each side its members do."""
-    each = lcm(len(first), len(second))
-    return [team[turn % len(team)] for turn in range(each) for team in (first, second)]
-
-
-def _debate_config(
-    tournament: TournamentConfig, debaters: Mapping[str, dict[str, Any]], order: Sequence[str], seed: int
-) -> DebateConfig:
-    given = {key: getattr(tournament, key) for key in ("turns", "rounds", "model")}
-    people = list(dict.fromkeys(order))
-    settings = {
-        **tournament.config,
-        **{key: value for key, value in given.items() if value is not None},
-        "judge": tournament.judge.model_dump(mode="json"),
-        "debaters": [debaters[key] for key in people],
-        "order": [] if people == order else order,
-        "seed": seed,
-    }
-    return make_config(settings)

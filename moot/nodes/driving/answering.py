@@ -6,7 +6,7 @@ The driver answers the batches of nodes with it; judging and evaluating outside 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
@@ -131,3 +131,11 @@ async def run_flow(flow: Flow[T], answering: Answering) -> T:
         return made
     finally:
         flow.close()
+
+
+async def run_to_end(
+    flow: Flow[T], environment: Environment, config: DebateConfig, place: Place
+) -> tuple[T, Mapping[str, float]]:
+    """Run a flow outside a graph; return what it returns and what its calls used."""
+    answering = Answering(environment, config, place)
+    return await run_flow(flow, answering), answering.spent.totals

@@ -7,28 +7,28 @@ for one answer; the judge, who cannot read the story, spreads a probability over
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Literal
+
+from pydantic import BaseModel, ValidationError
 
 from moot.state.errors import InputError
+
+Distribution = tuple[float, float]
+"""Probability of each of the two answers."""
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """One person's final word on one session.
-
-    Attributes:
-        judge: pseudonym.
-        live: judged while it ran, with questions to the experts; else afterwards, from the transcript.
-        distribution: final probability of each of the two answers.
-    """
+    """One person's final word on one session."""
 
     judge: str
+    """Pseudonym."""
     live: bool
-    distribution: tuple[float, float]
+    """Judged while it ran, with questions to the experts; else afterwards, from the transcript."""
+    distribution: Distribution
 
     @property
     def choice(self) -> int | None:
@@ -37,42 +37,65 @@ class Judgement:
         return None if first == second else int(second > first)
 
 
-@dataclass(frozen=True)
-class Speech:
-    """What an expert said.
+class Turn(BaseModel, frozen=True):
+    """What an expert said, or what a judge held after a round."""
 
-    Attributes:
-        side: index of the answer argued for.
-        round: place among the turns, from 0.
-    """
-
-    side: int
+    kind: Literal["speech", "judge", "offline"]
+    """By an expert, by the live judge, or by one who judged afterwards."""
     speaker: str
-    round: int
-    text: str
+    side: Literal[0, 1] = 0
+    """Of a speech: index of the answer argued for."""
+    text: str = ""
+    dist: Distribution | None = None
+    """Of a judge."""
 
 
-@dataclass(frozen=True)
-class Session:
-    """One judged debate or consultancy.
+class Setting(BaseModel, frozen=True):
+    """Who argued."""
 
-    Attributes:
-        correct: index of the right answer.
-        human: experts are people; else GPT-4.
-        debate: two experts; else a consultancy.
-        in_paper: used in the paper's analysis.
-        judgements: final judgements, the live one first; none where nobody finished.
-    """
+    isHuman: bool
+    """Experts are people; else GPT-4."""
+    isDebate: bool
+    """Two experts; else a consultancy."""
+
+
+class Session(BaseModel, frozen=True):
+    """One judged debate or consultancy, as the file has it."""
 
     name: str
     question: str
     answers: tuple[str, str]
-    correct: int
-    human: bool
-    debate: bool
+    correct: Literal[0, 1]
+    """Index of the right answer."""
+    setting: Setting
     in_paper: bool
-    speeches: tuple[Speech, ...]
-    judgements: tuple[Judgement, ...]
+    """Used in the paper's analysis."""
+    final: Distribution | None = None
+    """Of the live judge who finished."""
+    turns: tuple[Turn, ...]
+
+    @property
+    def human(self) -> bool:
+        """Whether the experts are people."""
+        return self.setting.isHuman
+
+    @property
+    def debate(self) -> bool:
+        """Whether two experts argue."""
+        return self.setting.isDebate
+
+    @cached_property
+    def speeches(self) -> tuple[Turn, ...]:
+        """What the experts said."""
+        return tuple(turn for turn in self.turns if turn.kind == "speech")
+
+    @cached_property
+    def judgements(self) -> tuple[Judgement, ...]:
+        """Of those who finished, the live judge first; of one who judged afterwards the last word counts."""
+        live = [turn.speaker for turn in self.turns if turn.kind == "judge"]
+        first = [Judgement(live[-1], True, self.final)] if live and self.final else []
+        later = {turn.speaker: turn.dist for turn in self.turns if turn.kind == "offline" and turn.dist}
+        return (*first, *(Judgement(judge, False, held) for judge, held in later.items()))
 
     def probability_right(self, judgement: Judgement) -> float:
         """Return what `judgement` gives the right answer."""
@@ -89,47 +112,12 @@ def read_sessions(path: Path) -> list[Session]:
         lines = path.read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"cannot read {str(path)!r}: {error}") from error
-    return [_session(line, f"{path}:{at}") for at, line in enumerate(lines, start=1) if line.strip()]
-
-
-def _session(line: str, where: str) -> Session:
-    try:
-        raw = json.loads(line)
-        return Session(
-            name=str(raw["name"]),
-            question=str(raw["question"]),
-            answers=_two(raw["answers"], str),
-            correct=(0, 1)[raw["correct"]],
-            human=bool(raw["setting"]["isHuman"]),
-            debate=bool(raw["setting"]["isDebate"]),
-            in_paper=bool(raw["in_paper"]),
-            speeches=tuple(_speech(turn) for turn in raw["turns"] if turn["kind"] == "speech"),
-            judgements=tuple(_judgements(raw)),
-        )
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-        detail = f"{type(error).__name__}: {error}"
-        raise InputError(f"{where}: not a human-judged debate ({detail})") from error
-
-
-def _two(values: Any, kind: type[Any]) -> tuple[Any, Any]:
-    first, second = values
-    return kind(first), kind(second)
-
-
-def _speech(turn: Mapping[str, Any]) -> Speech:
-    return Speech(
-        side=(0, 1)[turn["side"]],
-        speaker=str(turn["speaker"]),
-        round=int(turn["round"]),
-        text=str(turn["text"]),
-    )
-
-
-def _judgements(raw: Mapping[str, Any]) -> Iterable[Judgement]:
-    """The live judge's, then the later ones', of those who finished; a judge's last turn counts."""
-    live = [turn for turn in raw["turns"] if turn["kind"] == "judge"]
-    if live and raw.get("final"):
-        yield Judgement(str(live[-1]["speaker"]), live=True, distribution=_two(raw["final"], float))
-    later = {turn["speaker"]: turn["dist"] for turn in raw["turns"] if turn["kind"] == "offline"}
-    for judge, distribution in later.items():
-        yield Judgement(str(judge), live=False, distribution=_two(distribution, float))
+    sessions = []
+    for at, line in enumerate(lines, start=1):
+        try:
+            sessions += [Session.model_validate_json(line)] if line.strip() else []
+        except ValidationError as error:
+            wrong = error.errors(include_url=False)[0]
+            detail = f"{'.'.join(map(str, wrong['loc']))}: {wrong['msg']}".removeprefix(": ")
+            raise InputError(f"{path}:{at}: not a human-judged debate ({detail})") from error
+    return sessions

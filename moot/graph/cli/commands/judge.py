@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -70,31 +69,30 @@ def judge(
     ones. Of --config, what is under judge and models counts where the debate has a configuration already.
     Exits with 3 where the verdict failed.
     """
-    from moot.graph.rejudging import JudgingOptions
+    from moot.graph.cli.database import opened
+    from moot.graph.cli.named_files import read_rubric
+    from moot.graph.rejudging import JudgingOptions, judge_debate
     from moot.state.errors import InputError
 
-    if model and len(model) > 1 and panel is not None:
+    several = model if model and len(model) > 1 else None
+    if several and panel is not None:
         raise InputError("--panel: several --model already make a panel; give one of the two")
     options = JudgingOptions(
-        model=model[0] if model and len(model) == 1 else None,
-        rubric=_rubric(rubric),
-        panel=model if model and len(model) > 1 else panel,
+        model=model[0] if model and not several else None,
+        rubric=read_rubric(rubric, Path()) if rubric else None,
+        panel=several or panel,
         rule=rule,
         swap=swap,
         blind=blind,
     )
     if benchmark is not None:
-        _refuse_with_benchmark(
-            {
-                "ID|FILE": subject,
-                "several --model": model if model and len(model) > 1 else None,
-                "--panel": panel,
-                "--rubric": rubric,
-                "--rule": rule,
-                "--blind": blind,
-                "--topic": topic,
-            }
-        )
+        unwanted = {"ID|FILE": subject, "several --model": several, "--panel": panel, "--rubric": rubric}
+        unwanted |= {"--rule": rule, "--blind": blind, "--topic": topic}
+        if refused := [name for name, value in unwanted.items() if value is not None]:
+            raise InputError(
+                f"--benchmark takes no {' or '.join(refused)}: it measures one judge on the sessions of a "
+                "file, so leave that out, and measure several models one after the other"
+            )
         _measure(benchmark, options, config, limit, as_json=as_json)
         return
     if subject is None:
@@ -102,22 +100,13 @@ def judge(
     path = file_of(subject)
     if path is not None:
         judgement = _judge_file(path, options, topic, config)
+    elif topic is not None:
+        raise InputError("--topic is for a FILE that does not say it; a debate has its own")
     else:
-        if topic is not None:
-            raise InputError("--topic is for a FILE that does not say it; a debate has its own")
-        judgement = _judge_stored(subject, _with_config(options, config), db, dry_run=dry_run)
+        options = _with_config(options, config)
+        with opened(db) as debates:
+            judgement = judge_debate(debates.get(subject).session, options, dry_run=dry_run)
     _deliver(judgement, as_json=as_json, quiet=quiet)
-
-
-def _refuse_with_benchmark(given: Mapping[str, object]) -> None:
-    from moot.state.errors import InputError
-
-    refused = [name for name, value in given.items() if value is not None]
-    if refused:
-        raise InputError(
-            f"--benchmark takes no {' or '.join(refused)}: it measures one judge on the sessions of a file, "
-            "so leave that out, and measure several models one after the other"
-        )
 
 
 def _with_config(options: JudgingOptions, config: Path | None) -> JudgingOptions:
@@ -146,20 +135,6 @@ def file_of(subject: str) -> Path | None:
     endings = {f".{name}" for name in (*FORMATS, "ndjson", "tsv", "markdown")}
     named = subject == "-" or "/" in subject or path.suffix.lower() in endings
     return path if named else None
-
-
-def _rubric(named: str | None) -> str | dict[str, Any] | None:
-    from moot.graph.cli.named_files import read_rubric
-
-    return read_rubric(named, Path()) if named else None
-
-
-def _judge_stored(subject: str, options: JudgingOptions, db: str | None, *, dry_run: bool) -> Judgement:
-    from moot.graph.cli.database import opened
-    from moot.graph.rejudging import judge_debate
-
-    with opened(db) as debates:
-        return judge_debate(debates.get(subject).session, options, dry_run=dry_run)
 
 
 def _judge_file(path: Path, options: JudgingOptions, topic: str | None, config: Path | None) -> Judgement:
