@@ -42,7 +42,7 @@ class Scorecard:
     averages: Averages
     evaluations: list[Evaluation]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return it in the shape of dialectic's results, with the debate's name."""
         means = {key: {"average_score": mean} for key, mean in self.averages["scores"].items()}
         return {
@@ -53,7 +53,7 @@ class Scorecard:
         }
 
 
-def _agent(evaluation: Evaluation) -> dict[str, Any]:
+def _agent(evaluation: Evaluation) -> dict[str, object]:
     verdict = evaluation.verdict
     about = {"name": evaluation.name, "model": verdict["model"]}
     if verdict["status"] == "failed":

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from moot.graph.preflight import check_config
 from moot.nodes.driving.answering import Place, run_to_end
@@ -34,7 +33,7 @@ class Measured:
     model: str
     usage: Mapping[str, float]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return it as JSON types."""
         return {
             "model": self.model,

@@ -105,7 +105,7 @@ class Judgement:
         """Whether there is no decision."""
         return self.verdict["status"] == "failed"
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return it as JSON types."""
         return {
             "topic": self.topic,

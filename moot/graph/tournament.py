@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import closing
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from moot.graph.tournament_config import Pairing, TournamentConfig, pairings
 from moot.nodes.judging.agreement import rate_of
@@ -59,7 +59,7 @@ class Table:
         """Matches without a verdict."""
         return [match for match in self.matches if match.score is None]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return it as JSON types."""
         return {
             "name": self.name,

@@ -51,16 +51,15 @@ class TournamentConfig(Section):
 
     @model_validator(mode="before")
     @classmethod
-    def _name_debaters(cls, data: Any) -> Any:
+    def _name_debaters(cls, data: object) -> object:
         """Let a line-up be one debater's settings, and a nameless debater bear the line-up's name."""
-        lineups = data.get("lineups") if isinstance(data, dict) else None
-        if not isinstance(lineups, dict):
+        if not isinstance(data, dict) or not isinstance(lineups := data.get("lineups"), dict):
             return data
         return {**data, "lineups": {str(name): _team(str(name), given) for name, given in lineups.items()}}
 
     @field_validator("topics", "seeds")
     @classmethod
-    def _check_distinct(cls, value: tuple[Any, ...]) -> tuple[Any, ...]:
+    def _check_distinct(cls, value: tuple[object, ...]) -> tuple[object, ...]:
         if len(set(value)) < len(value) or not all(str(each).strip() for each in value):
             raise ValueError("give each only once, and none that is empty")
         return value
@@ -95,7 +94,7 @@ class TournamentConfig(Section):
         return self
 
 
-def _team(name: str, given: Any) -> Any:
+def _team(name: str, given: object) -> object:
     if given is None or isinstance(given, dict):
         return [{"name": name, **(given or {})}]
     if not isinstance(given, list):
@@ -106,7 +105,7 @@ def _team(name: str, given: Any) -> Any:
     ]
 
 
-def make_tournament(data: Mapping[str, Any]) -> TournamentConfig:
+def make_tournament(data: Mapping[str, object]) -> TournamentConfig:
     """Validate a mapping.
 
     Raises:

@@ -12,9 +12,11 @@ import hashlib
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
+from string import ascii_uppercase
 from typing import Any
 
 from typing_extensions import TypedDict
@@ -31,6 +33,7 @@ _WORD = rf"[^\W{_UNSPACED}]"
 _MESSAGE_ID = rf"(?<!{_WORD})m\d{{6,}}(?!{_WORD})"
 _SPACE = r"[^\S\r\n]+"
 _LETTERS = "[A-Z]{1,2}"
+_LETTERED = [*ascii_uppercase, *map("".join, product(ascii_uppercase, repeat=2))]
 _ARTICLES = frozenset({"a", "an", "the"})
 _TITLES = word_set(
     "dr mr mrs ms miss prof professor sir lord lady president vice prime minister chancellor senator"
@@ -166,7 +169,7 @@ class Blinding:
         each = rf"(?<!{_WORD}){_LETTERS}(?!{_WORD})"
         return re.sub(each, lambda one: self._name_of(one[0], one[0]), found["list"])
 
-    def _key_of(self, key: Any) -> Any:
+    def _key_of(self, key: object) -> object:
         label = self._label.fullmatch(key) if isinstance(key, str) else None
         return self._by_letters.get(label["letters"] or "", key) if label else key
 
@@ -184,13 +187,13 @@ def make_blinding(debaters: Sequence[Debater], seed: int | str, texts: Iterable[
         ValueError: two debaters have the same id, or there are more than 702.
     """
     names = {debater["id"]: debater["name"].strip() or debater["id"] for debater in debaters}
-    if len(names) != len(debaters) or len(names) > 26 * 27:
+    if len(names) != len(debaters) or len(names) > len(_LETTERED):
         raise ValueError("blinding needs at most 702 debaters, each with an id of its own")
     texts = list(texts)
     kind = _free_kind([*names, *names.values()], texts)
     shuffled = sorted(names, key=lambda debater: hashlib.sha256(f"{seed}\0{debater}".encode()).digest())
     return Blinding(
-        labels={debater: f"{kind} {_letters_of(at)}" for at, debater in enumerate(shuffled)},
+        labels={debater: f"{kind} {letter}" for debater, letter in zip(shuffled, _LETTERED, strict=False)},
         names=names,
         forms=_forms(names, texts),
         kind=kind,
@@ -206,22 +209,23 @@ def _free_kind(names: Sequence[str], texts: Sequence[str]) -> str:
     return next(filter(is_free, _KINDS), _KINDS[0])
 
 
-def _letters_of(at: int) -> str:
-    return chr(65 + at) if at < 26 else chr(64 + at // 26) + chr(65 + at % 26)
-
-
 def _key(said: str) -> str:
     return " ".join(unicodedata.normalize("NFC", said).casefold().split())
 
 
 def _forms(names: Mapping[str, str], texts: Sequence[str]) -> tuple[_Form, ...]:
     """Every way to mention a debater; forms that several share mean nobody, unless they are full names."""
+
+    def is_word(part: str) -> bool:
+        lower = re.compile(_bounded(re.escape(part.lower()), part))
+        return any(lower.search(text) for text in texts)
+
     full = _owners((form, debater) for debater, name in names.items() for form in (debater, name))
     parts = _owners((part, debater) for debater, name in names.items() for part in _parts(name))
     taken = {_key(form) for form in full}
     sole = {part: owners for part, owners in parts.items() if len(owners) == 1 and _key(part) not in taken}
     written = [(form, owners, _full_pattern(form)) for form, owners in full.items()]
-    written += [(part, owners, _exact(part)) for part, owners in sole.items() if not _is_word(part, texts)]
+    written += [(part, owners, _exact(part)) for part, owners in sole.items() if not is_word(part)]
     written.sort(key=lambda row: (-len(row[0]), row[0]))
     return tuple(_Form(pattern, min(owners) if len(owners) == 1 else None) for _, owners, pattern in written)
 
@@ -243,11 +247,6 @@ def _parts(name: str) -> list[str]:
     return sorted(word for word in ends if len(word) > 1 and word[0].isupper())
 
 
-def _is_word(part: str, texts: Sequence[str]) -> bool:
-    lower = re.compile(_bounded(re.escape(part.lower()), part))
-    return any(lower.search(text) for text in texts)
-
-
 def _full_pattern(form: str) -> str:
     """Any case; a single letter, though, is a mention only as `@x` or before a colon or a possessive."""
     if len(form) > 1 or not re.fullmatch(_WORD, form):
@@ -258,18 +257,10 @@ def _full_pattern(form: str) -> str:
 
 def _exact(form: str, *, any_case: bool = False) -> str:
     """The form as written, or in any case; the boundaries stay outside of that, where they compile fast."""
-    spellings = dict.fromkeys(_spelled(spelling) for spelling in _normal_forms(form))
+    normal = (form, unicodedata.normalize("NFC", form), unicodedata.normalize("NFD", form))
+    spellings = dict.fromkeys(r"\s+".join(map(re.escape, spelling.split())) for spelling in normal)
     cased = (f"(?i:{spelling})" if any_case else spelling for spelling in spellings)
     return "|".join(_bounded(spelling, form) for spelling in cased)
-
-
-def _normal_forms(form: str) -> list[str]:
-    normalised: Callable[[Any, str], str] = unicodedata.normalize
-    return [form, normalised("NFC", form), normalised("NFD", form)]
-
-
-def _spelled(form: str) -> str:
-    return r"\s+".join(re.escape(word) for word in form.split())
 
 
 def _bounded(pattern: str, form: str) -> str:

@@ -110,7 +110,7 @@ class Averages(TypedDict):
     """Evaluations that did not fail."""
 
 
-def _number(said: Any) -> int | None:
+def _number(said: object) -> int | None:
     """Return the whole number that a model means; `None` for none: N/A is no reason to ask again."""
     try:
         value = float(str(said))

@@ -81,18 +81,14 @@ def _frame(bench: Bench) -> Block:
     text = JUDGE.render(
         topic=cut_middle(bench.hide(bench.state["topic"]), budget // 2, bench.count),
         debaters="\n".join(f"- {bench.label(debater)}" for debater in bench.order),
-        rubric="\n".join(_criterion_lines(bench.rubric)),
+        rubric="\n".join(
+            f"- {c.id}: {c.name}, {c.scale_min:g} to {c.scale_max:g}, weight {c.weight:g}. {c.description}"
+            for c in bench.rubric.criteria
+        ),
         instruction=bench.config.judge.instruction,
     )
     message: WireMessage = {"role": "system", "content": text}
     return Block("system", cut_message(message, budget, bench.count), label="rubric")
-
-
-def _criterion_lines(rubric: Rubric) -> list[str]:
-    return [
-        f"- {c.id}: {c.name}, {c.scale_min:g} to {c.scale_max:g}, weight {c.weight:g}. {c.description}"
-        for c in rubric.criteria
-    ]
 
 
 def _summary(bench: Bench) -> list[Block]:
@@ -150,7 +146,7 @@ def _rendered(bench: Bench, selection: Selection) -> list[Block]:
         Block(
             "messages",
             shown[one.entry["id"]],
-            _priority(bench, one.entry),
+            EVIDENCE_PRIORITY if is_argued(one.entry, bench.order) else OTHERS_PRIORITY,
             (one.entry["id"],),
             label="evidence",
         )
@@ -174,10 +170,6 @@ def _within_shares(
             elif rooms[key] < costs[key]:
                 kept[key] = cut_message(shown[key], rooms[key], bench.count)
     return kept
-
-
-def _priority(bench: Bench, entry: Entry) -> int:
-    return EVIDENCE_PRIORITY if is_argued(entry, bench.order) else OTHERS_PRIORITY
 
 
 def _render(bench: Bench, entry: Entry) -> WireMessage:

@@ -12,7 +12,7 @@ from math import isfinite
 
 from pydantic import BaseModel, ConfigDict
 
-from moot.nodes.calls import Flow, ModelCall, Reply
+from moot.nodes.calls import Flow, ModelCall
 from moot.nodes.judging.human_data import Session
 from moot.nodes.prompts.fitting import Block, fit
 from moot.nodes.prompts.library import load_prompt
@@ -61,11 +61,12 @@ def sit_quiz(
     given: dict[str, list[float]] = {}
     failed: dict[str, str] = {}
     for (session, swapped), reply in zip(asked, replies, strict=True):
-        p = _probability_of_first(reply, swapped=swapped)
-        if p is None:
+        said = float(reply.data["probability_a"]) if reply.ok and reply.data else float("nan")
+        if not isfinite(said):
             failed[session.name] = reply.error or "the judge gave no probability"
-        else:
-            given.setdefault(session.name, []).append(p)
+            continue
+        p = min(max(said, 0.0), 100.0) / 100
+        given.setdefault(session.name, []).append(1 - p if swapped else p)
     pairs = [ps for ps in given.values() if len(ps) == 2]
     means = {name: sum(ps) / len(ps) for name, ps in given.items()}
     return Sat(
@@ -74,15 +75,6 @@ def sit_quiz(
         both=len(pairs),
         failed={name: why for name, why in failed.items() if name not in given},
     )
-
-
-def _probability_of_first(reply: Reply, *, swapped: bool) -> float | None:
-    """Return the probability of the session's first answer, 0–1."""
-    said = float(reply.data["probability_a"]) if reply.ok and reply.data else float("nan")
-    if not isfinite(said):
-        return None
-    p = min(max(said, 0.0), 100.0) / 100
-    return 1 - p if swapped else p
 
 
 def _call(session: Session, config: DebateConfig, count: TokenCounter, swapped: bool) -> ModelCall:

@@ -109,7 +109,7 @@ def load_rubric(source: str | Path) -> Rubric:
         return shipped[str(source)]
     try:
         return _read_rubric(Path(source))
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:
         known = ", ".join(map(repr, shipped))
         raise ConfigError(
             f"rubric: {str(source)!r} is neither {known} nor a file to read: {error}"
