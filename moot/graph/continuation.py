@@ -8,7 +8,7 @@ from typing import Any
 from langchain_core.messages import AIMessageChunk
 from langgraph.types import Command, StateSnapshot
 
-from moot.graph.session import DebateSession, is_over
+from moot.graph.session import DebateSession, Values, is_over
 from moot.nodes.driving.lost_work import with_failures
 from moot.nodes.driving.portal import iterate_from_sync
 from moot.nodes.effects import is_pause
@@ -50,7 +50,7 @@ async def _events(session: DebateSession, answer: object, *, tokens: bool) -> As
             yield {"event": "token", "id": chunk.id, "speaker": chunk.name, "text": chunk.text}
 
 
-def _set_out(session: DebateSession, turns: int | None, answer: Any) -> None:
+def _set_out(session: DebateSession, turns: int | None, answer: object) -> None:
     """Extend a debate, or have a failed verdict judged again, before it runs on."""
     snapshot = session.caught_up()
     _check_answer(asked_in(snapshot), answer)
@@ -58,7 +58,7 @@ def _set_out(session: DebateSession, turns: int | None, answer: Any) -> None:
         _check_extension(snapshot)
     session.records.floor.take_pause(session.thread)  # whoever goes on wants it to run
     values, following = snapshot.values, snapshot.next
-    update: dict[str, Any] = {}
+    update: dict[str, object] = {}
     if turns or (is_over(snapshot) and verdict_failed(values)):
         update = {"verdict": {}, "solution": "", "status": "running"}
     if turns:
@@ -75,14 +75,14 @@ def _set_out(session: DebateSession, turns: int | None, answer: Any) -> None:
         session.note_status("running")
 
 
-def _failures_reach_a_limit(session: DebateSession, values: Mapping[str, Any]) -> bool:
+def _failures_reach_a_limit(session: DebateSession, values: Values) -> bool:
     """Return whether the next step would be paid beyond a limit that failed runs alone have reached."""
     config = frozen_config(values)
     spent = with_failures(values, session.records.failed.of(session.thread))
     return bool(limit_reached(spent, config)) and not limit_reached(values, config)
 
 
-def _check_answer(questions: Sequence[Question], answer: Any) -> None:
+def _check_answer(questions: Sequence[Question], answer: object) -> None:
     """Refuse an answer that answers nothing; `None` is no answer."""
     if answer is None:
         return
@@ -108,13 +108,13 @@ def _check_extension(snapshot: StateSnapshot) -> None:
         )
 
 
-def can_go_on(values: Mapping[str, Any]) -> bool:
+def can_go_on(values: Values) -> bool:
     """Return whether more turns make a debate with this state go on once it is over: protocol and limits."""
     config = frozen_config(values)
     return protocol_named(config.protocol).goes_on and not limit_reached(values, config)
 
 
-def verdict_failed(values: Mapping[str, Any]) -> bool:
+def verdict_failed(values: Values) -> bool:
     """Return whether the panel gave no verdict, so that going on has it judged again."""
     return bool((values.get("verdict") or {}).get("status") == "failed")
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from moot.graph.lifetime import making
-from moot.graph.session import DebateSession, written
+from moot.graph.session import DebateSession, Values, written
 from moot.nodes.driving.portal import call_from_sync
 from moot.state.catalogue import new_debate_id
 from moot.state.errors import InputError
@@ -37,7 +35,7 @@ def fork_debate(session: DebateSession, *, after: int | None, name: str | None) 
     return made
 
 
-async def _checkpoint_after(session: DebateSession, after: int, values: Mapping[str, Any]) -> str:
+async def _checkpoint_after(session: DebateSession, after: int, values: Values) -> str:
     """Return the checkpoint before the step that followed the entry; only the small channels are read."""
     ends = [receipt["seq"] for receipt in values["receipts"]]
     if after not in ends:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import Any
 
 from moot.graph.preflight import check_config
-from moot.graph.session import DebateSession
+from moot.graph.session import DebateSession, Values
 from moot.nodes.driving.portal import call_from_sync
 from moot.nodes.memory.earlier import identities, namespace_of
 from moot.state.catalogue import TOPIC_CHARS, DebateRow, new_debate_id
@@ -24,7 +23,7 @@ def find_debate(session: DebateSession, name: str) -> DebateSession:
 
 
 def start_debate(
-    session: DebateSession, given: Mapping[str, Any], config: DebateConfig, name: str | None
+    session: DebateSession, given: Values, config: DebateConfig, name: str | None
 ) -> DebateSession:
     """Make a new debate of the graph's input; without a topic there, the configuration's is taken.
 

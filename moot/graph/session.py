@@ -16,6 +16,9 @@ from moot.nodes.driving.portal import call_from_sync
 from moot.state.conversation import ConversationInput
 from moot.state.records import Records
 
+Values = Mapping[str, Any]
+"""Values of a state's channels."""
+
 
 @dataclass(frozen=True)
 class DebateSession:
@@ -58,16 +61,16 @@ class DebateSession:
             snapshot = self.state()
         return snapshot
 
-    def advance(self, given: Mapping[str, Any] | None = None, **options: Any) -> None:
+    def advance(self, given: Values | None = None, **options: Any) -> None:
         """Run to where LangGraph's options say that it is interrupted, every checkpoint written at once."""
         start = cast(ConversationInput | None, given)
         call_from_sync(lambda: self.graph.ainvoke(start, self.run_config, durability="sync", **options))
 
-    def update(self, values: Mapping[str, Any], following: Sequence[str]) -> None:
+    def update(self, values: Values, following: Sequence[str]) -> None:
         """Write into the state without moving the debate: what was to run next runs next."""
         self.update_after(before_node(self.graph, following[0] if following else "plan"), values)
 
-    def update_after(self, node: str, values: Mapping[str, Any]) -> None:
+    def update_after(self, node: str, values: Values) -> None:
         """Write into the state as if a node had, after which its successor runs next."""
         call_from_sync(self.graph.aupdate_state, self.run_config, dict(values), node)
 
@@ -93,7 +96,7 @@ def is_over(snapshot: StateSnapshot) -> bool:
     return not snapshot.tasks
 
 
-def written(values: Mapping[str, Any]) -> dict[str, Any]:
+def written(values: Values) -> dict[str, Any]:
     """Return the values of those channels in which something is."""
     return {key: value for key, value in values.items() if value not in ({}, [], "")}
 

@@ -1,25 +1,32 @@
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
-from moot.graph.cli.commands.plan import app
+from moot.graph.cli.group import app_of
 from moot.graph.cli.named_files import with_files
 from moot.state.errors import ConfigError
 
 
+def _invoke(words: list[str]) -> Any:
+    return CliRunner().invoke(app_of("plan"), words)
+
+
 def test_the_plan_is_a_table_with_calls_tokens_and_the_critical_path() -> None:
-    done = CliRunner().invoke(app, ["Design a cache", "--protocol", "council", "--latency", "0.2"])
+    done = _invoke(["Design a cache", "--protocol", "council", "--latency", "0.2"])
     assert done.exit_code == 0
     assert "calls           38" in done.stdout
     assert "11 calls in a row at concurrency 8: 2.2 s at 0.2 s a call" in done.stdout
 
 
 def test_the_plan_says_how_many_calls_the_debate_itself_may_add() -> None:
-    done = CliRunner().invoke(app, ["Ships?", "--protocol", "dialogue"])
+    done = _invoke(["Ships?", "--protocol", "dialogue"])
     assert "(at least 18, at most 91)" in done.stdout
-    asked = CliRunner().invoke(app, ["Ships?", "--protocol", "dialogue", "--latency", "1", "--json"])
+    asked = CliRunner().invoke(
+        app_of("plan"), ["Ships?", "--protocol", "dialogue", "--latency", "1", "--json"]
+    )
     planned = json.loads(asked.stdout)
     assert (planned["calls_at_least"], planned["calls_at_most"]) == (18, 91)
     assert planned["seconds_at_most"] == planned["critical_path_calls_at_most"] > planned["seconds"]
@@ -28,13 +35,13 @@ def test_the_plan_says_how_many_calls_the_debate_itself_may_add() -> None:
 def test_the_plan_as_json_is_the_forecast_of_the_configuration_file(tmp_path: Path) -> None:
     file = tmp_path / "debate.yaml"
     file.write_text("protocol: vote\nvote: {answers: 9}\nlimits: {concurrency: 3}\n")
-    done = CliRunner().invoke(app, ["--config", str(file), "--json"])
+    done = _invoke(["--config", str(file), "--json"])
     planned = json.loads(done.stdout)
     assert (planned["calls"], planned["critical_path_calls"], planned["seconds"]) == (9, 3, 15.0)
 
 
 def test_a_plan_of_what_cannot_run_is_refused() -> None:
-    done = CliRunner().invoke(app, ["--protocol", "council", "-d", "Ann"])
+    done = _invoke(["--protocol", "council", "-d", "Ann"])
     assert isinstance(done.exception, ConfigError)
 
 

@@ -15,6 +15,8 @@ from typer.core import TyperCommand, TyperGroup
 from moot.graph.cli.command_table import COMMANDS
 from moot.state.errors import MootError
 
+Click = Any
+"""What is click's, whose types typer keeps to itself."""
 HELP = """Debates between LLM debaters, of three turns or ten thousand: checkpointed, resumable, judged.
 
 Exit codes: 0 done, 1 internal error, 2 something in the input, 3 a model failed (saved), 4 no such debate,
@@ -22,15 +24,25 @@ Exit codes: 0 done, 1 internal error, 2 something in the input, 3 a model failed
 """
 
 
-def new_app(**settings: Any) -> typer.Typer:
-    """Return the typer app of one command's module."""
-    return typer.Typer(add_completion=False, rich_markup_mode=None, **settings)
+def new_app(*, no_args_is_help: bool = False) -> typer.Typer:
+    """Return a typer app whose help is plain."""
+    return typer.Typer(add_completion=False, rich_markup_mode=None, no_args_is_help=no_args_is_help)
 
 
-def load_command(name: str) -> Any:
+def app_of(name: str) -> typer.Typer:
+    """Return the typer app of the command of this name, importing its module."""
+    module, _, attribute = COMMANDS[name].entry.partition(":")
+    found = getattr(import_module(f"moot.graph.cli.commands.{module}"), attribute)
+    if isinstance(found, typer.Typer):
+        return found
+    app = new_app()
+    app.command()(found)
+    return app
+
+
+def load_command(name: str) -> Click:
     """Return the real command of this name, importing its module."""
-    module = import_module(f"moot.graph.cli.commands.{COMMANDS[name].module}")
-    command = typer.main.get_command(module.app)
+    command = typer.main.get_command(app_of(name))
     command.name = name
     return command
 
@@ -53,7 +65,7 @@ def stop_listening() -> None:
 class LazyGroup(TyperGroup):
     """Shows its commands from the table; resolving one imports it."""
 
-    def invoke(self, ctx: Any) -> Any:
+    def invoke(self, ctx: Click) -> Click:
         """Run the command; typer would end an interrupted one without a word."""
         try:
             return super().invoke(ctx)
@@ -61,12 +73,12 @@ class LazyGroup(TyperGroup):
             stop_listening()
             raise Interrupted("interrupted; `moot list` shows what is saved") from None
 
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+    def resolve_command(self, ctx: Click, args: list[str]) -> Click:
         """Return name, command and remaining arguments, the command being the real one."""
         name, stub, rest = super().resolve_command(ctx, args)
         return name, load_command(name) if stub is not None and name else stub, rest
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
+    def format_commands(self, ctx: Click, formatter: Click) -> None:
         """Write the commands panel by panel."""
         for panel in dict.fromkeys(row.panel for row in COMMANDS.values()):
             with formatter.section(panel):
@@ -98,8 +110,8 @@ def _moot(
 ) -> None: ...
 
 
-def make_group() -> Any:
+def make_group() -> Click:
     """Build the `moot` group."""
-    group: Any = typer.main.get_command(_root)
+    group: Click = typer.main.get_command(_root)
     group.commands = {name: TyperCommand(name, help=row.help) for name, row in COMMANDS.items()}
     return group

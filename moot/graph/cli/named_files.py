@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -10,15 +10,17 @@ from typing import Any, cast
 from moot.graph.cli.entry import complain
 from moot.state.errors import ConfigError
 
+Data = dict[str, Any]
+"""What a configuration file holds, not yet validated."""
 LEFT_OUT = object()
 """What stands for a setting that is taken out."""
 
 
-def with_files(data: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+def with_files(data: Data, folder: Path) -> Data:
     """Return a configuration's data with the files that it names read into it.
 
     Args:
-        data: what a configuration file holds, not yet validated: what is none is left as it is.
+        data: what is none is left as it is.
         folder: where relative paths count from.
 
     Raises:
@@ -28,20 +30,20 @@ def with_files(data: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     return _filled(data, folder, {**RUBRICS, **TEXTS})
 
 
-def with_rubrics(data: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+def with_rubrics(data: Data, folder: Path) -> Data:
     """Return the data with rubrics that are files replaced by their content."""
     return _filled(data, folder, RUBRICS)
 
 
-def _filled(data: Mapping[str, Any], folder: Path, readers: Mapping[str, Reader]) -> dict[str, Any]:
-    filled: Any = dict(data)
+def _filled(data: Data, folder: Path, readers: Mapping[str, Reader]) -> Data:
+    filled: object = data
     for place, read in readers.items():
         keys = place.split(".")
         filled = _replaced(filled, keys, partial(read, keys[-1], folder))
-    return cast(dict[str, Any], filled)
+    return cast(Data, filled)
 
 
-def _replaced(data: Any, keys: list[str], read: Callable[[Any], Any]) -> Any:
+def _replaced(data: object, keys: Sequence[str], read: Callable[[object], object]) -> object:
     """Return the data with what stands at these keys, `*` for every item of a list, as `read` makes it."""
     if not keys:
         return read(data)
@@ -56,7 +58,7 @@ def _replaced(data: Any, keys: list[str], read: Callable[[Any], Any]) -> Any:
     return {**data, key: value}
 
 
-def read_rubric(named: str, folder: Path) -> str | dict[str, Any]:
+def read_rubric(named: str, folder: Path) -> str | Data:
     """Return a shipped rubric's name as it is, a file's rubric as content.
 
     Raises:
@@ -70,11 +72,11 @@ def read_rubric(named: str, folder: Path) -> str | dict[str, Any]:
     return load_rubric(path if path.exists() else named).model_dump(mode="json")
 
 
-def _rubric(_: str, folder: Path, value: Any) -> Any:
+def _rubric(_: str, folder: Path, value: object) -> object:
     return read_rubric(value, folder) if isinstance(value, str) else value
 
 
-def _text(key: str, folder: Path, value: Any) -> Any:
+def _text(key: str, folder: Path, value: object) -> object:
     """Return the text of the file that `@FILE` names, any other value as it is."""
     if not isinstance(value, str) or not value.startswith("@"):
         return value
@@ -84,7 +86,7 @@ def _text(key: str, folder: Path, value: Any) -> Any:
         raise ConfigError(f"{key}: cannot read {value[1:]!r}: {error}") from error
 
 
-def _prompt(key: str, folder: Path, value: Any) -> Any:
+def _prompt(key: str, folder: Path, value: object) -> object:
     try:
         return _text(key, folder, value)
     except ConfigError as error:
@@ -92,15 +94,17 @@ def _prompt(key: str, folder: Path, value: Any) -> Any:
         return LEFT_OUT
 
 
-def _anchor(_: str, folder: Path, value: Any) -> Any:
+def _anchor(_: str, folder: Path, value: object) -> object:
     """Return an anchor with its file read, under the file's name where it has none of its own."""
     anchor = {"text": value} if isinstance(value, str) else value
     named = anchor.get("text") if isinstance(anchor, Mapping) else None
     text = _text("anchors", folder, named)
-    return value if text is named else {"name": Path(str(named)[1:]).stem, **anchor, "text": text}
+    if not isinstance(anchor, Mapping) or text is named:
+        return value
+    return {"name": Path(str(named)[1:]).stem, **anchor, "text": text}
 
 
-Reader = Callable[[str, Path, Any], Any]
+Reader = Callable[[str, Path, object], object]
 """What makes a setting of what a file says, by its key, the folder and its value."""
 RUBRICS: dict[str, Reader] = {"judge.rubric": _rubric, "judge.panel.*.rubric": _rubric}
 TEXTS: dict[str, Reader] = {

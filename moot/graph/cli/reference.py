@@ -8,10 +8,9 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator
-from typing import Any
 
 from moot.graph.cli.command_table import COMMANDS
-from moot.graph.cli.group import HELP, load_command
+from moot.graph.cli.group import HELP, Click, load_command
 
 INTRODUCTION = """\
 # The command
@@ -45,7 +44,7 @@ def reference() -> str:
     return "\n".join([INTRODUCTION, *sections, ENVIRONMENT, f"## Exit codes\n\n{codes.strip()}\n"])
 
 
-def _command(title: str, command: Any) -> Iterator[str]:
+def _command(title: str, command: Click) -> Iterator[str]:
     children = getattr(command, "commands", {})
     if not children:
         yield f"## {title}\n\n{inspect.cleandoc(command.help or '')}\n\n```\n{_usage(title, command)}\n```\n"
@@ -54,22 +53,22 @@ def _command(title: str, command: Any) -> Iterator[str]:
         yield from _command(f"{title} {name}", child)
 
 
-def _usage(title: str, command: Any) -> str:
+def _usage(title: str, command: Click) -> str:
     arguments = [_metavar(param) for param in command.params if param.param_type_name == "argument"]
     return " ".join([title, "[OPTIONS]", *arguments])
 
 
-def _metavar(param: Any) -> str:
+def _metavar(param: Click) -> str:
     name = param.metavar or param.name.upper()
     return name if param.required or name.startswith("[") else f"[{name}]"
 
 
-def _table(command: Any) -> str:
+def _table(command: Click) -> str:
     rows = [_row(param) for param in command.params]
     return "| | |\n|---|---|\n" + "".join(f"{row}\n" for row in rows) if rows else ""
 
 
-def _row(param: Any) -> str:
+def _row(param: Click) -> str:
     if param.param_type_name == "argument":
         name = f"`{_metavar(param)}`"
     else:

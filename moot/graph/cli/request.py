@@ -5,10 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from moot.graph.cli.entry import complain
-from moot.graph.cli.named_files import with_files
+from moot.graph.cli.named_files import Data, with_files
 from moot.state.config import DebateConfig
 from moot.state.config.config_files import load_config, make_config
 from moot.state.dialectic import from_dialectic, is_dialectic
@@ -80,7 +79,7 @@ def parse_debater(given: str) -> dict[str, str]:
     return dict(zip(("name", "role", "stance"), parts, strict=False))
 
 
-def file_data(path: Path | None) -> dict[str, Any]:
+def file_data(path: Path | None) -> Data:
     """Return what the configuration file says, with the files that it names read into it; `{}` without one.
 
     Args:
@@ -103,7 +102,7 @@ def file_data(path: Path | None) -> dict[str, Any]:
     return with_files(data, folder)
 
 
-def merged(data: Mapping[str, Any], flags: Mapping[str, Any]) -> dict[str, Any]:
+def merged(data: Data, flags: Mapping[str, object]) -> Data:
     """Return the data with flags laid over it, section by section; a flag that is `None` was not given.
 
     Raises:
@@ -123,7 +122,7 @@ def merged(data: Mapping[str, Any], flags: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def run_config(path: Path | None, flags: Mapping[str, Any], tools: Sequence[str] = ()) -> DebateConfig:
+def run_config(path: Path | None, flags: Mapping[str, object], tools: Sequence[str] = ()) -> DebateConfig:
     """Return the configuration of a new debate: flags over file over `MOOT_MODEL` over defaults.
 
     Args:
@@ -153,7 +152,7 @@ def run_config(path: Path | None, flags: Mapping[str, Any], tools: Sequence[str]
     return config
 
 
-def warn_of_idle(flags: Mapping[str, Any], config: DebateConfig) -> None:
+def warn_of_idle(flags: Mapping[str, object], config: DebateConfig) -> None:
     """Say on stderr which flags of length were given although other settings decide the protocol's."""
     from moot.nodes.protocols.protocol_table import protocol_named
 

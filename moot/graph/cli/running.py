@@ -24,6 +24,7 @@ from moot.state.errors import DebatePaused, JudgeFailed, RunError, WaitingForPer
 
 if TYPE_CHECKING:
     from moot.graph.api import Debate, Event
+    from moot.graph.documents.document import Usage
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ def run_to_end(debate: Debate, delivery: Delivery, *, turns: int | None = None, 
         if not delivery.quiet:
             for line in (*header_lines(debate.state().values["topic"], debate.config()), ""):
                 remark(line)
-        _run_answering(debate, delivery, turns=turns, answer=answer)
+        _run_answering(debate, delivery, turns, answer)
     except KeyboardInterrupt:
         stop_listening()
         complain(f"interrupted; the debate is saved. Go on with: {resume}")
@@ -89,7 +90,7 @@ def handle(debate: Debate) -> str:
     return debate.name if debate.name != debate.id else debate.id[:8]
 
 
-def _run_answering(debate: Debate, delivery: Delivery, **going_on: Any) -> None:
+def _run_answering(debate: Debate, delivery: Delivery, turns: int | None, answer: object) -> None:
     """Run, answering what is asked from the file or at the terminal.
 
     Raises:
@@ -98,21 +99,20 @@ def _run_answering(debate: Debate, delivery: Delivery, **going_on: Any) -> None:
     answerer = Answerer(delivery.answers, at_terminal=not delivery.as_json)
     while True:
         try:
-            return _run(debate, delivery, **going_on)
+            return _run(debate, delivery, turns, answer)
         except WaitingForPerson as waiting:
-            answer = answerer.answer(waiting.questions)
+            turns, answer = None, answerer.answer(waiting.questions)
             if answer is None:
                 raise
-            going_on = {"answer": answer}
 
 
-def _run(debate: Debate, delivery: Delivery, **going_on: Any) -> None:
+def _run(debate: Debate, delivery: Delivery, turns: int | None, answer: object) -> None:
     config, tally = debate.config(), Tally()
     tally.follow(config)
     tally.refresh(debate.row)
     progress = make_progress(config.names(), quiet=delivery.quiet)
-    stream = cast("Generator[Event]", debate.stream(tokens=progress.tokens, **going_on))
-    with terminated_like_interrupted(), closing(stream) as events, progress:
+    stream = debate.stream(turns=turns, answer=answer, tokens=progress.tokens)
+    with terminated_like_interrupted(), closing(cast("Generator[Event]", stream)) as events, progress:
         for number, event in enumerate(events):
             if number == 0:
                 tally.follow(debate.config())  # extended since
@@ -151,7 +151,7 @@ def deliver(debate: Debate, document: dict[str, Any], delivery: Delivery, *, fin
             _say_what_next(debate, document["usage"], delivery)
 
 
-def _say_what_next(debate: Debate, usage: dict[str, Any], delivery: Delivery) -> None:
+def _say_what_next(debate: Debate, usage: Usage, delivery: Delivery) -> None:
     remark(f"\n{usage['calls']} calls · {spent_words(tokens_of(usage), usage['cost_usd'])}")
     remark(f"Stored as {debate.name} in {check_database(delivery.db)}")
     remark(f"  read it    {command_line('show', handle(debate), '--transcript', db=delivery.db)}")

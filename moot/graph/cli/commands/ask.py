@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from moot.graph.cli.database import opened_debate
-from moot.graph.cli.group import new_app
 from moot.graph.cli.options import DbOption, DebateArgument, JsonOption, QuietOption
 from moot.graph.cli.screen.output import print_json, print_text, remark
 from moot.graph.cli.screen.terminal_text import one_line
@@ -17,12 +16,10 @@ if TYPE_CHECKING:
     from moot.graph.api import Debate
     from moot.nodes.views.question_view import Answer
 
-app = new_app()
 
 QUOTE_CHARS = 160
 
 
-@app.command()
 def ask(
     debate_id: DebateArgument,
     question: Annotated[

@@ -8,16 +8,12 @@ from typing import Annotated
 import typer
 
 from moot.graph.cli.database import opened_debate
-from moot.graph.cli.group import new_app
 from moot.graph.cli.options import DbOption, DebateArgument, JsonOption
 from moot.graph.cli.screen.output import print_json, remark
 from moot.graph.cli.screen.terminal_text import one_line
 from moot.state.errors import InputError
 
-app = new_app()
 
-
-@app.command()
 def delete(
     debate_id: DebateArgument,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-from typer import Argument, Exit, Option, Typer
+from typer import Argument, Exit, Option
 
 from moot.graph.cli import options as shared
 from moot.graph.cli.database import command_line, opened
@@ -14,10 +14,7 @@ from moot.graph.cli.database import command_line, opened
 READING_PACE_S = 0.1
 """Seconds a word: 600 a minute. Silent reading manages 238 (Brysbaert 2019); what scrolls by is skimmed."""
 
-app = Typer()
 
-
-@app.command()
 def demo(
     sample: Annotated[
         str, Argument(metavar="[NAME]", help="monolith, rate-limiter or free-transport.")

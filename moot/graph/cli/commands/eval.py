@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 import typer
 
-from moot.graph.cli.group import new_app
 from moot.graph.cli.options import DbOption, JsonOption, QuietOption
 
 if TYPE_CHECKING:
@@ -18,13 +17,11 @@ if TYPE_CHECKING:
     from moot.graph.evaluating import Scorecard
     from moot.nodes.judging.evaluation import Evaluator, Subject
 
-app = new_app()
 
 FAILED = 3
 Form = Literal["table", "json", "csv", "md"]
 
 
-@app.command("eval")
 def evaluate_debates(
     subjects: Annotated[
         list[str], typer.Argument(metavar="ID|FILE…", help="Finished debates, exports, dialectic's debates.")

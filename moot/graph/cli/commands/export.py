@@ -8,14 +8,10 @@ from typing import Annotated, Literal
 import typer
 
 from moot.graph.cli.database import opened_debate
-from moot.graph.cli.group import new_app
 from moot.graph.cli.options import DbOption, DebateArgument
 from moot.graph.cli.screen.output import STDOUT, check_folder, format_of, render, write_file
 
-app = new_app()
 
-
-@app.command()
 def export(
     debate_id: DebateArgument,
     form: Annotated[

@@ -8,14 +8,10 @@ import typer
 
 from moot.graph.cli import options as shared
 from moot.graph.cli.database import opened_debate
-from moot.graph.cli.group import new_app
 from moot.graph.cli.screen.output import print_json, print_text, remark
 from moot.state.errors import InputError
 
-app = new_app()
 
-
-@app.command()
 def fork(
     debate_id: shared.DebateArgument,
     after: Annotated[

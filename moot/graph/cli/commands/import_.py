@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from moot.graph.cli.database import command_line, opened
-from moot.graph.cli.group import new_app
 from moot.graph.cli.options import ConfigOption, DbOption, JsonOption, NameOption, QuietOption
 from moot.graph.cli.screen.output import print_json, print_text, remark
 from moot.state.errors import InputError
@@ -18,12 +17,10 @@ if TYPE_CHECKING:
     from moot.graph.api import Debate
     from moot.graph.importing import ImportedTranscript
 
-app = new_app()
 
 Format = Literal["json", "jsonl", "csv", "txt", "md"]
 
 
-@app.command("import")
 def import_debate(
     path: Annotated[Path, typer.Argument(metavar="FILE", help="The transcript, - for stdin.")],
     topic: Annotated[

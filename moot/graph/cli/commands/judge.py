@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from moot.graph.cli.group import new_app
 from moot.graph.cli.options import ConfigOption, DbOption, JsonOption, QuietOption
 from moot.state.entries import tokens_of
 from moot.state.verdict import Rule
@@ -16,12 +15,10 @@ from moot.state.verdict import Rule
 if TYPE_CHECKING:
     from moot.graph.rejudging import Judgement, JudgingOptions
 
-app = new_app()
 
 FAILED = 3
 
 
-@app.command()
 def judge(
     subject: Annotated[
         str | None,

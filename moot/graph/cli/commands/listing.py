@@ -6,7 +6,6 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from moot.graph.cli.database import opened_records
-from moot.graph.cli.group import new_app
 from moot.graph.cli.options import DbOption, JsonOption
 from moot.graph.cli.screen.output import print_json, print_result, remark
 from moot.graph.cli.screen.terminal_text import one_line
@@ -16,10 +15,7 @@ if TYPE_CHECKING:
 
     from moot.state.catalogue import DebateRow
 
-app = new_app()
 
-
-@app.command()
 def list_debates(db: DbOption = None, as_json: JsonOption = False) -> None:
     """List the debates of a database, the most recently active first."""
     with opened_records(db) as records:

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from moot.graph.cli.database import opened_debate
-from moot.graph.cli.group import new_app
 from moot.graph.cli.options import DbOption, DebateArgument, JsonOption
 from moot.graph.cli.screen.output import print_json, remark
 
-app = new_app()
 
-
-@app.command()
 def pause(debate_id: DebateArgument, db: DbOption = None, as_json: JsonOption = False) -> None:
     """Let the process that runs a debate stop at the next step's boundary, in good order.
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from moot.graph.cli.group import new_app
 from moot.graph.cli.options import (
     ConfigOption,
     DebaterOption,
@@ -21,10 +20,7 @@ if TYPE_CHECKING:
 
     from moot.nodes.protocols.forecast import Batch, Forecast
 
-app = new_app()
 
-
-@app.command()
 def plan(
     topic: Annotated[
         str | None,

@@ -9,15 +9,11 @@ from typing import Annotated
 import typer
 
 from moot.graph.cli.database import opened_debate
-from moot.graph.cli.group import new_app
 from moot.graph.cli.options import DbOption, DebateArgument, QuietOption
 from moot.graph.cli.screen.output import STDOUT, check_folder, format_of, remark, render, write_file
 from moot.state.errors import InputError
 
-app = new_app()
 
-
-@app.command()
 def report(
     debate_id: DebateArgument,
     output: Annotated[

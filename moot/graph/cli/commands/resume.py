@@ -9,17 +9,13 @@ import typer
 
 from moot.graph.cli import options as shared
 from moot.graph.cli.database import opened_debate
-from moot.graph.cli.group import new_app
 from moot.graph.cli.screen.output import remark
 from moot.state.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
     from moot.graph.api import Debate
 
-app = new_app()
 
-
-@app.command()
 def resume(
     debate_id: shared.DebateArgument,
     turns: shared.MoreTurnsOption = None,

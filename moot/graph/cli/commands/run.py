@@ -10,15 +10,12 @@ from typer import Argument, Exit, Option
 
 from moot.graph.cli import options as shared
 from moot.graph.cli.database import check_database, opened
-from moot.graph.cli.group import new_app
 from moot.graph.cli.named_files import read_rubric
 from moot.graph.cli.screen.output import remark
 from moot.state.errors import InputError
 
 if TYPE_CHECKING:
     from moot.graph.cli.running import Delivery
-
-app = new_app()
 
 
 @dataclass(frozen=True)
@@ -92,7 +89,6 @@ class RunRequest:
     quiet: shared.QuietOption = False
 
 
-@app.command()
 @shared.with_options(RunRequest)
 def run(asked: RunRequest) -> None:
     """Argue a topic to its end, with a verdict.

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from moot.graph.cli.database import command_line, opened_debate
-from moot.graph.cli.group import new_app
 from moot.graph.cli.options import DbOption, DebateArgument, JsonOption
 from moot.graph.cli.screen.output import print_json, remark
 from moot.state.errors import InputError
@@ -15,10 +14,7 @@ from moot.state.errors import InputError
 if TYPE_CHECKING:
     from moot.state.config import DebateConfig
 
-app = new_app()
 
-
-@app.command()
 def say(
     debate_id: DebateArgument,
     text: Annotated[str, typer.Argument(metavar="TEXT|@FILE|-", help="What is said.")],

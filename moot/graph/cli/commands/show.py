@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from moot.graph.cli.database import opened_debate
-from moot.graph.cli.group import new_app
 from moot.graph.cli.options import DbOption, DebateArgument, JsonOption
 from moot.graph.cli.screen.output import print_json, print_result, remark
 from moot.state.entries import seq_of
@@ -16,10 +15,7 @@ from moot.state.errors import InputError
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-app = new_app()
 
-
-@app.command()
 def show(
     debate_id: DebateArgument,
     transcript: Annotated[bool, typer.Option("--transcript", help="Everything that was said.")] = False,
@@ -75,7 +71,7 @@ def show(
             remark(f"\nGo on with: {resume_line(debate, db)}")
 
 
-def _part(name: str, document: dict[str, Any]) -> tuple[Any, list[RenderableType]]:
+def _part(name: str, document: dict[str, Any]) -> tuple[object, list[RenderableType]]:
     """Return a part of a debate as JSON types and as it is shown; `""` is the whole and its overview."""
     from moot.graph.cli.screen import showing
     from moot.graph.cli.screen.verdict_screen import verdict_parts

@@ -7,10 +7,7 @@ from typing import Annotated
 
 import typer
 
-from moot.graph.cli.group import new_app
 from moot.graph.cli.options import DbOption
-
-app = new_app()
 
 SERVER = {
     "dependencies": ["."],
@@ -20,7 +17,6 @@ SERVER = {
 """What `langgraph.json` says, for an installation without the checkout."""
 
 
-@app.command()
 def studio(
     host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", min=1, max=65535, help="Port to listen on.")] = 2024,

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 import typer
 
-from moot.graph.cli.group import new_app
 from moot.graph.cli.options import DbOption, JsonOption, QuietOption
 
 if TYPE_CHECKING:
@@ -17,13 +16,11 @@ if TYPE_CHECKING:
     from moot.graph.tournament import Played, Table
     from moot.graph.tournament_config import TournamentConfig
 
-app = new_app()
 
 FAILED = 3
 Form = Literal["table", "json", "md"]
 
 
-@app.command()
 def tournament(
     path: Annotated[
         Path, typer.Argument(metavar="CONFIG", help="Topics, line-ups, seeds: YAML, TOML or JSON.")

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 from moot.graph.cli.screen.terminal_text import one_line
 
+if TYPE_CHECKING:
+    from moot.state.entries import Entry
 
-def entry_words(entry: Mapping[str, Any], names: Mapping[str, str]) -> str:
+
+def entry_words(entry: Entry, names: Mapping[str, str]) -> str:
     """Return an entry's kind (a speech's phase), what it answers and its crux room, on one safe line.
 
     Args:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from moot.graph.cli.screen.terminal_text import json_text, safe
 from moot.state.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
+
+    from moot.graph.documents import Json
 
 FORMATS = {".json": "json", ".md": "md", ".html": "html"}
 """What a file's ending asks for."""
@@ -44,7 +47,7 @@ def print_result(*parts: RenderableType) -> None:
     sys.stdout.flush()
 
 
-def print_json(value: Any) -> None:
+def print_json(value: object) -> None:
     """Print one JSON document on stdout."""
     readable = "utf" in (sys.stdout.encoding or "").lower()
     sys.stdout.write((json_text(value) if readable else json.dumps(value, indent=2)) + "\n")
@@ -85,7 +88,7 @@ def check_folder(path: Path) -> None:
         raise InputError(f"output file {str(path)!r}: it is a folder, or its folder does not exist")
 
 
-def render(document: dict[str, Any], form: str) -> str:
+def render(document: Mapping[str, Json], form: str) -> str:
     """Return a debate's document as `json`, `md` or `html`.
 
     Raises:

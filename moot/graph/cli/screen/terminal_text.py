@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
 
 _REORDERING = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
 _UNSAFE = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff{_REORDERING}\ud800-\udfff]")
@@ -32,7 +31,7 @@ def one_line(text: str, width: int) -> str:
     return line if len(line) <= width else line[: width - 1].rstrip() + "…"
 
 
-def json_text(value: Any) -> str:
+def json_text(value: object) -> str:
     """Return JSON in readable characters, with what a terminal would obey as an escape."""
     text = json.dumps(value, ensure_ascii=False, indent=2)
     return _UNSAFE.sub(lambda match: f"\\u{ord(match.group()):04x}", text.replace("\x7f", "\\u007f"))
