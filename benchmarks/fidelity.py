@@ -27,8 +27,8 @@ from moot.graph.importing.adopting import transcript_config, transcript_values
 from moot.nodes.driving.environment import Environment, NodeContext
 from moot.nodes.effects import drive_with
 from moot.nodes.memory.retrieval import EvidenceIndex
-from moot.nodes.perspectives import summarize_all
 from moot.nodes.record import record
+from moot.nodes.summarize import summarize
 from moot.nodes.text.terms import terms
 from moot.nodes.views.question_view import ask_index, ask_view, entry_lines, recent_seqs
 from moot.state.config import DebateConfig
@@ -100,7 +100,7 @@ def imported(transcript: str, environment: Environment) -> tuple[ConversationSta
     values = transcript_values(parsed, "A meeting", config, environment)
     state = cast(ConversationState, {**values, "messages": fold_window([], [values["messages"]])})
     context = NodeContext(environment)
-    for body in (record, summarize_all):
+    for body in (record, summarize):
         state = cast(ConversationState, {**state, **drive_with(body(state, context), lambda effect: None)})
     return state, config
 

@@ -17,10 +17,10 @@ from moot.nodes.driving.driver import as_node
 from moot.nodes.driving.environment import Environment, NodeBody
 from moot.nodes.judge import judge
 from moot.nodes.open import open_debate
-from moot.nodes.perspectives import summarize_all
 from moot.nodes.plan import plan
 from moot.nodes.record import record
 from moot.nodes.reflect import reflect
+from moot.nodes.summarize import summarize
 from moot.nodes.trim import trim
 from moot.nodes.turn import turn
 from moot.state.config import DebateConfig
@@ -36,7 +36,7 @@ NODES: Mapping[str, NodeBody] = {
     "turn": turn,
     "record": record,
     "trim": trim,
-    "summarize": summarize_all,
+    "summarize": summarize,
     "reflect": reflect,
     "judge": judge,
     "close": close,

@@ -8,8 +8,8 @@ from typing import Any, Literal
 from langchain_core.runnables import Runnable, RunnableConfig
 
 from moot.nodes.memory.coverage import uncovered
-from moot.nodes.perspectives import perspectives_due
 from moot.nodes.reflect import reflect_due
+from moot.nodes.summarize import perspectives_due
 from moot.state.conversation import ConversationState, StepKind
 from moot.state.earlier_builds import up_to_date
 

@@ -8,10 +8,9 @@ from moot.nodes.calls import Flow
 from moot.nodes.driving.environment import NodeContext
 from moot.nodes.effects import Body, Emit
 from moot.nodes.judging.assess import Assessment, assess, next_judging
-from moot.nodes.perspectives import Made, judge_summary
-from moot.nodes.protocols.council.convergence import CONVERGENCE, check_convergence
+from moot.nodes.memory.perspective_summaries import NewSummary, judge_summary
+from moot.nodes.memory.versions import version_of
 from moot.nodes.protocols.protocol_table import protocol_named
-from moot.nodes.summarize import version_of
 from moot.nodes.text.tokens import TokenCounter
 from moot.state.config import DebateConfig
 from moot.state.config.frozen import frozen_config
@@ -27,13 +26,14 @@ def assess_debate(state: ConversationState, config: DebateConfig, count: TokenCo
 def judge(state: ConversationState, context: NodeContext) -> Body:
     """Let the panel judge; a verdict that failed says so and is never replaced by anybody's answer."""
     config = frozen_config(state)
-    count = context.env.count_for(config)
-    if state["step"]["phase"] == CONVERGENCE:
-        return (yield from check_convergence(state, config, count))
-    ruling = protocol_named(config.protocol).ruling(state, config)
-    made: Made | None = None
+    count, protocol = context.env.count_for(config), protocol_named(config.protocol)
+    if "ended_by" not in state["step"]:
+        return (yield from protocol.look(state, config, count))
+    ruling = protocol.ruling(state, config)
+    made: NewSummary | None = None
     if ruling is None:
-        made = yield from judge_summary(state, config, count, context.env.clock())
+        final = protocol.final_round(state)
+        made = yield from judge_summary(state, config, final, count, context.env.clock())
         own: dict[str, Any] = dict(made.summary) if made else {}
         assessment = yield from assess_debate({**state, "judge_summary": own}, config, count)
     else:

@@ -1,41 +1,84 @@
-"""`summarize`: folds what left the window into the rolling summary."""
+"""`summarize`: brings the summaries up to date: of what left the window, and of debaters' perspectives.
+
+All perspectives that are due are summarised at the same time, each on its debater's own model.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+from moot.nodes.driving.batching import side_by_side
 from moot.nodes.driving.environment import NodeContext
 from moot.nodes.effects import Body, Emit
 from moot.nodes.memory.coverage import uncovered
 from moot.nodes.memory.embeddings import embeddings_of
+from moot.nodes.memory.perspective_summaries import due_debaters, perspective_summary
 from moot.nodes.memory.recall import Memories
 from moot.nodes.memory.summarizers.drafting import draft_summary
-from moot.nodes.memory.summarizers.summarizer import Draft, SummaryRequest
-from moot.nodes.text.tokens import cut_middle
+from moot.nodes.memory.summarizers.summarizer import SummaryRequest
+from moot.nodes.memory.versions import FRAME_TOKENS, make_summary, version_of
+from moot.nodes.protocols.limits import limit_reached
+from moot.nodes.protocols.protocol import Consult, End
+from moot.nodes.protocols.protocol_table import protocol_named
 from moot.state.config import DebateConfig
 from moot.state.config.frozen import frozen_config
-from moot.state.conversation import ConversationState, Summary, SummaryPoint, SummaryVersion
+from moot.state.conversation import ConversationState
 from moot.state.entries import Entry, kind_of
 
 
 def summarize(state: ConversationState, context: NodeContext) -> Body:
-    """Make the next version of the rolling summary; a summariser that fails is replaced by `rule-based`."""
+    """Fold what left the window into the rolling summary, and make the perspective summaries that are due."""
+    update = yield from _roll(state, context)
+    due = perspectives_due(state)
+    if not due:
+        return update
+    config, count, now = (
+        frozen_config(state),
+        context.env.count_for(frozen_config(state)),
+        context.env.clock(),
+    )
+    made = yield from side_by_side([perspective_summary(state, config, each, count, now) for each in due])
+    for new in made:
+        told = {key: new.summary[key] for key in ("kind", "owner", "version", "method")}
+        yield Emit({"event": "summary", **told})
+    versions = [new.summary for new in made]
+    errors = [_error(state, f"{new.summary['owner']}: {new.failure}") for new in made if new.failure]
+    return {
+        **update,
+        "perspective_summaries": {version["owner"]: version for version in versions},
+        "summary_versions": [*update.get("summary_versions", ()), *map(version_of, versions)],
+        "errors": [*update.get("errors", ()), *errors],
+    }
+
+
+def perspectives_due(state: ConversationState) -> list[str]:
+    """Return whose perspectives are to be summarised, as the next step begins another round."""
     config = frozen_config(state)
-    entries = uncovered(state)
+    protocol = protocol_named(config.protocol)
+    if not protocol.perspectives or not state.get("step") or limit_reached(state, config):
+        return []
+    following = protocol.next_step(state, config)
+    if isinstance(following, End | Consult) or following["round"] <= state["step"]["round"]:
+        return []
+    return due_debaters(state, config)
+
+
+def _roll(state: ConversationState, context: NodeContext) -> Body:
+    """Make the next version of the rolling summary; a summariser that fails is replaced by `rule-based`."""
+    config, entries = frozen_config(state), uncovered(state)
     if not entries:
         return {}
     request = _request(state, context, config, entries)
     draft, failure = yield from draft_summary(config.memory.summarizer, request)
-    before = state.get("rolling_summary") or {}
-    summary = make_summary("rolling", request, draft, context.env.clock(), before)
+    summary = make_summary("rolling", request, draft, context.env.clock(), state.get("rolling_summary") or {})
     yield Emit({"event": "summary", "version": summary["version"], "method": summary["method"]})
     update: dict[str, Any] = {"rolling_summary": summary, "summary_versions": [version_of(summary)]}
-    if failure:
-        update["errors"] = [
-            {"step": (state.get("step") or {}).get("no", 0), "node": "summarize", "error": failure}
-        ]
-    return update
+    return {**update, "errors": [_error(state, failure)]} if failure else update
+
+
+def _error(state: ConversationState, failure: str) -> dict[str, Any]:
+    return {"step": state.get("step", {}).get("no", 0), "node": "summarize", "error": failure}
 
 
 def _request(
@@ -57,58 +100,3 @@ def _request(
         transcript=transcript,
         memories=Memories(context.env.indexes, context.debate, embeddings),
     )
-
-
-FRAME_TOKENS = 24
-"""Kept free in the summary's budget for its heading and the message around it."""
-
-
-def version_of(summary: Summary) -> SummaryVersion:
-    """Return a summary as the list of versions keeps it: of its pool of points, those that are shown."""
-    pool = summary["points"]
-    shown: list[SummaryPoint] = [
-        {"text": point["text"], "speaker": point["speaker"], "message_ids": point["message_ids"]}
-        for point in pool.get("points", [])[: pool.get("shown", 0)]
-    ]
-    return {**summary, "points": shown}
-
-
-def make_summary(
-    kind: str, request: SummaryRequest, draft: Draft, now: str, before: Mapping[str, Any]
-) -> Summary:
-    """Make the version that is recorded, clamped to its budget whatever the summariser wrote.
-
-    Args:
-        kind: `rolling`, `perspective` or `judge`.
-        request: what was to be summarised.
-        draft: what was made of it.
-        now: the time.
-        before: the version before this one, also where it was made without it; `{}` for none.
-    """
-    previous: Mapping[str, Any] = request.previous
-    text = cut_middle(draft.text, request.max_tokens, request.count)
-    old = previous.get("text", "")
-    return {
-        "kind": kind,
-        "owner": request.owner,
-        "version": int(before.get("version", 0)) + 1,
-        "text": text,
-        "points": draft.points,
-        "covers_from_seq": min(
-            [seq for seq in (previous.get("covers_from_seq"), request.entries[0]["seq"]) if seq is not None]
-        ),
-        "covers_through_seq": request.entries[-1]["seq"],
-        "messages": int(previous.get("messages", 0)) + len(request.entries),
-        "before_tokens": request.count(old) + sum(entry["tokens"] for entry in request.entries),
-        "after_tokens": request.count(text),
-        "before_chars": len(old) + sum(len(entry["content"]) for entry in request.entries),
-        "after_chars": len(text),
-        "method": draft.method,
-        "model": draft.model,
-        "provider": draft.provider,
-        "temperature": draft.temperature,
-        "latency_s": draft.latency_s,
-        "tokens_used": int(before.get("tokens_used", 0)) + draft.tokens_used,
-        "created_at": before.get("created_at") or now,
-        "updated_at": now,
-    }

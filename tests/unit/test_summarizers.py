@@ -19,7 +19,7 @@ from moot.nodes.memory.summarizers.by_model import input_room, kept_notes
 from moot.nodes.memory.summarizers.drafting import draft_summary
 from moot.nodes.memory.summarizers.summarizer import SummaryRequest
 from moot.nodes.memory.summarizers.summarizer_table import SUMMARIZERS, summarizer_named
-from moot.nodes.summarize import make_summary, version_of
+from moot.nodes.memory.versions import make_summary, version_of
 from moot.nodes.text.tokens import counter, prompt_tokens
 from moot.state.config import DebateConfig
 from moot.state.entries import Entry, make_entry

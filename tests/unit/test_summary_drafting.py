@@ -16,7 +16,7 @@ from moot.nodes.memory.summarizers.by_model import kept_notes
 from moot.nodes.memory.summarizers.drafting import draft_summary
 from moot.nodes.memory.summarizers.summarizer import Draft, SummaryRequest
 from moot.nodes.memory.summarizers.summarizer_table import ENTRY_POINT_GROUP, SUMMARIZERS, summarizer_named
-from moot.nodes.summarize import make_summary, version_of
+from moot.nodes.memory.versions import make_summary, version_of
 from moot.nodes.text.tokens import counter
 from moot.state.config import DebateConfig
 from moot.state.entries import Entry, make_entry

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal
 
-from moot.nodes.calls import ModelCall, Purpose, Reply
+from moot.nodes.calls import Flow, ModelCall, Purpose, Reply
 from moot.nodes.judging.brief import JudgeBrief
 from moot.nodes.prompts.fitting import Block
+from moot.nodes.text.tokens import TokenCounter
 from moot.nodes.views.scene import Scene
 from moot.state.config import DebateConfig
 from moot.state.config.section import Terms
@@ -117,6 +118,12 @@ class Protocol(Terms):
         Where every floor of a step fails, the run ends in any case, saved.
         """
         return None
+
+    def look(
+        self, state: ConversationState, config: DebateConfig, count: TokenCounter
+    ) -> Flow[dict[str, Any]]:
+        """Carry out a step of the kind `judge` that ends no debate, and return the state's update."""
+        raise NotImplementedError
 
     def evidence(self, state: ConversationState) -> list[Entry] | None:
         """Return the entries that a judge must see, in order; `None` for everything that debaters said."""

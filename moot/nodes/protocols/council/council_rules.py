@@ -10,12 +10,13 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+from moot.nodes.calls import Flow
 from moot.nodes.judging.brief import JudgeBrief
 from moot.nodes.memory.perspective import latest_proposals
 from moot.nodes.prompts.fitting import Block
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.prompts.rendering import display_name
-from moot.nodes.protocols.council.convergence import CONVERGENCE, REPLY_TOKENS
+from moot.nodes.protocols.council.convergence import CONVERGENCE, REPLY_TOKENS, check_convergence
 from moot.nodes.protocols.council.council_settings import TerminationConfig
 from moot.nodes.protocols.council.council_views import (
     CRITIQUE_WORDS,
@@ -32,6 +33,7 @@ from moot.nodes.protocols.protocol import (
     make_floor,
     make_step,
 )
+from moot.nodes.text.tokens import TokenCounter
 from moot.nodes.views.scene import Scene
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState, Floor, Step
@@ -111,6 +113,12 @@ class Council(Protocol):
         kind = KINDS[state["step"]["phase"]]
         stands = f"its last one, [{last['id']}], stands" if last else "it has none so far"
         return f"{speaker} gave no {kind}, for its call failed; {stands}."
+
+    def look(
+        self, state: ConversationState, config: DebateConfig, count: TokenCounter
+    ) -> Flow[dict[str, Any]]:
+        """Ask how far the proposals agree."""
+        return check_convergence(state, config, count)
 
     def evidence(self, state: ConversationState) -> list[Entry] | None:
         """The final proposals; the final round's critiques too, unless the judge has its own summary."""

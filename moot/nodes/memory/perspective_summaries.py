@@ -1,7 +1,4 @@
-"""Perspective summaries: each debater's own, brought up to date as a round begins, and the judge's.
-
-All that are due are made at the same time, each on its debater's own model, temperature and fallbacks.
-"""
+"""Summaries of what one debater has at stake, and the judge's of the final round."""
 
 from __future__ import annotations
 
@@ -10,9 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from moot.nodes.calls import Flow
-from moot.nodes.driving.batching import side_by_side
-from moot.nodes.driving.environment import NodeContext
-from moot.nodes.effects import Body, Emit
 from moot.nodes.memory.perspective import (
     past_threshold,
     perspective_entries,
@@ -21,18 +15,14 @@ from moot.nodes.memory.perspective import (
     within_chars,
 )
 from moot.nodes.memory.summarizers.drafting import draft_summary
-from moot.nodes.memory.summarizers.summarizer import Draft, SummaryRequest
+from moot.nodes.memory.summarizers.summarizer import SummaryRequest
+from moot.nodes.memory.versions import FRAME_TOKENS, make_summary
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.prompts.request import voice_of
-from moot.nodes.protocols.limits import limit_reached
-from moot.nodes.protocols.protocol import Consult, End
-from moot.nodes.protocols.protocol_table import protocol_named
 from moot.nodes.roles.role import role_of
-from moot.nodes.summarize import FRAME_TOKENS, make_summary, summarize, version_of
 from moot.nodes.text.tokens import TokenCounter
 from moot.state.config import DebateConfig
 from moot.state.config.budgets import PerspectiveConfig
-from moot.state.config.frozen import frozen_config
 from moot.state.conversation import ConversationState, Summary
 from moot.state.entries import Entry
 
@@ -41,50 +31,12 @@ JUDGE_SUMMARY = load_prompt("judge_summary")
 
 
 @dataclass(frozen=True)
-class Made:
+class NewSummary:
     """A new version of a summary."""
 
     summary: Summary
     failure: str
     """Why another method than the configured one made it; `""` where it did not."""
-
-
-def summarize_all(state: ConversationState, context: NodeContext) -> Body:
-    """Fold what left the window into the rolling summary, and make the perspective summaries that are due."""
-    update = yield from summarize(state, context)
-    config = frozen_config(state)
-    debaters = due_debaters(state, config) if round_begins(state) else []
-    if not debaters:
-        return update
-    count, now = context.env.count_for(config), context.env.clock()
-    made = yield from side_by_side([_perspective(state, config, d, count, now) for d in debaters])
-    for item in made:
-        yield Emit({"event": "summary", **_told(item)})
-    versions = [item.summary for item in made]
-    failures = [_failure(state, item) for item in made if item.failure]
-    return {
-        **update,
-        "perspective_summaries": {version["owner"]: version for version in versions},
-        "summary_versions": [*update.get("summary_versions", ()), *map(version_of, versions)],
-        "errors": [*update.get("errors", ()), *failures],
-    }
-
-
-def perspectives_due(state: ConversationState) -> bool:
-    """Return whether a round begins and a perspective summary is due."""
-    return round_begins(state) and bool(due_debaters(state, frozen_config(state)))
-
-
-def round_begins(state: ConversationState) -> bool:
-    """Return whether the step that is planned next begins another round of a protocol with perspectives."""
-    config = frozen_config(state)
-    protocol = protocol_named(config.protocol)
-    if not protocol.perspectives or not state.get("step") or limit_reached(state, config):
-        return False
-    following = protocol.next_step(state, config)
-    if isinstance(following, End | Consult):
-        return False
-    return bool(following["round"] > state["step"]["round"])
 
 
 def due_debaters(state: ConversationState, config: DebateConfig) -> list[str]:
@@ -102,10 +54,9 @@ def due_debaters(state: ConversationState, config: DebateConfig) -> list[str]:
 
 
 def judge_summary(
-    state: ConversationState, config: DebateConfig, count: TokenCounter, now: str
-) -> Flow[Made | None]:
-    """Make the judge's summary of the final round; `None` where the judge can read that round itself."""
-    entries = protocol_named(config.protocol).final_round(state)
+    state: ConversationState, config: DebateConfig, entries: Sequence[Entry], count: TokenCounter, now: str
+) -> Flow[NewSummary | None]:
+    """Make the judge's summary of the final round; `None` where the judge can read its entries itself."""
     settings = config.memory.perspectives
     if not settings.enabled or not past_threshold(entries, settings):
         return None
@@ -115,9 +66,10 @@ def judge_summary(
     return (yield from _make("judge", request, settings, state.get("judge_summary") or {}, now))
 
 
-def _perspective(
+def perspective_summary(
     state: ConversationState, config: DebateConfig, debater_id: str, count: TokenCounter, now: str
-) -> Flow[Made]:
+) -> Flow[NewSummary]:
+    """Make the summary of one debater's perspective, on its own model."""
     settings, debater = perspective_settings(config, debater_id), config.debater(debater_id)
     entries = perspective_entries(state["full_transcript"], debater_id)
     previous: Any = (state.get("perspective_summaries") or {}).get(debater_id) or {}
@@ -159,19 +111,7 @@ def _request(
 
 def _make(
     kind: str, request: SummaryRequest, settings: PerspectiveConfig, before: Any, now: str
-) -> Flow[Made]:
+) -> Flow[NewSummary]:
     draft, failure = yield from draft_summary(settings.method, request)
-    clamped: Draft = replace(draft, text=within_chars(draft.text, settings))
-    return Made(make_summary(kind, request, clamped, now, before), failure)
-
-
-def _told(item: Made) -> dict[str, Any]:
-    return {key: item.summary[key] for key in ("kind", "owner", "version", "method")}
-
-
-def _failure(state: ConversationState, item: Made) -> dict[str, Any]:
-    return {
-        "step": state["step"]["no"],
-        "node": "summarize",
-        "error": f"{item.summary['owner']}: {item.failure}",
-    }
+    clamped = replace(draft, text=within_chars(draft.text, settings))
+    return NewSummary(make_summary(kind, request, clamped, now, before), failure)
