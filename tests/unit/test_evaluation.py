@@ -80,9 +80,9 @@ def opinion_data(**scores: Any) -> dict[str, Any]:
     return {**given, "strengths": "short", "weaknesses": "thin", "overall_score": overall}
 
 
-def checked(**scores: Any) -> Evaluation:
+def checked(subject: Subject = SUBJECT, /, **scores: Any) -> Evaluation:
     """Return what is recorded of an evaluator that gives these scores."""
-    flow = evaluate([SUBJECT], Evaluator("e", "m", "E"), DebateConfig(), COUNT)
+    flow = evaluate([subject], Evaluator("e", "m", "E"), DebateConfig(), COUNT)
     next(flow)
     with pytest.raises(StopIteration) as ended:
         flow.send([Reply(data=opinion_data(**scores), model="m")])
@@ -128,6 +128,34 @@ def test_averages_have_two_decimals_over_those_who_gave_a_score() -> None:
     assert found["scores"]["security"] == 7.67
     assert found["scores"]["testability"] is None
     assert found["evaluators"] == 4
+
+
+@given(
+    scores=st.lists(st.one_of(st.none(), st.integers(-2, 14)), min_size=1, max_size=6),
+    name=st.text(max_size=8),
+)
+def test_an_average_is_the_mean_of_the_scores_that_count_whatever_the_outcome_is_called(
+    scores: list[int | None], name: str
+) -> None:
+    given_ = [checked(Subject(name, "p", "s"), security=score) for score in scores]
+    counted = [min(max(score, 1), 10) for score in scores if score is not None]
+    expected = round(sum(counted) / len(counted), 2) if counted else None
+    assert averages(given_)["scores"]["security"] == expected
+
+
+def test_an_evaluator_is_asked_for_each_criterion_of_the_rubric_and_for_no_winner() -> None:
+    (call,) = next(evaluate([SUBJECT], Evaluator("e", "m"), DebateConfig(), COUNT))
+    assert call.schema is not None
+    fields = {name: field.description for name, field in call.schema.model_fields.items()}
+    described = {one.id: one.description for one in shipped_rubrics()["design"].criteria}
+    assert list(fields) == [*described, "strengths", "weaknesses", "overall_score"]
+    assert fields.items() >= described.items()
+
+
+def test_reasons_are_kept_also_where_there_is_no_score() -> None:
+    shown = to_json([Scorecard("x", averages([]), [checked(security=7)])])["agents"]["e"]["evaluation"]
+    assert shown["non_functional"]["security"] == {"score": 7, "reasoning": "because"}
+    assert shown["non_functional"]["testability"] == {"score": None, "reasoning": "because"}
 
 
 def test_several_evaluators_score_several_debates_at_once_each_on_its_model() -> None:
