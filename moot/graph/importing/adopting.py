@@ -6,20 +6,19 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from moot.graph.documents import whole_document
+from moot.graph.documents import DebateDocument, Json, as_far_as_it_goes, whole_document
 from moot.graph.importing.transcript import ImportedTranscript, Speaker
 from moot.nodes.blackboard.by_rule import facts_of
 from moot.nodes.blackboard.update import NOTHING_READ
 from moot.nodes.driving.environment import Environment
 from moot.nodes.memory.window import WindowLimits, compact, window_message
 from moot.nodes.reading.facts import importance
-from moot.nodes.text.tokens import TokenCounter
 from moot.state.catalogue import TOPIC_CHARS, DebateRow, new_debate_id, row_amounts
 from moot.state.config import RESERVED_IDS, DebateConfig, DebaterConfig
 from moot.state.config.config_files import make_config
 from moot.state.conversation import SCHEMA_VERSION, Step
 from moot.state.earlier_builds import up_to_date
-from moot.state.entries import Entry, clean_text, gifts_in, kind_of, make_entry, turns_taken
+from moot.state.entries import Entry, clean_text, gifts_in, make_entry, turns_taken
 from moot.state.errors import InputError
 
 NAME_CHARS = 80
@@ -88,49 +87,24 @@ def transcript_values(
     said = clean_text(topic).strip()
     if not said:
         raise InputError("this transcript says no topic: give one with --topic")
-    count, now = environment.count_for(config), environment.clock()
-    topic_entry = make_entry(0, "user", "topic", said, at=now)
-    entries = [topic_entry] + [
-        make_entry(seq, one.speaker, "speech", one.content, at=one.at or now)
-        for seq, one in enumerate(imported.utterances, start=1)
-    ]
-    speakers = config.names()
-    entries = [
-        {
-            **entry,
-            "tokens": count(entry["content"]),
-            "importance": _importance(entry, speakers) if rated else entry["importance"],
-        }
-        for entry in entries
-    ]
-    return {
+    now, names = environment.clock(), config.names()
+    entries = [make_entry(0, "user", "topic", said, at=now)]
+    for seq, one in enumerate(imported.utterances, start=1):
+        entry = make_entry(seq, one.speaker, "speech", one.content, at=one.at or now)
+        entries.append({**entry, "importance": importance(entry, facts_of(entry, names))} if rated else entry)
+    document: DebateDocument = {
+        **as_far_as_it_goes(DebateDocument, {}),
         "topic": said,
-        "full_transcript": entries,
-        "messages": _window(entries, 0, config, environment),
-        "config": config.to_json(),
-        "solution": imported.solution,
-        "turn_count": turns_taken(entries, speakers),
-        "round": 0,
-        "current_speaker": "",
         "status": "running",
+        "config": config.to_json(),
+        "transcript": entries,
+        "solution": imported.solution,
         "schema_version": SCHEMA_VERSION,
     }
+    return _values(document, config, environment)
 
 
-def _importance(entry: Entry, names: Mapping[str, str]) -> int:
-    return importance(entry, facts_of(entry, names)) if kind_of(entry).argues else entry["importance"]
-
-
-def _window(
-    entries: Sequence[Entry], first: int, config: DebateConfig, environment: Environment
-) -> list[Any]:
-    """Return the messages of the window that begins at `first`, or later where they are too many."""
-    limits, shown = WindowLimits.of(config.memory), entries[first:]
-    dropped = compact(shown, limits, config.names(), environment.count_for(config))
-    return [window_message(entry) for entry in shown if dropped is None or entry["seq"] > dropped]
-
-
-def document_values(given: Mapping[str, Any], environment: Environment) -> Values:
+def document_values(given: Mapping[str, Json], environment: Environment) -> Values:
     """Return the state that a `moot.debate/1` document was made from.
 
     Raises:
@@ -138,20 +112,27 @@ def document_values(given: Mapping[str, Any], environment: Environment) -> Value
         ConfigError: its configuration cannot be used.
     """
     document = whole_document(given)
-    config = make_config(document["config"])
-    entries = _entries(document["transcript"], environment.count_for(config))
+    return _values(document, make_config(document["config"]), environment)
+
+
+def _values(document: DebateDocument, config: DebateConfig, environment: Environment) -> Values:
+    count = environment.count_for(config)
+    cleaned = [(entry, clean_text(entry["content"])) for entry in document["transcript"]]
+    # Counted anew: budgets rest on exact counts.
+    entries: list[Entry] = [{**entry, "content": text, "tokens": count(text)} for entry, text in cleaned]
     board, carried = document["blackboard"], document.get("state", {})
     # Without the state that made it, a summary cannot be gone on with: what it covers is summarised anew.
     rolling = carried.get("rolling_summary")
-    covered = rolling["covers_through_seq"] if rolling else -1
+    shown = entries[rolling["covers_through_seq"] + 1 if rolling else 0 :]
+    dropped = compact(shown, WindowLimits.of(config.memory), config.names(), count)
     step = max((receipt["step"] for receipt in document["receipts"]), default=0)
     read = {**NOTHING_READ, "through": len(entries) - 1} if board["ledger"] else {}
     values = {
         "topic": document["topic"],
         "full_transcript": entries,
         "gifts": gifts_in(entries),
-        "messages": _window(entries, covered + 1, config, environment),
-        "config": dict(document["config"]),
+        "messages": [window_message(entry) for entry in shown if dropped is None or entry["seq"] > dropped],
+        "config": document["config"],
         "summary_versions": document["summaries"],
         "ledger": board["ledger"],
         "claims": {claim["id"]: claim for claim in board["claims"]},
@@ -166,7 +147,7 @@ def document_values(given: Mapping[str, Any], environment: Environment) -> Value
         "verdicts": document["verdicts"],
         "verdict": document["verdict"] or {},
         "solution": document["solution"],
-        "step": {**_IMPORTED, "no": step},
+        "step": {**_IMPORTED, "no": step} if step else {},
         "turn_count": turns_taken(entries, config.names()),
         "round": max((entry["round"] for entry in entries), default=0),
         "current_speaker": "",
@@ -190,32 +171,24 @@ OVER = frozenset({"done", "limit"})
 """Statuses of debates that have ended."""
 
 
-def _entries(given: Sequence[Entry], count: TokenCounter) -> list[Entry]:
-    """Return a document's entries, cleaned and counted anew: budgets rest on exact counts."""
-    cleaned = [(entry, clean_text(entry["content"])) for entry in given]
-    return [{**entry, "content": content, "tokens": count(content)} for entry, content in cleaned]
-
-
-def imported_row(values: Values, name: str | None, now: str, document: Mapping[str, Any] | None) -> DebateRow:
+def imported_row(
+    values: Values, name: str | None, now: str, document: Mapping[str, Json] | None
+) -> DebateRow:
     """Return the catalogue's row: a document's own id, name and times unless it gets a new name."""
     known = document or {}
-    thread = _uuid(known.get("id")) if name is None else new_debate_id(name)
+    try:
+        thread = str(uuid.UUID(known["id"])) if name is None else new_debate_id(name)
+    except (KeyError, ValueError):
+        thread = str(uuid.uuid4())
     return DebateRow(
         id=thread,
-        name=name or str(known.get("name") or thread),
+        name=name or known.get("name") or thread,
         topic=values["topic"][:TOPIC_CHARS],
         protocol=values["config"]["protocol"],
         status=values["status"] if values["status"] in OVER else "paused",
         turns=values["turn_count"],
         **row_amounts(values.get("usage") or {}),
-        parent=str(known.get("parent") or ""),
-        created_at=str(known.get("created_at") or now),
-        updated_at=str(known.get("updated_at") or now),
+        parent=known.get("parent", ""),
+        created_at=known.get("created_at") or now,
+        updated_at=known.get("updated_at") or now,
     )
-
-
-def _uuid(given: Any) -> str:
-    try:
-        return str(uuid.UUID(str(given)))
-    except ValueError:
-        return str(uuid.uuid4())

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Container, Mapping, Sequence
+from functools import cache
+from itertools import pairwise
+
+from markdown_it import MarkdownIt
 
 from moot.graph.importing.parse_result import CLOCK, Parsed, Said
 from moot.state.errors import InputError
 
-Starts = Callable[[str], Said | None]
-"""Tells whether a line begins a speech, and whose."""
+Heads = Mapping[int, Said]
+"""What begins on which line: whose speech, with the words beside its head; in order."""
 
 _HEAD = (
     rf"(?:[\[(](?P<before>{CLOCK})[\])]\s*)?"
@@ -27,7 +31,6 @@ _BOLD = (
 )
 BOLD = re.compile(_BOLD)
 LISTED = re.compile(rf"(?:[-*+]|\d+[.)])\s+{_BOLD}")
-_HEADING = re.compile(r"(#{1,6})\s+(.*?)[\s#]*$")
 _LABEL = re.compile(
     r"(?i)topic|title|motion|questions?|answers?|notes?|examples?|summary|conclusion|first|second|third|finally"
     r"|however|yes|no|so|but|and|also|remember|warning|ps|sources?|evidence|result|update|date|todo|re"
@@ -47,26 +50,23 @@ _PARTICLE = re.compile(r"d[aeiou]|dos|del|der|den|van|von|l[ae]|el|al|bin|ibn|y|
 def read_txt(text: str) -> Parsed:
     """Read `NAME: text` with its continuation lines; a time in brackets may stand beside the name."""
     lines = text.split("\n")
-    return _spoken(lines, _line_starts(lines), "NAME: text")
+    return _spoken(lines, _line_heads(lines), "NAME: text")
 
 
-def _line_starts(lines: list[str]) -> Starts:
-    """Return what tells the lines that begin a speech; a name's other lines help to know it."""
-    matches = [match for line in lines if (match := _LINE.match(line)) and not _is_label(match["name"])]
-    counts = Counter(match["name"] for match in matches)
-    first = matches[0]["name"] if matches else ""
-
-    def starts(line: str) -> Said | None:
-        match = _LINE.match(line)
-        if match is None or _is_label(match["name"]):
-            return None
+def _line_heads(lines: Sequence[str]) -> Heads:
+    """Return the speeches that lines begin; a name's other lines help to know it."""
+    matches = {at: match for at, line in enumerate(lines) if (match := _LINE.match(line))}
+    matches = {at: match for at, match in matches.items() if not _LABEL.fullmatch(match["name"])}
+    counts = Counter(match["name"] for match in matches.values())
+    first = next(iter(counts), "")
+    heads = {}
+    for at, match in matches.items():
         known = counts[match["name"]] > 1 or match["name"] == first
         setting = match["tight"] == ":" and match["name"][0].islower()  # `color:red`
         reported = match["tight"] and not known and _REPORTED.match(match["text"])
-        named = not (setting or reported) and _is_name(match["name"], known=known)
-        return _said(match, match["text"]) if named else None
-
-    return starts
+        if not (setting or reported) and _is_name(match["name"], known=known):
+            heads[at] = _said(match, match["text"])
+    return heads
 
 
 def _said(head: re.Match[str], text: str) -> Said:
@@ -79,10 +79,6 @@ def _headed(head: str, text: str) -> Said:
     return _said(match, text) if match else Said(head, text)
 
 
-def _is_label(name: str) -> bool:
-    return _LABEL.fullmatch(name) is not None
-
-
 def _is_name(text: str, *, known: bool) -> bool:
     """Tell whether words before a colon name somebody: few, capitalised, without a sentence's punctuation.
 
@@ -93,67 +89,67 @@ def _is_name(text: str, *, known: bool) -> bool:
     words = re.sub(r"[(（][^)）]*[)）]", " ", text).split()
     if not words or len(words) > 6 or re.search(r"[;!?\"“”、。，！？；「」『』]|[^.\s]{6,}\.(?:\s|$)", text):
         return False
-    if not known and any(_is_caseless(word) and len(word) > _CASELESS for word in words):
+    if not known and any(word.lower() == word.upper() and len(word) > _CASELESS for word in words):
         return False
     capital = [not word[0].islower() or bool(_PARTICLE.fullmatch(word)) for word in words]
     return all(capital) or (known and (capital[-1] or len(words) == 1))
 
 
-def _is_caseless(word: str) -> bool:
-    return word.lower() == word.upper()
-
-
 def read_md(text: str) -> Parsed:
-    """Read speeches under `## NAME`, after `**NAME:**` or `- **NAME**:`; fences are taken for none."""
-    lines = text.split("\n")
-    headings = [match for line in lines if (match := _HEADING.match(line))]
-    level = min((len(h[1]) for h in headings if len(h[1]) > 1), default=0)
-    names = Counter(h[2] for h in headings if len(h[1]) == level)
+    """Read speeches under `## NAME`, after `**NAME:**` or `- **NAME**:`; fences are taken for none.
 
-    def heading_starts(line: str) -> Said | None:
-        match = _HEADING.match(line)
-        return _headed(match[2], "") if match and len(match[1]) == level else None
-
-    repeated = max(names.values(), default=0) > 1
+    Headings and fences are `markdown-it-py`'s. Speeches after bold names are told line by line: most
+    transcripts set no empty line between them, so that Markdown makes one paragraph of several.
+    """
+    lines, blocks = text.split("\n"), _parser().parse(text)
+    fenced = {at for token in blocks if token.type == "fence" and token.map for at in range(*token.map)}
+    headings = {
+        token.map[0]: (token.tag, inside.content)
+        for token, inside in pairwise(blocks)
+        if token.type == "heading_open" and token.level == 0 and token.map
+    }
+    level = min((tag for tag, _ in headings.values() if tag != "h1"), default="")
+    names = {at: name for at, (tag, name) in headings.items() if tag == level}
+    repeated = len(set(names.values())) < len(names)
     # What stands in a list or under one heading is a speaker only where nothing else is.
     if not repeated and any(map(BOLD.match, lines)):
-        return _spoken(lines, _bold_starts(BOLD), "**NAME:** text", markdown=True)
-    if len(names) < 2 and not repeated and is_listed(lines):
-        return _spoken(lines, _bold_starts(LISTED), "- **NAME**: text", markdown=True)
+        return _spoken(lines, _bold_heads(BOLD, lines, fenced), "**NAME:** text")
+    if not repeated and len(names) < 2 and is_listed(lines):
+        return _spoken(lines, _bold_heads(LISTED, lines, fenced), "- **NAME**: text")
     if names:
-        return _spoken(lines, heading_starts, "## NAME", markdown=True)
+        return _spoken(lines, {at: _headed(name, "") for at, name in names.items()}, "## NAME")
     return read_txt(text)
 
 
-def is_listed(lines: list[str]) -> bool:
+@cache
+def _parser() -> MarkdownIt:
+    """Return a parser of blocks; neither dashes under a speech nor tags before it make it another block."""
+    parser = MarkdownIt("commonmark").disable(["lheading", "html_block"])
+    parser.core.ruler.disable("inline")
+    return parser
+
+
+def is_listed(lines: Sequence[str]) -> bool:
     """Tell whether the speeches are the items of a list, each under a bold name."""
-    return any(map(LISTED.match, lines)) and not any(map(_line_starts(lines), lines))
+    return any(map(LISTED.match, lines)) and not _line_heads(lines)
 
 
-def _bold_starts(form: re.Pattern[str]) -> Starts:
-    def starts(line: str) -> Said | None:
-        match = form.match(line)
-        head = f"{match['time'] or ''}{match['name']}{match['aside'] or ''}" if match else ""
-        return _headed(head, match["text"]) if match else None
+def _bold_heads(form: re.Pattern[str], lines: Sequence[str], fenced: Container[int]) -> Heads:
+    matches = {at: match for at, line in enumerate(lines) if (match := form.match(line)) and at not in fenced}
+    return {
+        at: _headed(f"{match['time'] or ''}{match['name']}{match['aside'] or ''}", match["text"])
+        for at, match in matches.items()
+    }
 
-    return starts
 
-
-def _spoken(lines: list[str], starts: Starts, form: str, *, markdown: bool = False) -> Parsed:
+def _spoken(lines: Sequence[str], heads: Heads, form: str) -> Parsed:
     """Split lines into speeches; what stands before the first is the topic."""
-    topic: list[str] = []
-    speeches: list[tuple[Said, list[str]]] = []
-    fenced = False
-    for line in lines:
-        fenced ^= markdown and line.lstrip().startswith(("```", "~~~"))
-        start = None if fenced else starts(line)
-        if start is not None:
-            speeches.append((start, [start.content]))
-        elif speeches:
-            speeches[-1][1].append(line)
-        else:
-            topic.append(_TOPIC.sub("", line.strip()))
-    if not speeches:
+    if not heads:
         raise InputError(f"line 1: no speaker found; write each speech as `{form}`")
-    said = [Said(start.name, "\n".join(rest).strip(), start.at) for start, rest in speeches]
+    starts = [*heads, len(lines)]
+    said = [
+        Said(head.name, "\n".join([head.content, *lines[at + 1 : end]]).strip(), head.at)
+        for (at, head), end in zip(heads.items(), starts[1:], strict=True)
+    ]
+    topic = (_TOPIC.sub("", line.strip()) for line in lines[: starts[0]])
     return Parsed(said, " ".join(filter(None, topic)))

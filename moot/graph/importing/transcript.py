@@ -7,8 +7,10 @@ import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Any
 
+from typing_extensions import TypedDict
+
+from moot.graph.documents import FORMAT, DebateDocument, Json, as_far_as_it_goes
 from moot.graph.importing.csv_tables import header_of, read_csv
 from moot.graph.importing.json_records import parse_json, read_json, read_jsonl
 from moot.graph.importing.parse_result import Parsed, Said
@@ -17,7 +19,6 @@ from moot.graph.importing.text_speeches import BOLD, is_listed, read_md, read_tx
 from moot.state.entries import clean_text, kind_of
 from moot.state.errors import InputError
 
-DOCUMENT_FORMAT = "moot.debate/1"
 FORMATS = ("json", "jsonl", "csv", "txt", "md")
 _EXTENSIONS = {".ndjson": "jsonl", ".tsv": "csv", ".markdown": "md", **{f".{name}": name for name in FORMATS}}
 
@@ -52,7 +53,7 @@ class ImportedTranscript:
     speakers: tuple[Speaker, ...]
     """In the order in which they first spoke."""
     utterances: tuple[Utterance, ...]
-    document: dict[str, Any] | None = None
+    document: dict[str, Json] | None = None
     """The whole document where the input is a `moot.debate/1`, as it was given."""
     solution: str = ""
     """The conclusion where the input has one apart from what was said."""
@@ -125,31 +126,30 @@ def _sniffed(text: str) -> str:
     return "md" if is_listed(lines) else "txt"
 
 
-def _from_document(document: dict[str, Any]) -> ImportedTranscript:
-    if document["format"] != DOCUMENT_FORMAT:
-        raise InputError(
-            f"line 1: format {document['format']!r} is not known; this version reads {DOCUMENT_FORMAT}"
-        )
-    entries = document.get("transcript")
-    if not isinstance(entries, list) or not all(_is_entry(entry) for entry in entries):
-        raise InputError("line 1: `transcript` must be a list of entries with `speaker` and `content`")
-    said = [entry for entry in entries if kind_of(entry).spoken]
-    config = document.get("config")
-    debaters = config.get("debaters") if isinstance(config, dict) else None
-    rows = [row for row in debaters if isinstance(row, dict)] if isinstance(debaters, list) else []
-    names = {str(row.get("id")): str(row.get("name") or row.get("id")) for row in rows}
+def _from_document(given: dict[str, Json]) -> ImportedTranscript:
+    if given["format"] != FORMAT:
+        raise InputError(f"line 1: format {given['format']!r} is not known; this version reads {FORMAT}")
+    document = as_far_as_it_goes(DebateDocument, given)
+    said = [entry for entry in document["transcript"] if kind_of(entry).spoken]
+    debaters = as_far_as_it_goes(_Speaking, document["config"])["debaters"]
+    names = {debater["id"]: debater["name"] or debater["id"] for debater in debaters}
     spoke = dict.fromkeys(entry["speaker"] for entry in said)
     return ImportedTranscript(
-        topic=str(document.get("topic") or ""),
+        topic=document["topic"],
         speakers=tuple(Speaker(key, names.get(key, key)) for key in spoke),
-        utterances=tuple(Utterance(e["speaker"], e["content"], str(e.get("at") or "")) for e in said),
-        document=document,
-        solution=str(document.get("solution") or ""),
+        utterances=tuple(Utterance(entry["speaker"], entry["content"], entry["at"]) for entry in said),
+        document=given,
+        solution=document["solution"],
     )
 
 
-def _is_entry(value: Any) -> bool:
-    return isinstance(value, dict) and all(isinstance(value.get(key), str) for key in ("speaker", "content"))
+class _Named(TypedDict):
+    id: str
+    name: str
+
+
+class _Speaking(TypedDict):
+    debaters: list[_Named]
 
 
 _READERS: dict[str, Callable[[str], Parsed]] = {
