@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moot.nodes.memory.summarizers.points import MAX_IDS, Point
-from moot.nodes.memory.summarizers.rule_based import SummaryPoints, empty, fold, lay_out, render
+from moot.nodes.memory.summarizers.points_layout import SummaryPoints, lay_out, render
+from moot.nodes.memory.summarizers.rule_based import empty, fold
 from moot.nodes.text.plain import inert
 from moot.nodes.text.tokens import counter
 from moot.state.entries import Entry, EntryKind, make_entry

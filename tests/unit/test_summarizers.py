@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from moot.nodes.calls import ModelCall, Reply
 from moot.nodes.memory.indexes import Indexes
 from moot.nodes.memory.recall import Memories
-from moot.nodes.memory.summarizers.by_model import input_room, kept_notes
 from moot.nodes.memory.summarizers.drafting import draft_summary
+from moot.nodes.memory.summarizers.notes import input_room, kept_notes
 from moot.nodes.memory.summarizers.summarizer import SummaryRequest
 from moot.nodes.memory.summarizers.summarizer_table import SUMMARIZERS, summarizer_named
 from moot.nodes.memory.versions import make_summary, version_of

@@ -12,8 +12,8 @@ from moot.graph.cli.screen.showing import summary as heading_of
 from moot.nodes.calls import ModelCall, Reply
 from moot.nodes.memory.indexes import Indexes
 from moot.nodes.memory.recall import Memories
-from moot.nodes.memory.summarizers.by_model import kept_notes
 from moot.nodes.memory.summarizers.drafting import draft_summary
+from moot.nodes.memory.summarizers.notes import kept_notes
 from moot.nodes.memory.summarizers.summarizer import Draft, SummaryRequest
 from moot.nodes.memory.summarizers.summarizer_table import ENTRY_POINT_GROUP, SUMMARIZERS, summarizer_named
 from moot.nodes.memory.versions import make_summary, version_of

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from moot.nodes.calls import WireMessage
 from moot.nodes.text.frames import frames_quoted
+from moot.nodes.text.plain import clip, inert
 from moot.nodes.text.tokens import TokenCounter, cut_middle, message_tokens
 from moot.state.entries import Entry
 
@@ -17,10 +18,18 @@ PEOPLE = {
 }
 """Display names of speakers who are no debaters."""
 
+NAME_CHARS = 40
+"""Longest name in a line of ours."""
+
 
 def display_name(speaker: str, names: Mapping[str, str]) -> str:
     """Return a speaker's display name, the id itself where there is none."""
     return names.get(speaker) or PEOPLE.get(speaker) or speaker
+
+
+def speaker_label(speaker: str, names: Mapping[str, str], chars: int = NAME_CHARS) -> str:
+    """Return a speaker's display name for a line of ours, of which no name can be more than a part."""
+    return clip(inert(display_name(speaker, names)), chars)
 
 
 def render_entry(entry: Entry, names: Mapping[str, str]) -> WireMessage:

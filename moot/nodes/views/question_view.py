@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 
 from moot.nodes.blackboard.digest import render_blackboard
 from moot.nodes.calls import ModelCall, Reply, WireMessage
-from moot.nodes.memory.summarizers.rule_based import lay_out, render
+from moot.nodes.memory.summarizers.points_layout import lay_out, render
 from moot.nodes.prompts.fitting import Block, View, fit
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.prompts.rendering import cut_message

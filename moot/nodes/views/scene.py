@@ -10,7 +10,7 @@ from moot.nodes.blackboard.digest import render_blackboard
 from moot.nodes.calls import WireMessage
 from moot.nodes.memory.earlier import recollection_text
 from moot.nodes.memory.recall import Memories, cue_for, recalled
-from moot.nodes.memory.summarizers.rule_based import NOTICE_BELOW
+from moot.nodes.memory.summarizers.points_layout import NOTICE_BELOW
 from moot.nodes.memory.window import first_seq
 from moot.nodes.prompts.fitting import KEEP, Block
 from moot.nodes.prompts.library import load_prompt

@@ -10,8 +10,8 @@ from typing import Any, get_type_hints
 from pydantic import ConfigDict, TypeAdapter, create_model
 
 from moot.nodes.calls import ModelCall, Reply
-from moot.nodes.memory.summarizers.by_rule import RuleBased
-from moot.nodes.memory.summarizers.rule_based import NOTICE_BELOW, SummaryPoints
+from moot.nodes.memory.summarizers.points_layout import NOTICE_BELOW, SummaryPoints
+from moot.nodes.memory.summarizers.rule_based import RuleBased
 from moot.nodes.memory.summarizers.summarizer import Draft, SummaryFailed, SummaryRequest
 from moot.nodes.memory.summarizers.summarizer_table import summarizer_named
 from moot.nodes.text.plain import clip, one_line

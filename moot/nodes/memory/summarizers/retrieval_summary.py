@@ -6,13 +6,15 @@ the window.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable
+from typing import Any, cast
 
+from moot.nodes.memory.indexes import Indexes
 from moot.nodes.memory.recall import Memories
-from moot.nodes.memory.summarizers.by_rule import RuleBased
+from moot.nodes.memory.summarizers.rule_based import RuleBased, folded_points
 from moot.nodes.memory.summarizers.summarizer import Draft, Summarizing, SummaryRequest
-from moot.nodes.prompts.rendering import display_name
-from moot.nodes.text.plain import clip, inert
+from moot.nodes.prompts.rendering import speaker_label
+from moot.nodes.text.plain import inert
 from moot.nodes.text.tokens import cut_middle
 from moot.state.entries import Entry
 
@@ -21,7 +23,6 @@ LATEST = 3
 QUERY_CHARS = 1_500
 ENTRY_TOKENS = 160
 """Most that is shown of one message."""
-NAME_CHARS = 40
 
 
 class Retrieval:
@@ -31,51 +32,39 @@ class Retrieval:
 
     def summarize(self, request: SummaryRequest) -> Summarizing:
         """Choose what bears on the debate now; yields no call."""
-        points = yield from RuleBased().summarize(request)
         text = relevant(request)
         if not text:
-            return points
-        return Draft(text, points.points, self.name)
+            return (yield from RuleBased().summarize(request))
+        return Draft(text, cast(dict[str, Any], folded_points(request)), self.name)
 
 
 def relevant(request: SummaryRequest) -> str:
     """Return the most relevant of what has left the window, in order, within the summary's tokens."""
-    from moot.nodes.memory.indexes import Indexes
     from moot.nodes.memory.retrieval import select_evidence
 
-    past = list(request.past)
-    memories = request.memories or Memories(Indexes(), "")
-    index = memories.indexes.of(memories.debate, "summary", past, request.config.names(), memories.embeddings)
-    lines = _Lines({entry["seq"]: entry for entry in past}, request)
-    chosen = select_evidence(index, _query(request, past), budget=request.max_tokens, costs=lines)
-    text = "".join(map(lines.text, chosen.seqs))
-    return cut_middle(text.rstrip(), request.max_tokens, request.count)
+    past, names = {entry["seq"]: entry for entry in request.past}, request.config.names()
 
-
-class _Lines(Mapping[int, int]):
-    """Entries as one line each, and what each costs, made when asked for."""
-
-    def __init__(self, entries: Mapping[int, Entry], request: SummaryRequest) -> None:
-        self._entries, self._request = entries, request
-        self._names = request.config.names()
-
-    def text(self, seq: int) -> str:
-        entry, request = self._entries[seq], self._request
-        who = clip(inert(display_name(entry["speaker"], self._names)), NAME_CHARS)
+    def line(seq: int) -> str:
+        entry = past[seq]
         words = cut_middle(inert(entry["content"]), ENTRY_TOKENS, request.count)
-        return f"- {who} [{entry['id']}]: {words}\n"
+        return f"- {speaker_label(entry['speaker'], names)} [{entry['id']}]: {words}\n"
 
-    def __getitem__(self, seq: int) -> int:
-        return self._request.count(self.text(seq))
+    memories = request.memories or Memories(Indexes(), "")
+    index = memories.indexes.of(
+        memories.debate, "summary", list(past.values()), names, memories.embeddings, split=_as_shown
+    )
+    chosen = select_evidence(
+        index, _query(request, past), budget=request.max_tokens, costs=lambda seq: request.count(line(seq))
+    )
+    return cut_middle("".join(map(line, chosen.seqs)).rstrip(), request.max_tokens, request.count)
 
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._entries)
 
-    def __len__(self) -> int:
-        return len(self._entries)
+def _as_shown(entry: Entry) -> Iterable[Entry]:
+    """Yield an entry with the tokens that are shown of it."""
+    yield {**entry, "tokens": min(entry["tokens"], ENTRY_TOKENS)}
 
 
-def _query(request: SummaryRequest, past: list[Entry]) -> str:
-    after = past[-1]["seq"] + 1 if past else 0
+def _query(request: SummaryRequest, past: Iterable[int]) -> str:
+    after = max(past, default=-1) + 1
     latest = [entry["content"][:QUERY_CHARS] for entry in request.transcript[after:][-LATEST:]]
     return "\n".join([request.topic[:QUERY_CHARS], *latest])

@@ -1,4 +1,4 @@
-"""The rule-based rolling summary: points of what was said, folded in as messages leave the window.
+"""`rule-based`: points of what was said, folded in as messages leave the window; needs no model.
 
 No model and no randomness: the same messages always give the same summary. It is what stands in whenever a
 model's summary fails, so it must hold for any text and any budget.
@@ -6,88 +6,76 @@ model's summary fails, so it must hold for any text and any budget.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
 
-from typing_extensions import TypedDict
+from moot.nodes.memory.summarizers.points import (
+    Point,
+    PointKind,
+    grouped,
+    is_substantial,
+    join_ids,
+    joined,
+    last_seq,
+    rank,
+    read_entry,
+    same,
+)
+from moot.nodes.memory.summarizers.points_layout import SummaryPoints, lay_out, render
+from moot.nodes.memory.summarizers.summarizer import Draft, Summarizing, SummaryRequest
+from moot.nodes.reading.question_answers import Reply, answers, as_reply
+from moot.nodes.text.terms import term_set
+from moot.state.entries import Entry, kind_of
 
-from moot.nodes.memory.summarizers.points import Point
-from moot.nodes.memory.summarizers.pool import FIRST_MESSAGES, absorb
-from moot.nodes.memory.summarizers.ranking import grouped, rank
-from moot.nodes.text.plain import clip, inert
-from moot.state.entries import Entry, seq_of
-
-Count = Callable[[str], int]
-
-
-class SummaryPoints(TypedDict):
-    """A rolling summary as data: a pool of points and how much of it is shown; JSON types only.
-
-    The pool is larger than what is shown, so that a summary squeezed into little room for one step is whole
-    again at the next.
-    """
-
-    points: list[Point]
-    """The pool, most deserving first, bounded by the budget."""
-    shown: int
-    """How many of the first points the rendering shows."""
-    text_chars: int
-    """Longest text shown of a point, in characters."""
-    name_chars: int
-    """Longest name shown of a speaker, in characters."""
-    notice: str
-    """Stands in the place of the points where there is no room for them, and below them where there is too
-    little for every speaker; `""` otherwise."""
-    messages: int
-    """Messages folded in so far."""
-    speakers: dict[str, int]
-    """Messages by speaker, of the first `MAX_SPEAKERS`."""
-    covers_through_seq: int
-    """`seq` of the last message folded in, -1 before the first."""
-
-
-Fits = Callable[[SummaryPoints], bool]
+Pool = dict[str, list[Point]]
+"""Points by speaker."""
 
 MAX_SPEAKERS = 256
-NOTICE_BELOW = 50
-"""Below so many tokens a notice stands in the summary's place."""
-ROOM_A_SPEAKER = 60
-"""Where there are so many tokens for each speaker, every speaker has a point, however short."""
+FIRST_MESSAGES = 6
+"""A speaker's opening may still be replaced by a better one within so many of its messages."""
 _POOL_FLOOR, _POOL_CEILING = 48, 600
 _TOKENS_A_POINT = 16  # the pool holds two to three times what its budget shows
 _BATCH = 32  # messages folded in between two prunings: bounds the pool while a long import is folded
-_ROOMY = 0.6  # share of the budget that the speakers' quota may take before texts are shortened
-_FILL_TRIES = 8
-_NAMED_FROM = 16  # where names are cut shorter than so many characters, only the speaker's own stays
+_QUESTIONS_HELD = 24  # open questions that a new message is held against, the latest ones
 
 
-class _Detail(NamedTuple):
-    name_chars: int
-    text_chars: int
+class RuleBased:
+    """Rolling summary by rule: the points worth keeping, with the messages behind them."""
+
+    name = "rule-based"
+
+    def summarize(self, request: SummaryRequest) -> Summarizing:
+        """Lay the points out; yields no call."""
+        yield from ()
+        points = folded_points(request)
+        return Draft(render(points, request.config.names()), cast(dict[str, Any], points), self.name)
 
 
-_DETAILS = tuple(map(_Detail._make, ((40, 240), (40, 160), (32, 100), (24, 60), (16, 30), (8, 12), (6, 4))))
-_LEGIBLE = _DETAILS[:4]  # with less room than that, fewer speakers are quoted and the others named
-_NAMES_IN_NOTICE = 40
-# Every kind has a label: no debater's words begin a line, so none can be a heading, a list or a fence.
-_LABELS = {
-    "opening": "opened",
-    "stance": "now",
-    "position": "held",
-    "shift": "changed position",
-    "concession": "conceded{to}",
-    "question": "open question{to}",
-    "asked": "asked{to}",
-    "answered": "asked{to}, answered",
-    "challenge": "contradicted{about}",
-    "agreement": "agreed{with}",
-    "evidence": "evidence",
-    "claim": "said",
-    "result": "tool",
-    "notice": "note",
-}
-_PLACE = {"opening": 0, "stance": 2}
+def folded_points(request: SummaryRequest) -> SummaryPoints:
+    """Fold what is new into the points so far; all that was said where there are none."""
+    previous = _pool_of(request.previous)
+    entries = request.past if previous is None else request.entries
+    names = request.config.names()
+    return fold(previous, entries, max_tokens=request.max_tokens, count=request.count, names=names)
+
+
+def _pool_of(summary: Mapping[str, Any]) -> SummaryPoints | None:
+    """Return the pool of points behind a summary; of one from a document, the points that it showed.
+
+    `None` where there is no pool of all that the summary covers, as behind another package's.
+    """
+    pool = summary.get("points") or {}
+    covered = int(summary.get("covers_through_seq", -1))
+    if isinstance(pool, Mapping):
+        return cast(SummaryPoints, pool) if pool.get("covers_through_seq") == covered else None
+    known: dict[str, Any] = {"kind": "claim", "about": [], "round": 0, "explicit": False}
+    shown: Any = {
+        "points": [{**known, **point} for point in pool],
+        "messages": int(summary.get("messages", len(pool))),
+        "speakers": {str(point["speaker"]): 1 for point in pool},
+        "covers_through_seq": covered,
+    }
+    return SummaryPoints(**{**empty(), **shown})
 
 
 def empty() -> SummaryPoints:
@@ -109,7 +97,7 @@ def fold(
     entries: Sequence[Entry],
     *,
     max_tokens: int,
-    count: Count,
+    count: Callable[[str], int],
     names: Mapping[str, str],
 ) -> SummaryPoints:
     """Fold `entries` into `previous` and lay the result out within `max_tokens`.
@@ -135,9 +123,8 @@ def fold(
             now = max(now, entry["seq"])
             if entry["speaker"] in spoken or len(spoken) < MAX_SPEAKERS:
                 spoken[entry["speaker"]] = spoken.get(entry["speaker"], 0) + 1
-            absorb(pool, entry, names, early=spoken.get(entry["speaker"], 0) <= FIRST_MESSAGES)
-        kept = rank([point for points in pool.values() for point in points], spoken, now).points[:room]
-        pool = grouped(kept)
+            _absorb(pool, entry, names, early=spoken.get(entry["speaker"], 0) <= FIRST_MESSAGES)
+        pool = grouped(rank([each for own in pool.values() for each in own], spoken, now).points[:room])
     folded = SummaryPoints(
         **{
             **empty(),
@@ -150,134 +137,83 @@ def fold(
     return lay_out(folded, max_tokens=max_tokens, count=count, names=names)
 
 
-def lay_out(
-    summary: SummaryPoints, *, max_tokens: int, count: Count, names: Mapping[str, str]
-) -> SummaryPoints:
-    """Return `summary` showing as much as `max_tokens` hold: for a step with more or less room than the last.
+def _absorb(pool: Pool, entry: Entry, names: Mapping[str, str], *, early: bool) -> None:
+    """Let one message into `pool`: settle the questions that it answers, then admit its points.
 
-    Texts are shortened before a speaker loses its place. Exact: what is shown was rendered and counted.
+    Args:
+        pool: Changed in place.
+        entry: The message, later than all before it.
+        names: Display name by debater id.
+        early: Whether it is among its speaker's first `FIRST_MESSAGES`.
     """
-    ranking = rank(summary["points"], summary["speakers"], summary["covers_through_seq"])
-    laid = SummaryPoints(**{**summary, "points": ranking.points, "shown": 0, "notice": ""})
-    if max_tokens <= 0 or not ranking.points:
-        return laid
-
-    def fits(candidate: SummaryPoints, limit: float = max_tokens) -> bool:
-        return count(render(candidate, names)) <= limit
-
-    if max_tokens >= NOTICE_BELOW:
-        details = _DETAILS if max_tokens >= ROOM_A_SPEAKER * ranking.quota else _LEGIBLE
-        tried = [_showing(laid, ranking.quota, detail) for detail in details]
-        roomy = (c for c in tried if fits(c, max_tokens * _ROOMY))
-        chosen = next(roomy, None) or next((c for c in tried if fits(c)), None)
-        if chosen:
-            return _filled(chosen, fits)
-        few = _most(tried[-1], ranking.quota, lambda c: fits(c, max_tokens * _ROOMY))
-        if few["shown"]:
-            return _with_others(few, names, fits)
-    who = ", ".join(_names(laid["speakers"], names))
-    messages = "1 message" if laid["messages"] == 1 else f"{laid['messages']} messages"
-    return _with_notice(laid, f"Earlier: {messages} by {who}; not shown for lack of room.", fits)
+    facts, points = read_entry(entry, names)
+    _settle(pool, as_reply(entry, facts))
+    own = pool.get(entry["speaker"], [])
+    for new in points:
+        at = next((at for at, kept in enumerate(own) if same(kept, new)), None)
+        if at is None:
+            own.append(new)
+        else:
+            own[at] = joined(own[at], new)
+    if not kind_of(entry).mechanical:
+        _take_position(own, points, early=early, critical=entry["kind"] == "critique")
+    if own:
+        pool[entry["speaker"]] = own
 
 
-def _showing(summary: SummaryPoints, shown: int, detail: _Detail) -> SummaryPoints:
-    sized = SummaryPoints(**{**summary, "shown": shown})
-    sized["name_chars"], sized["text_chars"] = detail
-    return sized
+def _settle(pool: Pool, reply: Reply) -> None:
+    """Turn the open questions that `reply` answers into answered ones."""
+    if not reply.states:
+        return
+    held = [point for own in pool.values() for point in own if point["kind"] in ("question", "asked")]
+    for point in sorted(held, key=lambda point: -last_seq(point))[:_QUESTIONS_HELD]:
+        asked_in = point["message_ids"][-1]
+        if answers(reply, text=point["text"], asker=point["speaker"], asked_in=asked_in, to=point["about"]):
+            ids = join_ids([*point["message_ids"], reply.entry["id"]])
+            _replace(pool[point["speaker"]], point, "answered", ids)
 
 
-def _most(summary: SummaryPoints, high: int, fits: Fits) -> SummaryPoints:
-    """Return `summary` showing as many of the first `high` points as fit."""
-    low = 0
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (
-            (middle, high) if fits(SummaryPoints(**{**summary, "shown": middle})) else (low, middle - 1)
-        )
-    return SummaryPoints(**{**summary, "shown": low})
+def _take_position(own: list[Point], points: Sequence[Point], *, early: bool, critical: bool) -> None:
+    """Let what a speaker has just said become its opening or its present stance, if it is fit to.
+
+    Without words that say so, a critique shows no stance, and a change of position is the stance itself.
+    """
+    said = {id_ for point in points for id_ in point["message_ids"]}
+    fresh = [
+        p for p in own if p["kind"] in ("position", "claim", "evidence") and p["message_ids"][-1] in said
+    ]
+    best = max(
+        fresh, key=lambda p: (p["kind"] == "position", len(term_set(p["text"])), p["text"]), default=None
+    )
+    if any(point["kind"] == "shift" for point in points):
+        _retire(own, "stance")
+    if best is None:
+        return
+    opening = next((p for p in own if p["kind"] == "opening"), None)
+    if opening is None or (early and _standing(best) > _standing(opening)):
+        _retire(own, "opening")
+        _replace(own, best, "opening")
+    elif is_substantial(best) and (best["explicit"] or not (critical or _has_declared(own))):
+        _retire(own, "stance")
+        _replace(own, best, "stance")
 
 
-def _filled(summary: SummaryPoints, fits: Fits) -> SummaryPoints:
-    """Return `summary`, which fits, with all further points that fit, and single later ones that still do."""
-    most = _most(summary, len(summary["points"]), fits)
-    filled = most if most["shown"] >= summary["shown"] and fits(most) else summary
-    for at in range(filled["shown"] + 1, min(filled["shown"] + 1 + _FILL_TRIES, len(summary["points"]))):
-        points, shown = filled["points"], filled["shown"]
-        moved = [*points[:shown], points[at], *points[shown:at], *points[at + 1 :]]
-        candidate = SummaryPoints(**{**filled, "points": moved, "shown": shown + 1})
-        filled = candidate if fits(candidate) else filled
-    return filled
+def _standing(point: Point) -> tuple[bool, bool]:
+    return is_substantial(point), point["explicit"]
 
 
-def _with_others(summary: SummaryPoints, names: Mapping[str, str], fits: Fits) -> SummaryPoints:
-    """Return `summary` with a last line that names the speakers it has no room to quote."""
-    quoted = {point["speaker"] for point in summary["points"][: summary["shown"]]}
-    others = [who for who in summary["speakers"] if who not in quoted]
-    return _with_notice(summary, f"Also spoke: {', '.join(_names(others, names))}.", fits)
+def _has_declared(own: Sequence[Point]) -> bool:
+    """Whether a speaker has said in so many words where it stands: that holds longer than what it implies."""
+    return any(p["kind"] == "shift" or (p["kind"] == "stance" and p["explicit"]) for p in own)
 
 
-def _names(speakers: Iterable[str], names: Mapping[str, str]) -> Iterable[str]:
-    return _labels(list(speakers)[:_NAMES_IN_NOTICE], names, 24).values()
+def _retire(own: list[Point], kind: PointKind) -> None:
+    """Let a speaker's opening or stance be one of the positions that it held."""
+    point = next((point for point in own if point["kind"] == kind), None)
+    if point is not None:
+        _replace(own, point, "position" if point["explicit"] else "claim")
 
 
-def _with_notice(summary: SummaryPoints, text: str, fits: Fits) -> SummaryPoints:
-    """Return `summary` with the longest beginning of the notice `text` that fits, if any does."""
-    for chars in _shrinking(len(text)):
-        noticed = SummaryPoints(**{**summary, "notice": clip(text, chars)})
-        if fits(noticed):
-            return noticed
-    return summary
-
-
-def _shrinking(chars: int) -> Iterator[int]:
-    """Yield lengths from `chars` down to 1, in steps of a twelfth; a counter need not be monotonic."""
-    while chars > 0:
-        yield chars
-        chars -= max(1, chars // 12)
-
-
-def render(points: SummaryPoints, names: Mapping[str, str]) -> str:
-    """Return the summary as text: a list of points under each speaker's name, with their message ids."""
-    if not points:
-        return ""
-    groups = grouped(points["points"][: points["shown"]])
-    order = sorted(groups, key=lambda who: (min(map(_first_seq, groups[who])), who))
-    labels = _labels(order, names, points["name_chars"])
-    detail = _Detail(points["name_chars"], points["text_chars"])
-    lines: list[str] = []
-    for who in order:
-        lines.append(f"{labels[who]}:")
-        lines.extend(_bullets(groups[who], names, detail))
-    if points["notice"]:
-        lines.append(points["notice"])
-    return "\n".join(lines)
-
-
-def _first_seq(point: Point) -> int:
-    return seq_of(point["message_ids"][0]) or 0
-
-
-def _bullets(own: Sequence[Point], names: Mapping[str, str], detail: _Detail) -> Iterator[str]:
-    """Yield the lines of one speaker: where it started, what happened since, where it stands."""
-    for point in sorted(own, key=lambda p: (_PLACE.get(p["kind"], 1), _first_seq(p), p["text"])):
-        about = point["about"][:2] if detail.name_chars >= _NAMED_FROM else []
-        whom = ", ".join(_labels(about, names, detail.name_chars).values())
-        said = {key: f" {key} {whom}" if whom else "" for key in ("to", "with")}
-        kind = "asked" if point["kind"] == "question" and not point["explicit"] else point["kind"]
-        label = _LABELS[kind].format(**said, about=f" {whom}" if whom else "")
-        ids = ", ".join(dict.fromkeys((point["message_ids"][0], point["message_ids"][-1])))
-        yield f"- {label}: {clip(point['text'], detail.text_chars)} [{ids}]"
-
-
-def _labels(speakers: Sequence[str], names: Mapping[str, str], chars: int) -> dict[str, str]:
-    """Return a distinct, inert name for each speaker."""
-    labels: dict[str, str] = {}
-    taken: set[str] = set()
-    for who in speakers:
-        name = clip(inert(names.get(who, who)[:200]) or inert(who[:200]) or "?", chars)
-        label = next(
-            each for n in itertools.count(1) if (each := name if n == 1 else f"{name} {n}") not in taken
-        )
-        taken.add(label)
-        labels[who] = label
-    return labels
+def _replace(own: list[Point], point: Point, kind: PointKind, ids: Sequence[str] | None = None) -> None:
+    at = next(at for at, candidate in enumerate(own) if candidate is point)
+    own[at] = Point(**{**point, "kind": kind, "message_ids": list(ids or point["message_ids"])})

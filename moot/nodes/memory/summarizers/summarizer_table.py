@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
 
-from moot.nodes.memory.summarizers.by_rule import RuleBased
 from moot.nodes.memory.summarizers.hierarchical import Hierarchical
 from moot.nodes.memory.summarizers.llm import Llm
 from moot.nodes.memory.summarizers.retrieval_summary import Retrieval
+from moot.nodes.memory.summarizers.rule_based import RuleBased
 from moot.nodes.memory.summarizers.semantic import Semantic
 from moot.nodes.memory.summarizers.summarizer import Summarizer
 from moot.state.errors import ConfigError

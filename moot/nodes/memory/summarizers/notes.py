@@ -3,21 +3,27 @@
 Every message is seen by exactly one chunk, which a model condenses into a *note*. Notes are kept. A summary
 is always made from the notes, never from an earlier summary: with a summariser that keeps each fact with
 probability 0.9, one that rewrites its own output loses the 50 oldest facts within 200 turns.
+
+Beside the prose stand key points found by rule, those first that the prose leaves out: what a model forgets
+is not lost.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 
-from moot.nodes.calls import ModelCall, Reply, WireMessage
-from moot.nodes.memory.summarizers.summarizer import SummaryRequest
+from moot.nodes.calls import Flow, ModelCall, WireMessage
+from moot.nodes.memory.summarizers.points_layout import SummaryPoints, lay_out, render
+from moot.nodes.memory.summarizers.rule_based import folded_points
+from moot.nodes.memory.summarizers.summarizer import Draft, SummaryRequest
 from moot.nodes.memory.summarizers.summary_checks import checked
 from moot.nodes.prompts.fitting import View
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.prompts.rendering import render_entry
 from moot.nodes.prompts.request import make_call, voice_of
+from moot.nodes.text.likeness import numbers
+from moot.nodes.text.terms import term_set
 from moot.nodes.text.tokens import cut_middle, prompt_tokens
 from moot.state.entries import Entry
 
@@ -28,6 +34,13 @@ MERGE_FOR = load_prompt("merge_for", "prompt", "topic", "words")
 NOTES_A_MERGE = 16
 """A note may take this part of a merge's input: so many can be merged at once."""
 LEAST_NOTE = 40
+WORDS_A_TOKEN = 0.6
+"""What is asked for in words: English has 0.75 words a token, and a model tends to write more than asked."""
+PROSE_SHARE = 0.65
+"""Share of the summary's tokens that the model's prose may take; key points take all that it leaves."""
+TOLD = 0.7
+"""A point is told where the prose has this share of its terms and all of its numbers."""
+HEADING = "Key points:"
 
 
 @dataclass(frozen=True)
@@ -44,10 +57,6 @@ class Note:
     part: str = ""
     """Part of the debate that it belongs to, for summaries that follow the debate's own parts."""
 
-    def to_json(self) -> dict[str, Any]:
-        """Return it as JSON types."""
-        return dict(self.__dict__)
-
 
 def kept_notes(request: SummaryRequest) -> list[Note]:
     """Return the notes behind the previous summary."""
@@ -56,7 +65,7 @@ def kept_notes(request: SummaryRequest) -> list[Note]:
 
 def condensed(
     request: SummaryRequest, chunks: Sequence[Sequence[Entry]], parts: Sequence[str] = ()
-) -> Generator[Sequence[ModelCall], list[Reply], list[Note]]:
+) -> Flow[list[Note]]:
     """Condense chunks of messages into notes, all at the same time.
 
     Raises:
@@ -65,31 +74,26 @@ def condensed(
     room = note_room(request)
     calls = [_condense(request, chunk, room, index) for index, chunk in enumerate(chunks)]
     replies = yield calls
-    notes = []
-    for index, (chunk, call, reply) in enumerate(zip(chunks, calls, replies, strict=True)):
-        text = checked(reply, call, room, request.count)
-        part = parts[index] if parts else ""
-        notes.append(Note(text, chunk[0]["seq"], chunk[-1]["seq"], part=part))
-    return notes
+    texts = [checked(reply, call, room, request.count) for reply, call in zip(replies, calls, strict=True)]
+    return [
+        Note(text, chunk[0]["seq"], chunk[-1]["seq"], part=part)
+        for text, chunk, part in zip(texts, chunks, parts or [""] * len(chunks), strict=True)
+    ]
 
 
-def directly(
-    request: SummaryRequest, chunk: Sequence[Entry], room: int
-) -> Generator[Sequence[ModelCall], list[Reply], Note]:
+def directly(request: SummaryRequest, chunk: Sequence[Entry]) -> Flow[Note]:
     """Summarise messages that fit one call at once; what comes of it is the first note.
 
     Raises:
         SummaryFailed: the answer is unusable.
     """
+    room = prose_room(request)
     call = _merge(request, _as_text(request, chunk), room)
     (reply,) = yield [call]
-    text = checked(reply, call, room, request.count)
-    return Note(text, chunk[0]["seq"], chunk[-1]["seq"])
+    return Note(checked(reply, call, room, request.count), chunk[0]["seq"], chunk[-1]["seq"])
 
 
-def merged(
-    request: SummaryRequest, groups: Sequence[Sequence[Note]], room: int
-) -> Generator[Sequence[ModelCall], list[Reply], list[Note]]:
+def merged(request: SummaryRequest, groups: Sequence[Sequence[Note]], room: int) -> Flow[list[Note]]:
     """Merge each group of notes into one of at most `room` tokens, all groups at the same time.
 
     A group that fits as it is stays as it was written: what is not rewritten loses nothing.
@@ -104,17 +108,13 @@ def merged(
         replies = yield calls
         for index, call, reply in zip(long, calls, replies, strict=True):
             texts[index] = checked(reply, call, room, request.count, notes=True)
-    return [_united(group, text) for group, text in zip(groups, texts, strict=True)]
+    return [
+        Note(text, group[0].first, group[-1].through, 1 + max(note.level for note in group), group[-1].part)
+        for group, text in zip(groups, texts, strict=True)
+    ]
 
 
-def _united(group: Sequence[Note], text: str) -> Note:
-    level = 1 + max(note.level for note in group)
-    return Note(text, group[0].first, group[-1].through, level, group[-1].part)
-
-
-def within_one_call(
-    request: SummaryRequest, notes: list[Note]
-) -> Generator[Sequence[ModelCall], list[Reply], list[Note]]:
+def within_one_call(request: SummaryRequest, notes: list[Note]) -> Flow[list[Note]]:
     """Return notes that one merge can read: where they are too many, the oldest of a level are united.
 
     A fact passes through one more rewriting only each time that the notes outgrow a whole prompt.
@@ -129,6 +129,44 @@ def within_one_call(
         united = yield from merged(request, [group], 2 * note_room(request))
         notes = [*notes[:first], *united, *notes[first + len(group) :]]
     return notes
+
+
+def written(
+    method: str, request: SummaryRequest, notes: Sequence[Note], shown: Sequence[Note] = ()
+) -> Flow[Draft]:
+    """Write the summary from notes: prose, the key points beside it, and all that the next version needs.
+
+    Args:
+        method: the summariser's name.
+        request: what is summarised.
+        notes: to be carried on.
+        shown: the same notes as the summary is to show them, where that is another way.
+    """
+    (whole,) = yield from merged(request, [shown or notes], prose_room(request))
+    points, prose = folded_points(request), whole.text
+    left = request.max_tokens - request.count(f"{prose}\n\n{HEADING}\n") - 2
+    names = request.config.names()
+    laid = lay_out(_untold(points, prose), max_tokens=left, count=request.count, names=names)
+    key_points = render(laid, names) if left > 0 else ""
+    text = f"{prose}\n\n{HEADING}\n{key_points}" if key_points else prose
+    return Draft(
+        text=cut_middle(text, request.max_tokens, request.count),
+        points={**points, "notes": [asdict(note) for note in notes]},
+        method=method,
+        temperature=voice_of(request.config, request.config.memory).temperature,
+    )
+
+
+def _untold(points: SummaryPoints, prose: str) -> SummaryPoints:
+    """Return the points that prose leaves out; all of them where it leaves out none."""
+    terms, told = term_set(prose), numbers(prose)
+
+    def is_told(text: str) -> bool:
+        own = term_set(text)
+        return told >= numbers(text) and len(own & terms) >= TOLD * len(own)
+
+    missing = [point for point in points["points"] if not is_told(point["text"])]
+    return SummaryPoints(**{**points, "points": missing}) if missing else points
 
 
 def chunks_of(request: SummaryRequest, entries: Sequence[Entry]) -> list[list[Entry]]:
@@ -146,6 +184,11 @@ def chunks_of(request: SummaryRequest, entries: Sequence[Entry]) -> list[list[En
     return chunks
 
 
+def prose_room(request: SummaryRequest) -> int:
+    """Return the tokens that the prose of a summary may have."""
+    return int(request.max_tokens * PROSE_SHARE)
+
+
 def note_room(request: SummaryRequest) -> int:
     """Return the tokens that one note may have."""
     return max(LEAST_NOTE, min(request.max_tokens, input_room(request) // NOTES_A_MERGE))
@@ -161,7 +204,7 @@ def input_room(request: SummaryRequest) -> int:
 
 
 def _condense(request: SummaryRequest, chunk: Sequence[Entry], room: int, index: int = 0) -> ModelCall:
-    system = CONDENSE.render(topic=_short_topic(request), words=str(_words(room)))
+    system = CONDENSE.render(topic=_short_topic(request), words=_words(room))
     return _call(request, system, _as_text(request, chunk), room, index)
 
 
@@ -171,7 +214,7 @@ def _as_text(request: SummaryRequest, chunk: Sequence[Entry]) -> str:
 
 
 def _merge(request: SummaryRequest, text: str, room: int, index: int = 0) -> ModelCall:
-    values = {"topic": _short_topic(request), "words": str(_words(room))}
+    values = {"topic": _short_topic(request), "words": _words(room)}
     if request.prompt:
         own = cut_middle(request.prompt, request.config.memory.budget.system // 2, request.count)
         return _call(request, MERGE_FOR.render(prompt=own, **values), text, room, index)
@@ -193,10 +236,5 @@ def _short_topic(request: SummaryRequest) -> str:
     return cut_middle(request.topic, request.config.memory.budget.system // 4, request.count)
 
 
-def _words(tokens: int) -> int:
-    return max(20, int(tokens * 0.6))
-
-
-def with_notes(points: Mapping[str, Any], notes: Sequence[Note]) -> dict[str, Any]:
-    """Return a summary's points with the notes behind its prose."""
-    return {**points, "notes": [note.to_json() for note in notes]}
+def _words(tokens: int) -> str:
+    return str(max(20, int(tokens * WORDS_A_TOKEN)))

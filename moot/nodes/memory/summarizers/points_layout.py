@@ -1,0 +1,175 @@
+"""Points as text within a budget: who said what, texts shortened before a speaker loses its place."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from typing_extensions import TypedDict
+
+from moot.nodes.memory.summarizers.points import WORTH, Point, first_seq, grouped, rank
+from moot.nodes.text.plain import clip, inert
+
+
+class SummaryPoints(TypedDict):
+    """A rolling summary as data: a pool of points and how much of it is shown; JSON types only.
+
+    The pool is larger than what is shown, so that a summary squeezed into little room for one step is whole
+    again at the next.
+    """
+
+    points: list[Point]
+    """The pool, most deserving first, bounded by the budget."""
+    shown: int
+    """How many of the first points the rendering shows."""
+    text_chars: int
+    """Longest text shown of a point, in characters."""
+    name_chars: int
+    """Longest name shown of a speaker, in characters."""
+    notice: str
+    """Stands in the place of the points where there is no room for them, and below them where there is too
+    little for every speaker; `""` otherwise."""
+    messages: int
+    """Messages folded in so far."""
+    speakers: dict[str, int]
+    """Messages by speaker, of the first 256."""
+    covers_through_seq: int
+    """`seq` of the last message folded in, -1 before the first."""
+
+
+Fits = Callable[[SummaryPoints], bool]
+
+NOTICE_BELOW = 50
+"""Below so many tokens a notice stands in the summary's place."""
+ROOM_A_SPEAKER = 60
+"""Where there are so many tokens for each speaker, every speaker has a point, however short."""
+_ROOMY = 0.6  # share of the budget that the speakers' quota may take before texts are shortened
+_FILL_TRIES = 8
+_NAMED_FROM = 16  # where names are cut shorter than so many characters, only the speaker's own stays
+
+
+class _Detail(NamedTuple):
+    name_chars: int
+    text_chars: int
+
+
+_DETAILS = tuple(map(_Detail._make, ((40, 240), (40, 160), (32, 100), (24, 60), (16, 30), (8, 12), (6, 4))))
+_LEGIBLE = _DETAILS[:4]  # with less room than that, fewer speakers are quoted and the others named
+_NAMES_IN_NOTICE, _NAME_IN_NOTICE = 40, 24
+_PLACE = {"opening": 0, "stance": 2}
+
+
+def lay_out(
+    summary: SummaryPoints, *, max_tokens: int, count: Callable[[str], int], names: Mapping[str, str]
+) -> SummaryPoints:
+    """Return `summary` showing as much as `max_tokens` hold: for a step with more or less room than the last.
+
+    Texts are shortened before a speaker loses its place. Exact: what is shown was rendered and counted.
+    """
+    ranking = rank(summary["points"], summary["speakers"], summary["covers_through_seq"])
+    laid = SummaryPoints(**{**summary, "points": ranking.points, "shown": 0, "notice": ""})
+    if max_tokens <= 0 or not ranking.points:
+        return laid
+
+    def fits(candidate: SummaryPoints, limit: float = max_tokens) -> bool:
+        return count(render(candidate, names)) <= limit
+
+    def named(speakers: Iterable[str]) -> str:
+        return ", ".join(_labels(list(speakers)[:_NAMES_IN_NOTICE], names, _NAME_IN_NOTICE).values())
+
+    if max_tokens >= NOTICE_BELOW:
+        details = _DETAILS if max_tokens >= ROOM_A_SPEAKER * ranking.quota else _LEGIBLE
+        tried = [
+            SummaryPoints(**{**laid, "shown": ranking.quota, **detail._asdict()})  # type: ignore[typeddict-item]  # two of its fields
+            for detail in details
+        ]
+        roomy = (c for c in tried if fits(c, max_tokens * _ROOMY))
+        chosen = next(roomy, None) or next((c for c in tried if fits(c)), None)
+        if chosen:
+            return _filled(chosen, fits)
+        few = _most(tried[-1], ranking.quota, lambda c: fits(c, max_tokens * _ROOMY))
+        if few["shown"]:
+            quoted = {point["speaker"] for point in few["points"][: few["shown"]]}
+            others = named(who for who in few["speakers"] if who not in quoted)
+            return _with_notice(few, f"Also spoke: {others}.", fits)
+    messages = "1 message" if laid["messages"] == 1 else f"{laid['messages']} messages"
+    who = named(laid["speakers"])
+    return _with_notice(laid, f"Earlier: {messages} by {who}; not shown for lack of room.", fits)
+
+
+def _most(summary: SummaryPoints, high: int, fits: Fits) -> SummaryPoints:
+    """Return `summary` showing as many of the first `high` points as fit."""
+    low = 0
+    while low < high:
+        middle = (low + high + 1) // 2
+        if fits(SummaryPoints(**{**summary, "shown": middle})):
+            low = middle
+        else:
+            high = middle - 1
+    return SummaryPoints(**{**summary, "shown": low})
+
+
+def _filled(summary: SummaryPoints, fits: Fits) -> SummaryPoints:
+    """Return `summary`, which fits, with all further points that fit, and single later ones that still do."""
+    most = _most(summary, len(summary["points"]), fits)
+    filled = most if most["shown"] >= summary["shown"] and fits(most) else summary
+    for at in range(filled["shown"] + 1, min(filled["shown"] + 1 + _FILL_TRIES, len(summary["points"]))):
+        points, shown = filled["points"], filled["shown"]
+        moved = [*points[:shown], points[at], *points[shown:at], *points[at + 1 :]]
+        candidate = SummaryPoints(**{**filled, "points": moved, "shown": shown + 1})
+        filled = candidate if fits(candidate) else filled
+    return filled
+
+
+def _with_notice(summary: SummaryPoints, text: str, fits: Fits) -> SummaryPoints:
+    """Return `summary` with the longest beginning of the notice `text` that fits, if any does."""
+    chars = len(text)
+    while chars > 0:  # in steps of a twelfth: a counter need not be monotonic
+        noticed = SummaryPoints(**{**summary, "notice": clip(text, chars)})
+        if fits(noticed):
+            return noticed
+        chars -= max(1, chars // 12)
+    return summary
+
+
+def render(points: SummaryPoints, names: Mapping[str, str]) -> str:
+    """Return the summary as text: a list of points under each speaker's name, with their message ids."""
+    if not points:
+        return ""
+    groups = grouped(points["points"][: points["shown"]])
+    order = sorted(groups, key=lambda who: (min(map(first_seq, groups[who])), who))
+    labels = _labels(order, names, points["name_chars"])
+    detail = _Detail(points["name_chars"], points["text_chars"])
+    lines: list[str] = []
+    for who in order:
+        lines.append(f"{labels[who]}:")
+        lines.extend(_bullets(groups[who], names, detail))
+    if points["notice"]:
+        lines.append(points["notice"])
+    return "\n".join(lines)
+
+
+def _bullets(own: Sequence[Point], names: Mapping[str, str], detail: _Detail) -> Iterator[str]:
+    """Yield the lines of one speaker: where it started, what happened since, where it stands."""
+    for point in sorted(own, key=lambda p: (_PLACE.get(p["kind"], 1), first_seq(p), p["text"])):
+        about = point["about"][:2] if detail.name_chars >= _NAMED_FROM else []
+        whom = ", ".join(_labels(about, names, detail.name_chars).values())
+        said = {key: f" {key} {whom}" if whom else "" for key in ("to", "with")}
+        label = WORTH[point["kind"]].label.format(**said, about=f" {whom}" if whom else "")
+        ids = ", ".join(dict.fromkeys((point["message_ids"][0], point["message_ids"][-1])))
+        yield f"- {label}: {clip(point['text'], detail.text_chars)} [{ids}]"
+
+
+def _labels(speakers: Sequence[str], names: Mapping[str, str], chars: int) -> dict[str, str]:
+    """Return a distinct, inert name for each speaker."""
+    labels: dict[str, str] = {}
+    taken: set[str] = set()
+    for who in speakers:
+        name = clip(inert(names.get(who, who)[:200]) or inert(who[:200]) or "?", chars)
+        label = next(
+            each for n in itertools.count(1) if (each := name if n == 1 else f"{name} {n}") not in taken
+        )
+        taken.add(label)
+        labels[who] = label
+    return labels
