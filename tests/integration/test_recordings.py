@@ -59,3 +59,15 @@ def test_the_demo_is_labelled_is_kept_and_leaves_its_report(moot: Moot) -> None:
     nowhere = moot("demo", "tabs")
     assert nowhere.code == 2
     assert "choose one of free-transport, monolith, rate-limiter" in nowhere.err
+
+
+def test_the_readme_shows_what_the_demo_prints(moot: Moot) -> None:
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    _, _, after = readme.partition("```console\n$ moot demo --fast\n")
+    shown, _, _ = after.partition("```")
+    ran = moot("demo", "--fast")
+    printed, at = " ".join(f"{ran.err}\n{ran.out}".split()), 0
+    for part in filter(None, (" ".join(part.split()) for part in shown.split("…"))):
+        found = printed.find(part, at)
+        assert found >= 0, f"not printed, or not in this order: {part!r}"
+        at = found + len(part)
