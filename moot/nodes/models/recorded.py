@@ -15,14 +15,12 @@ from typing import Any
 
 import yaml
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
-from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGenerationChunk
 from pydantic import PrivateAttr
 
 from moot.nodes.models.local import LocalModel
-from moot.nodes.models.registry import make_model
-from moot.state.config.model_settings import RECORDED, ModelSettings
+from moot.state.config.model_settings import RECORDED
 from moot.state.errors import ConfigError, ModelError
 
 _PLACE = ("purpose", "phase", "speaker", "round")
@@ -48,13 +46,6 @@ def _text(name: str, file: str) -> str:
     if name not in recordings():
         raise ConfigError(f"there is no sample debate {name!r}: choose one of {', '.join(recordings())}")
     return (_FOLDER / name / file).read_text(encoding="utf-8")
-
-
-def recorded_model(name: str, settings: ModelSettings, *, pace_s: float = 0.0) -> BaseChatModel:
-    """Build a model's client as `make_model` does, a recorded one with a pace."""
-    if not name.startswith(RECORDED):
-        return make_model(name, settings)
-    return RecordedModel(recording=name.removeprefix(RECORDED), pace_s=pace_s)
 
 
 class RecordedModel(LocalModel):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -33,13 +32,14 @@ def demo(
     from moot.graph.cli.running import Delivery, run_to_end
     from moot.graph.cli.screen.output import remark
     from moot.nodes.driving.environment import Environment
-    from moot.nodes.models.recorded import recorded_model, recording_config
+    from moot.nodes.models.recorded import RecordedModel, recording_config
     from moot.state.config import DebateConfig
 
     settings = recording_config(sample)
     topic = settings.pop("topic")
     pace = 0.0 if fast or quiet or as_json else READING_PACE_S
-    environment = Environment(factory=partial(recorded_model, pace_s=pace))
+    model = RecordedModel(recording=sample, pace_s=pace)
+    environment = Environment(factory=lambda name, settings: model)
     with opened(db, make=True, environment=environment) as debates:
         taken = {row.name for row in debates.rows()}
         names = (sample, *(f"{sample}-{number}" for number in range(2, len(taken) + 3)))
