@@ -8,12 +8,12 @@ from pathlib import Path
 
 from pydantic import BaseModel, Field, ValidationError
 
+from moot.graph.importing.dialectic import PROVIDERS
 from moot.nodes.judging.evaluation import Evaluator
 from moot.state import settings as environment
 from moot.state.config import slug
 from moot.state.config.config_files import load_config
 from moot.state.config.model_settings import ModelSettings
-from moot.state.dialectic import PROVIDERS
 from moot.state.errors import ConfigError
 
 

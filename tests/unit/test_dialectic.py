@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from moot.graph.cli.request import file_data, run_config
+from moot.graph.importing.dialectic import Converted, from_dialectic, is_dialectic
 from moot.nodes.memory.perspective import perspective_settings
 from moot.nodes.protocols.council.council_settings import TerminationConfig
 from moot.nodes.roles.role import shipped_role
 from moot.state.config import DebateConfig
 from moot.state.config.config_files import make_config
-from moot.state.dialectic import Converted, from_dialectic, is_dialectic
 from moot.state.errors import ConfigError
 
 AGENT: Any = {

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from moot.graph.cli.entry import complain
 from moot.graph.cli.named_files import Data, with_files
+from moot.graph.importing.dialectic import from_dialectic, is_dialectic
 from moot.state.config import DebateConfig
 from moot.state.config.config_files import load_config, make_config
-from moot.state.dialectic import from_dialectic, is_dialectic
 from moot.state.entries import clean_text
 from moot.state.errors import ConfigError, InputError
 from moot.state.settings import default_config_path, default_model
