@@ -30,5 +30,5 @@ def _store(session: DebateSession, values: Values, row: DebateRow, *, fresh: boo
         session.update_after("close", {"status": row.status})
     usage = session.state().values.get("usage") or {}
     # What ran above noted its own progress; the row is the import's.
-    kept = {"status": row.status, "turns": row.turns, "updated_at": row.updated_at}
+    kept: dict[str, str | float] = {"status": row.status, "turns": row.turns, "updated_at": row.updated_at}
     session.records.catalogue.update(row.id, **kept, **row_amounts(usage))

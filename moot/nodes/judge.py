@@ -34,8 +34,11 @@ def judge(state: ConversationState, context: NodeContext) -> Body:
     if ruling is None:
         final = protocol.final_round(state)
         made = yield from judge_summary(state, config, final, count, context.env.clock())
-        own: dict[str, Any] = dict(made.summary) if made else {}
-        assessment = yield from assess_debate({**state, "judge_summary": own}, config, count)
+        seen: ConversationState = {**state}
+        seen.pop("judge_summary", None)  # an earlier judging's
+        if made:
+            seen["judge_summary"] = made.summary
+        assessment = yield from assess_debate(seen, config, count)
     else:
         assessment = Assessment([], {**ruling, "judging": next_judging(state)})
     decision = assessment.decision
@@ -46,7 +49,7 @@ def judge(state: ConversationState, context: NodeContext) -> Body:
         "solution": decision["solution_markdown"],
     }
     if made:
-        update |= {"judge_summary": dict(made.summary), "summary_versions": [version_of(made.summary)]}
+        update |= {"judge_summary": made.summary, "summary_versions": [version_of(made.summary)]}
     failures = [decision["error"] if decision["status"] == "failed" else "", made.failure if made else ""]
     errors = [{"step": state["step"]["no"], "node": "judge", "error": error} for error in failures if error]
     return {**update, "errors": errors} if errors else update

@@ -71,7 +71,7 @@ def _roll(state: ConversationState, context: NodeContext) -> Body:
         return {}
     request = _request(state, context, config, entries)
     draft, failure = yield from draft_summary(config.memory.summarizer, request)
-    summary = make_summary("rolling", request, draft, context.env.clock(), state.get("rolling_summary") or {})
+    summary = make_summary("rolling", request, draft, context.env.clock(), state.get("rolling_summary", {}))
     yield Emit({"event": "summary", "version": summary["version"], "method": summary["method"]})
     update: dict[str, Any] = {"rolling_summary": summary, "summary_versions": [version_of(summary)]}
     return {**update, "errors": [_error(state, failure)]} if failure else update
@@ -90,7 +90,7 @@ def _request(
     entries = transcript[: entries[-1]["seq"] + 1] if fresh else entries
     embeddings = embeddings_of(config, context.env.embeddings)
     return SummaryRequest(
-        previous={} if fresh else state.get("rolling_summary") or {},
+        previous={} if fresh else state.get("rolling_summary", {}),
         entries=[entry for entry in entries if kind_of(entry).shown] or entries,  # the rules hold it
         max_tokens=config.memory.budget.summary - FRAME_TOKENS,
         topic=state["topic"],

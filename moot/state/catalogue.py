@@ -5,18 +5,12 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any
+
+from typing_extensions import TypedDict
 
 from moot.state.entries import tokens_of
 from moot.state.errors import DebateExists, DebateNotFound, InputError
-from moot.state.sql import Sql
-
-_CREATE = """
-CREATE TABLE IF NOT EXISTS moot_debates (
-    id TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE, topic TEXT NOT NULL, protocol TEXT NOT NULL,
-    status TEXT NOT NULL, turns BIGINT NOT NULL, tokens BIGINT NOT NULL, cost_usd DOUBLE PRECISION NOT NULL,
-    parent TEXT NOT NULL, created_at TEXT NOT NULL, updated_at TEXT NOT NULL
-)"""
+from moot.state.sql import DebateTable
 
 
 @dataclass(frozen=True)
@@ -42,7 +36,14 @@ class DebateRow:
     updated_at: str
 
 
-def row_amounts(usage: Mapping[str, Any]) -> dict[str, Any]:
+class Amounts(TypedDict):
+    """What a row tells of spending."""
+
+    tokens: int
+    cost_usd: float
+
+
+def row_amounts(usage: Mapping[str, float]) -> Amounts:
     """Return a row's `tokens` and `cost_usd` from what a debate's calls used."""
     return {"tokens": tokens_of(usage), "cost_usd": float(usage.get("cost_usd", 0.0))}
 
@@ -92,12 +93,16 @@ def new_thread_id() -> str:
     return str(uuid.uuid4())
 
 
-class Catalogue:
+class Catalogue(DebateTable):
     """Rows by debate, in the debate's own database."""
 
-    def __init__(self, sql: Sql) -> None:
-        self._sql = sql
-        sql.execute(_CREATE)
+    name = "moot_debates"
+    columns = """
+        id TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE, topic TEXT NOT NULL, protocol TEXT NOT NULL,
+        status TEXT NOT NULL, turns BIGINT NOT NULL, tokens BIGINT NOT NULL,
+        cost_usd DOUBLE PRECISION NOT NULL, parent TEXT NOT NULL, created_at TEXT NOT NULL,
+        updated_at TEXT NOT NULL"""
+    debate = "id"
 
     def add(self, row: DebateRow) -> None:
         """Add a debate.
@@ -114,7 +119,7 @@ class Catalogue:
         if not added:
             raise DebateExists(f"debate {row.name!r} exists already: go on with `moot resume {row.name}`")
 
-    def update(self, debate: str, **values: Any) -> None:
+    def update(self, debate: str, **values: str | float) -> None:
         """Set columns of a debate; nothing happens where it is not in the catalogue."""
         unknown = values.keys() - set(_COLUMNS)
         if unknown:
@@ -155,10 +160,6 @@ class Catalogue:
         for row in self._select("WHERE id = ?", [source]):
             self.add(replace(row, id=target, name=target, parent=source))
 
-    def delete(self, debate: str) -> None:
-        """Remove a debate's row."""
-        self._sql.execute("DELETE FROM moot_debates WHERE id = ?", (debate,))
-
-    def _select(self, clause: str, parameters: list[Any]) -> list[DebateRow]:
+    def _select(self, clause: str, parameters: list[str]) -> list[DebateRow]:
         rows = self._sql.execute(f"SELECT {', '.join(_COLUMNS)} FROM moot_debates {clause}", parameters)  # noqa: S608  # constants of ours
         return [DebateRow(*row) for row in rows]

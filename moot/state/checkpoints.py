@@ -6,7 +6,6 @@ import json
 import zlib
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
 
 import aiosqlite
 import anyio.to_thread
@@ -37,14 +36,14 @@ class CompressingSerializer(JsonPlusSerializer):
     A subclass, because LangGraph hands its list of types that may be loaded to this very class alone.
     """
 
-    def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
+    def dumps_typed(self, obj: object) -> tuple[str, bytes]:
         """Return the type tag and bytes of an object."""
         tag, blob = super().dumps_typed(obj)
         if len(blob) < COMPRESS_FROM:
             return tag, blob
         return _PREFIX + tag, zlib.compress(blob, 1)
 
-    def loads_typed(self, data: tuple[str, bytes]) -> Any:
+    def loads_typed(self, data: tuple[str, bytes]) -> object:
         """Return the object behind a type tag and bytes."""
         tag, blob = data
         if tag.startswith(_PREFIX):
@@ -73,7 +72,7 @@ class MootSqliteSaver(AsyncSqliteSaver):
         return await to_the_end(super().aput(config, checkpoint, metadata, new_versions))
 
     async def aput_writes(
-        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+        self, config: RunnableConfig, writes: Sequence[tuple[str, object]], task_id: str, task_path: str = ""
     ) -> None:
         """Save a task's writes; a cancellation waits for the commit."""
         await to_the_end(super().aput_writes(config, writes, task_id, task_path))
@@ -159,7 +158,7 @@ WHERE thread_id = :thread AND (checkpoint_ns, checkpoint_id) NOT IN (SELECT ns, 
 
 
 @asynccontextmanager
-async def open_saver(url: str | None = None) -> AsyncIterator[BaseCheckpointSaver[Any]]:
+async def open_saver(url: str | None = None) -> AsyncIterator[BaseCheckpointSaver[str]]:
     """Open the checkpointer of a database: a path, `sqlite:///path`, `postgresql://…`, or the default.
 
     Raises:
@@ -177,7 +176,7 @@ async def open_saver(url: str | None = None) -> AsyncIterator[BaseCheckpointSave
 
 
 @asynccontextmanager
-async def _open_sqlite(url: str, records: Records) -> AsyncIterator[BaseCheckpointSaver[Any]]:
+async def _open_sqlite(url: str, records: Records) -> AsyncIterator[BaseCheckpointSaver[str]]:
     async with aiosqlite.connect(sqlite_path(url), timeout=30) as connection:
         await connection.execute("PRAGMA journal_mode=WAL")
         await connection.execute("PRAGMA synchronous=NORMAL")
@@ -187,7 +186,7 @@ async def _open_sqlite(url: str, records: Records) -> AsyncIterator[BaseCheckpoi
 
 
 @asynccontextmanager
-async def _open_postgres(url: str, records: Records) -> AsyncIterator[BaseCheckpointSaver[Any]]:
+async def _open_postgres(url: str, records: Records) -> AsyncIterator[BaseCheckpointSaver[str]]:
     try:
         from moot.state.postgres import MootPostgresSaver
     except ImportError as error:
@@ -199,7 +198,7 @@ async def _open_postgres(url: str, records: Records) -> AsyncIterator[BaseCheckp
 
 
 @asynccontextmanager
-async def make() -> AsyncIterator[BaseCheckpointSaver[Any]]:
+async def make() -> AsyncIterator[BaseCheckpointSaver[str]]:
     """Open the default database's checkpointer, for `langgraph.json`."""
     async with open_saver() as saver:
         yield saver

@@ -28,6 +28,10 @@ SNAPSHOT_EVERY = 1000
 _EVERY = {"snapshot_frequency": SNAPSHOT_EVERY}
 
 
+JsonObject = dict[str, Any]
+"""What one reader alone knows the shape of, who is named beside it."""
+
+
 class Floor(TypedDict):
     """One speaker's floor within a step."""
 
@@ -69,7 +73,7 @@ class Step(TypedDict, total=False):
     """Whether nobody speaks any more after it, by the protocol's rules: what is in dispute then stays so."""
     ended_by: EndedBy
     """Why the debate ends, on a closing step alone."""
-    memo: dict[str, Any]
+    memo: JsonObject
     """What the protocol wants to remember: `plan` merges it into `protocol_state` and drops it here."""
     rooms: dict[str, Room]
     """Crux rooms that it opens or moves on: `plan` merges them into `crux_rooms` and drops them here."""
@@ -111,7 +115,7 @@ class SummaryFacts(TypedDict):
 class Summary(SummaryFacts):
     """A current summary, which can be gone on with."""
 
-    points: dict[str, Any]
+    points: JsonObject
     """What is behind the text: a pool of points, each with its speaker and message ids."""
 
 
@@ -218,11 +222,11 @@ class ConversationState(TypedDict, total=False):
     """`seq` of each entry with which people gave something: no view looks through the transcript for them."""
     context_documents: Annotated[list[dict[str, str]], DeltaChannel(append, list, **_EVERY)]
     """Documents given with the topic; `open` makes entries of them."""
-    rolling_summary: Annotated[dict[str, Any], DeltaChannel(latest, dict, **_EVERY)]
+    rolling_summary: Annotated[Summary, DeltaChannel(latest, dict, **_EVERY)]
     """Current `Summary` of what the messages before the window said; `{}` before the first."""
     perspective_summaries: Annotated[dict[str, Summary], DeltaChannel(merge, dict, **_EVERY)]
     """Current `Summary` of each debater's own perspective."""
-    judge_summary: Annotated[dict[str, Any], DeltaChannel(latest, dict, **_EVERY)]
+    judge_summary: Annotated[Summary, DeltaChannel(latest, dict, **_EVERY)]
     """The judge's `Summary` of the final round."""
     summary_versions: Annotated[list[SummaryVersion], DeltaChannel(append, list, **_EVERY)]
     """Every version of every `Summary`, oldest first; of its points those shown, `{text, message_ids, …}`."""
@@ -236,11 +240,11 @@ class ConversationState(TypedDict, total=False):
     """Crux cards by id."""
     receipts: Annotated[list[Receipt], DeltaChannel(append, list, **_EVERY)]
     """One for each view."""
-    config: Annotated[dict[str, Any], DeltaChannel(latest, dict, **_EVERY)]
+    config: Annotated[JsonObject, DeltaChannel(latest, dict, **_EVERY)]
     """`DebateConfig` as JSON, frozen by `open`."""
     prompt_sources: Annotated[dict[str, str], DeltaChannel(merge, dict, **_EVERY)]
     """SHA-256 of each prompt file used, by name."""
-    protocol_state: Annotated[dict[str, Any], DeltaChannel(merge, dict, **_EVERY)]
+    protocol_state: Annotated[JsonObject, DeltaChannel(merge, dict, **_EVERY)]
     """What the protocol itself remembers, and nobody else reads."""
     crux_rooms: Annotated[dict[str, Room], DeltaChannel(merge, dict, **_EVERY)]
     """Every crux room that was opened, by id; a closed one's card tells what came of it."""
@@ -250,7 +254,7 @@ class ConversationState(TypedDict, total=False):
     """How far debaters have asked a person."""
     convergence: Annotated[list[ConvergenceCheck], DeltaChannel(append, list, **_EVERY)]
     """How far the proposals agreed, round by round, where somebody looked."""
-    recollections: Annotated[dict[str, Any], DeltaChannel(merge, dict, **_EVERY)]
+    recollections: Annotated[JsonObject, DeltaChannel(merge, dict, **_EVERY)]
     """What debaters argued in earlier debates, by debater: looked up once, as the debate opened."""
     heard: Annotated[int, DeltaChannel(latest, int, **_EVERY)]
     """Number of the last interjection from the floor that was taken up; 0 for none."""

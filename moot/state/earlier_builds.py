@@ -7,11 +7,13 @@ ended a debate.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar, cast
 
+from moot.state.blackboard import Claim
 from moot.state.conversation import SCHEMA_VERSION
 from moot.state.entries import gifts_in
+from moot.state.progress import Room
 
 _LIMIT = "limit: "
 _State = TypeVar("_State", bound=Mapping[str, object])
@@ -54,25 +56,30 @@ def _step(step: Mapping[str, Any], drawer: Mapping[str, Any]) -> dict[str, Any]:
     return {**dialogue, **ended, **kept}
 
 
-def _rooms(drawer: Mapping[str, Any], claims: Mapping[str, Any]) -> dict[str, Any]:
+def _rooms(drawer: Mapping[str, Any], claims: Mapping[str, Claim]) -> dict[str, Room]:
     """Return the rooms with the round that each opened in; of a closed one its claim alone was kept."""
     last: Mapping[str, int] = drawer.get("crux", {}).get("last", {})
-    rooms = {claim["room"]: _closed(claim) for claim in claims.values() if claim["room"]}
-    rooms |= drawer.get("rooms", {})
-    return {
-        key: {"round": last.get("|".join(sorted(room["between"])), 0), **room} for key, room in rooms.items()
-    }
 
+    def opened(between: Sequence[str]) -> int:
+        return last.get("|".join(sorted(between)), 0)
 
-def _closed(claim: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "id": claim["room"],
-        "claim": claim["id"],
-        "between": claim["between"],
-        "stage": "steelman",
-        "cycle": 1,
-        "assessed": 1,
-        "closed": True,
-        "trigger": claim["message_ids"],
-        "message_ids": [],
+    rooms: dict[str, Room] = {
+        claim["room"]: {
+            "id": claim["room"],
+            "claim": claim["id"],
+            "between": claim["between"],
+            "round": opened(claim["between"]),
+            "stage": "steelman",
+            "cycle": 1,
+            "assessed": 1,
+            "closed": True,
+            "trigger": claim["message_ids"],
+            "message_ids": [],
+        }
+        for claim in claims.values()
+        if claim["room"]
     }
+    kept: Mapping[str, Room] = drawer.get("rooms", {})
+    for key, room in kept.items():
+        rooms[key] = {**room, "round": opened(room["between"])}
+    return rooms

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -180,22 +180,37 @@ def topic_text(given: str | None) -> str:
     return clean_text(said).strip()
 
 
-def make_entry(seq: int, speaker: str, kind: EntryKind, content: str, **fields: Any) -> Entry:
+def make_entry(
+    seq: int,
+    speaker: str,
+    kind: EntryKind,
+    content: str,
+    *,
+    id: str = "",
+    phase: str = "",
+    round: int = 0,
+    room: str = "",
+    targets: Sequence[str] = (),
+    tokens: int = 0,
+    importance: int | None = None,
+    at: str = "",
+    model: str = "",
+    usage: EntryUsage | None = None,
+) -> Entry:
     """Build an entry with defaults for what is not given; `content` is cleaned."""
-    base: dict[str, Any] = {
-        "id": entry_id(seq),
+    return {
+        "id": id or entry_id(seq),
         "seq": seq,
         "speaker": speaker,
         "kind": kind,
-        "phase": "",
-        "round": 0,
-        "room": "",
-        "targets": [],
+        "phase": phase,
+        "round": round,
+        "room": room,
+        "targets": list(targets),
         "content": clean_text(content),
-        "tokens": 0,
-        "importance": kind_of({"kind": kind}).importance,
-        "at": "",
-        "model": "",
-        "usage": {},
+        "tokens": tokens,
+        "importance": kind_of({"kind": kind}).importance if importance is None else importance,
+        "at": at,
+        "model": model,
+        "usage": usage or {},
     }
-    return Entry(**{**base, **fields})  # type: ignore[typeddict-item]  # built from the field list above

@@ -10,13 +10,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, fields
 
-from moot.state.sql import Sql
-
-_CREATE = """
-CREATE TABLE IF NOT EXISTS moot_failed_runs (
-    debate TEXT NOT NULL, run TEXT PRIMARY KEY, step BIGINT NOT NULL, node TEXT NOT NULL, error TEXT NOT NULL,
-    at TEXT NOT NULL, usage TEXT NOT NULL
-)"""
+from moot.state.sql import DebateTable, Sql
 
 
 @dataclass(frozen=True)
@@ -37,12 +31,16 @@ class FailedRun:
 _COLUMNS = ", ".join(field.name for field in fields(FailedRun))
 
 
-class FailedRuns:
+class FailedRuns(DebateTable):
     """Failed runs by debate, in the debate's own database."""
 
+    name = "moot_failed_runs"
+    columns = """
+        debate TEXT NOT NULL, run TEXT PRIMARY KEY, step BIGINT NOT NULL, node TEXT NOT NULL,
+        error TEXT NOT NULL, at TEXT NOT NULL, usage TEXT NOT NULL"""
+
     def __init__(self, sql: Sql) -> None:
-        self._sql = sql
-        sql.execute(_CREATE)
+        super().__init__(sql)
         sql.execute("CREATE INDEX IF NOT EXISTS moot_failed_runs_debate ON moot_failed_runs (debate)")
 
     def add(self, debate: str, failed: FailedRun) -> None:
@@ -63,7 +61,3 @@ class FailedRuns:
             FailedRun(run, step, node, error, at, json.loads(usage))
             for run, step, node, error, at, usage in rows
         ]
-
-    def delete(self, debate: str) -> None:
-        """Forget a debate's failed runs."""
-        self._sql.execute("DELETE FROM moot_failed_runs WHERE debate = ?", (debate,))

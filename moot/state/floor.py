@@ -9,13 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from moot.state.sql import Sql
+from moot.state.sql import DebateTable
 
-_CREATE = """
-CREATE TABLE IF NOT EXISTS moot_floor (
-    debate TEXT NOT NULL, no BIGINT NOT NULL, kind TEXT NOT NULL, speaker TEXT NOT NULL,
-    content TEXT NOT NULL, at TEXT NOT NULL, PRIMARY KEY (debate, no)
-)"""
 _SAID, _PAUSE = "said", "pause"
 
 
@@ -32,12 +27,13 @@ class Interjection:
     """UTC time, ISO 8601."""
 
 
-class FloorTable:
+class FloorTable(DebateTable):
     """Interjections and wishes to pause, by debate."""
 
-    def __init__(self, sql: Sql) -> None:
-        self._sql = sql
-        sql.execute(_CREATE)
+    name = "moot_floor"
+    columns = """
+        debate TEXT NOT NULL, no BIGINT NOT NULL, kind TEXT NOT NULL, speaker TEXT NOT NULL,
+        content TEXT NOT NULL, at TEXT NOT NULL, PRIMARY KEY (debate, no)"""
 
     def say(self, debate: str, speaker: str, content: str, at: str) -> int:
         """Leave an interjection and return its number."""
@@ -71,10 +67,6 @@ class FloorTable:
             "WHERE debate = ? ON CONFLICT DO NOTHING",
             (target, source),
         )
-
-    def delete(self, debate: str) -> None:
-        """Forget a debate's rows."""
-        self._sql.execute("DELETE FROM moot_floor WHERE debate = ?", (debate,))
 
     def _add(self, debate: str, kind: str, speaker: str, content: str, at: str) -> int:
         # Two processes may draw the same number: the second one finds it taken and draws again.

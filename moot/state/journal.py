@@ -13,17 +13,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from moot.state.sql import Sql
+from moot.state.sql import DebateTable, Sql
+
+JournalledReply = dict[str, Any]
+"""A model's reply as JSON: `calls` says what is in it."""
 
 WentOn = Callable[[str, str, str], bool]
 """`(debate, checkpoint, present)`: whether `checkpoint` has a child besides `present`."""
-
-_CREATE = """
-CREATE TABLE IF NOT EXISTS moot_journal (
-    debate TEXT NOT NULL, step BIGINT NOT NULL, node TEXT NOT NULL, batch INTEGER NOT NULL,
-    floor INTEGER NOT NULL, digest TEXT NOT NULL, anchor TEXT NOT NULL, reply TEXT NOT NULL,
-    PRIMARY KEY (debate, step, node, batch, floor, digest, anchor)
-)"""
 
 
 @dataclass(frozen=True)
@@ -42,7 +38,7 @@ class JournalKey:
     """SHA-256 of the request."""
 
 
-class Journal:
+class Journal(DebateTable):
     """Replies by key, in the debate's own database.
 
     Args:
@@ -50,12 +46,17 @@ class Journal:
         went_on: tells whether a debate went on from a checkpoint elsewhere than to the present one.
     """
 
-    def __init__(self, sql: Sql, went_on: WentOn) -> None:
-        self._sql = sql
-        self._went_on = went_on
-        sql.execute(_CREATE)
+    name = "moot_journal"
+    columns = """
+        debate TEXT NOT NULL, step BIGINT NOT NULL, node TEXT NOT NULL, batch INTEGER NOT NULL,
+        floor INTEGER NOT NULL, digest TEXT NOT NULL, anchor TEXT NOT NULL, reply TEXT NOT NULL,
+        PRIMARY KEY (debate, step, node, batch, floor, digest, anchor)"""
 
-    def get(self, key: JournalKey, anchor: str) -> dict[str, Any] | None:
+    def __init__(self, sql: Sql, went_on: WentOn) -> None:
+        super().__init__(sql)
+        self._went_on = went_on
+
+    def get(self, key: JournalKey, anchor: str) -> JournalledReply | None:
         """Return the reply to this very request, `None` where there is none on this branch."""
         rows = self._sql.execute(
             "SELECT anchor, reply FROM moot_journal WHERE debate = ? AND step = ? AND node = ? AND batch = ? "
@@ -64,11 +65,11 @@ class Journal:
         )
         for row_anchor, reply in sorted(rows, key=lambda row: row[0] != anchor):
             if not self._went_on(key.debate, row_anchor, anchor):
-                found: dict[str, Any] = json.loads(reply)
+                found: JournalledReply = json.loads(reply)
                 return found
         return None
 
-    def put(self, key: JournalKey, anchor: str, reply: dict[str, Any]) -> None:
+    def put(self, key: JournalKey, anchor: str, reply: JournalledReply) -> None:
         """Commit a reply; a second one for the same key and anchor is ignored."""
         self._sql.execute(
             "INSERT INTO moot_journal VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
@@ -77,19 +78,16 @@ class Journal:
 
     def replies(
         self, debate: str, step: int | None = None
-    ) -> dict[tuple[int, str, int, int, str], dict[str, Any]]:
+    ) -> dict[tuple[int, str, int, int, str], JournalledReply]:
         """Return every reply of a debate, or of one step, by (step, node, batch, floor, digest)."""
-        one_step, parameters = ("", [debate]) if step is None else (" AND step = ?", [debate, step])
+        parameters: list[str | float | None] = [debate] if step is None else [debate, step]
+        one_step = "" if step is None else " AND step = ?"
         rows = self._sql.execute(
             "SELECT step, node, batch, floor, digest, reply FROM moot_journal "  # noqa: S608  # constants of ours
             "WHERE debate = ?" + one_step + " ORDER BY anchor",
             parameters,
         )
         return {(row[0], row[1], row[2], row[3], row[4]): json.loads(row[5]) for row in rows}
-
-    def delete(self, debate: str) -> None:
-        """Forget a debate's replies."""
-        self._sql.execute("DELETE FROM moot_journal WHERE debate = ?", (debate,))
 
 
 def went_on_in(sql: Sql) -> WentOn:
@@ -106,5 +104,5 @@ def went_on_in(sql: Sql) -> WentOn:
     return went_on
 
 
-def _dump(reply: dict[str, Any]) -> str:
+def _dump(reply: JournalledReply) -> str:
     return json.dumps(reply, ensure_ascii=True, separators=(",", ":"))

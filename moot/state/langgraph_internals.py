@@ -6,7 +6,7 @@ Nothing says that these names will stay; `tests/unit/test_langgraph_internals.py
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from langchain_core.outputs import ChatGenerationChunk
@@ -17,9 +17,9 @@ TRIED = {"langgraph": "1.2.22", "langchain-core": "1.7.2"}
 """Versions with which these were seen to work."""
 
 
-def checkpointer_in(config: RunnableConfig) -> BaseCheckpointSaver[Any] | None:
+def checkpointer_in(config: RunnableConfig) -> BaseCheckpointSaver[str] | None:
     """Return the checkpointer of the run that a node is in: its runtime names the thread alone."""
-    saver: BaseCheckpointSaver[Any] | None = config.get("configurable", {}).get("__pregel_checkpointer")
+    saver: BaseCheckpointSaver[str] | None = config.get("configurable", {}).get("__pregel_checkpointer")
     return saver
 
 
@@ -28,7 +28,9 @@ def runs_next(checkpoint: Checkpoint, node: str) -> bool:
     return f"branch:to:{node}" in checkpoint["channel_values"]
 
 
-def message_events(chunks: AsyncIterator[ChatGenerationChunk], message_id: str | None) -> AsyncIterator[Any]:
+def message_events(
+    chunks: AsyncIterator[ChatGenerationChunk], message_id: str | None
+) -> AsyncIterator[object]:
     """Return chunks as the events of LangGraph's stream protocol, v3, under a message's own id.
 
     LangChain names the message after the run, unless a chat model makes the events itself.

@@ -6,7 +6,7 @@ import sqlite3
 import weakref
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from moot.state.catalogue import Catalogue, DebateRow
 from moot.state.failed_runs import FailedRuns
@@ -15,6 +15,10 @@ from moot.state.journal import Journal, WentOn, went_on_in
 from moot.state.settings import is_postgres, sqlite_path
 from moot.state.sql import PostgresSql, Sql, SqliteSql
 from moot.state.writers import FileWriterLock, NoLock, PostgresWriterLock, WriterLock, Writers
+
+if TYPE_CHECKING:
+    from langchain_core.runnables import RunnableConfig
+    from langgraph.checkpoint.base import BaseCheckpointSaver
 
 
 @dataclass(frozen=True)
@@ -54,10 +58,8 @@ class Records:
 
     def forget(self, debate: str) -> None:
         """Delete all that is kept of a debate."""
-        self.journal.delete(debate)
-        self.floor.delete(debate)
-        self.failed.delete(debate)
-        self.catalogue.delete(debate)
+        for table in (self.journal, self.floor, self.failed, self.catalogue):
+            table.delete(debate)
 
     def copy(self, source: str, target: str) -> None:
         """Give a copy of a debate its place in the catalogue and what was said from the floor; no journal."""
@@ -95,7 +97,7 @@ def _records(sql: Sql, lock: WriterLock, went_on: WentOn | None = None) -> Recor
     )
 
 
-def _memory_records(checkpointer: Any) -> Records:
+def _memory_records(checkpointer: BaseCheckpointSaver[str]) -> Records:
     """Return records in memory; the saver itself tells which checkpoints a debate went on from."""
     saver = weakref.ref(checkpointer)
 
@@ -104,7 +106,7 @@ def _memory_records(checkpointer: Any) -> Records:
         if known is None:
             return False
         # Rare: only asked where a reply to the very same request is in the journal.
-        thread = {"configurable": {"thread_id": debate, "checkpoint_ns": ""}}
+        thread: RunnableConfig = {"configurable": {"thread_id": debate, "checkpoint_ns": ""}}
         children = [
             _id(stored.config) for stored in known.list(thread) if _id(stored.parent_config) == checkpoint
         ]
@@ -113,14 +115,14 @@ def _memory_records(checkpointer: Any) -> Records:
     return _records(SqliteSql(":memory:"), NoLock(), went_on)
 
 
-def _id(config: Any) -> str:
+def _id(config: RunnableConfig | None) -> str:
     return str(config["configurable"]["checkpoint_id"]) if config else ""
 
 
-_foreign: weakref.WeakKeyDictionary[Any, Records] = weakref.WeakKeyDictionary()
+_foreign: weakref.WeakKeyDictionary[BaseCheckpointSaver[str], Records] = weakref.WeakKeyDictionary()
 
 
-def records_of(checkpointer: Any) -> Records:
+def records_of(checkpointer: BaseCheckpointSaver[str]) -> Records:
     """Return the records that belong to a checkpointer.
 
     Moot's own savers carry theirs. A stock `SqliteSaver` gets them in its own file; for any other the journal
@@ -134,7 +136,7 @@ def records_of(checkpointer: Any) -> Records:
     return _foreign[checkpointer]
 
 
-def _records_beside(checkpointer: Any) -> Records:
+def _records_beside(checkpointer: BaseCheckpointSaver[str]) -> Records:
     connection = getattr(checkpointer, "conn", None)
     if isinstance(connection, sqlite3.Connection):
         path = connection.execute("PRAGMA database_list").fetchone()[2]

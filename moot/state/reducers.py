@@ -6,27 +6,35 @@ For every reducer here `r(r(s, xs), ys) == r(s, xs + ys)`, and no reducer change
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 
-from langchain_core.messages import BaseMessage, RemoveMessage, convert_to_messages
+from langchain_core.messages import (
+    BaseMessage,
+    MessageLikeRepresentation,
+    RemoveMessage,
+    convert_to_messages,
+)
+from typing_extensions import TypedDict
 
 from moot.state.entries import seq_of
 
+T = TypeVar("T")
+Fields = Mapping[str, object]
 Totals = TypeVar("Totals", bound=Mapping[str, object])
 """Numbers by name, such as `EntryUsage`."""
 
 
-def latest(state: Any, writes: Sequence[Any]) -> Any:
+def latest(state: T, writes: Sequence[T]) -> T:
     """Keep the last write."""
     return writes[-1] if writes else state
 
 
-def append(state: list[Any], writes: Sequence[list[Any]]) -> list[Any]:
+def append(state: list[T], writes: Sequence[list[T]]) -> list[T]:
     """Append each write's items."""
     return [*state, *(item for write in writes for item in write)]
 
 
-def merge(state: dict[str, Any], writes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def merge(state: Mapping[str, T], writes: Sequence[Mapping[str, T | None]]) -> dict[str, T]:
     """Replace each key that a write names; a key written as `None` is removed."""
     merged = dict(state)
     for write in writes:
@@ -38,7 +46,7 @@ def merge(state: dict[str, Any], writes: Sequence[Mapping[str, Any]]) -> dict[st
     return merged
 
 
-def merge_fields(state: dict[str, Any], writes: Sequence[Mapping[str, Mapping[str, Any]]]) -> dict[str, Any]:
+def merge_fields(state: Mapping[str, Fields], writes: Sequence[Mapping[str, Fields]]) -> dict[str, Fields]:
     """Replace, in the record under each key that a write names, the fields that it names."""
     merged = dict(state)
     for write in writes:
@@ -47,7 +55,7 @@ def merge_fields(state: dict[str, Any], writes: Sequence[Mapping[str, Mapping[st
     return merged
 
 
-def fold_rounds(state: list[Any], writes: Sequence[list[Mapping[str, Any]]]) -> list[Any]:
+def fold_rounds(state: list[Fields], writes: Sequence[list[Fields]]) -> list[Fields]:
     """Append round records; one of the last record's round is folded into it.
 
     Its `positions` are merged, its other lists appended, everything else replaced.
@@ -61,13 +69,14 @@ def fold_rounds(state: list[Any], writes: Sequence[list[Mapping[str, Any]]]) -> 
     return rounds
 
 
-def _fold_round(known: Mapping[str, Any], record: Mapping[str, Any]) -> dict[str, Any]:
+def _fold_round(known: Fields, record: Fields) -> Fields:
     folded = {**known, **record}
     for key in known.keys() & record.keys():
-        if isinstance(known[key], dict):
-            folded[key] = {**known[key], **record[key]}
-        elif isinstance(known[key], list):
-            folded[key] = [*known[key], *record[key]]
+        old, new = known[key], record[key]
+        if isinstance(old, dict) and isinstance(new, dict):
+            folded[key] = {**old, **new}
+        elif isinstance(old, list) and isinstance(new, list):
+            folded[key] = [*old, *new]
     return folded
 
 
@@ -80,26 +89,40 @@ def add_up(state: Totals, writes: Sequence[Mapping[str, object]]) -> Totals:
     return cast(Totals, totals)
 
 
-def fold_window(state: list[BaseMessage], writes: Sequence[Any]) -> list[BaseMessage]:
+class DropThrough(TypedDict):
+    """Forget the entries up to a `seq`."""
+
+    op: Literal["drop_through"]
+    seq: int
+
+
+class Adopt(TypedDict):
+    """Give messages that came from outside, oldest first, the ids and names of their entries."""
+
+    op: Literal["adopt"]
+    ids: list[str]
+    names: list[str]
+
+
+WindowItem = DropThrough | Adopt | MessageLikeRepresentation
+
+
+def fold_window(
+    state: list[BaseMessage], writes: Sequence[WindowItem | list[WindowItem]]
+) -> list[BaseMessage]:
     """Fold messages and window operations into the window.
 
-    A write is one item or a list of items: messages in any form that LangChain converts, or
-
-    - `{"op": "drop_through", "seq": n}`: forget the entries up to `seq` n;
-    - `{"op": "adopt", "ids": [...], "names": [...]}`: give messages that came from outside, oldest first, the
-      ids and names of their entries.
-
+    A write is one item or a list of items: messages in any form that LangChain converts, or operations.
     Operations are plain dicts rather than messages, so that LangGraph's `messages` stream never shows them.
     """
     window = list(state)
     for write in writes:
         for item in write if isinstance(write, list) else [write]:
-            window = _operate(window, item) if _is_operation(item) else _add_message(window, item)
+            if isinstance(item, dict) and "op" in item:
+                window = _operate(window, cast(DropThrough | Adopt, item))
+            else:
+                window = _add_message(window, item)
     return window
-
-
-def _is_operation(item: Any) -> bool:
-    return isinstance(item, Mapping) and "op" in item
 
 
 def is_foreign(message: BaseMessage) -> bool:
@@ -107,20 +130,19 @@ def is_foreign(message: BaseMessage) -> bool:
     return message.id is None or seq_of(message.id) is None
 
 
-def _operate(window: list[BaseMessage], operation: Mapping[str, Any]) -> list[BaseMessage]:
+def _operate(window: list[BaseMessage], operation: DropThrough | Adopt) -> list[BaseMessage]:
     if operation["op"] == "drop_through":
         return [m for m in window if is_foreign(m) or (seq_of(m.id or "") or 0) > operation["seq"]]
-    adopted = iter(zip(operation["ids"], operation["names"], strict=True))
-    return [_adopt(m, next(adopted, None)) if is_foreign(m) else m for m in window]
+    identities = iter(zip(operation["ids"], operation["names"], strict=True))
+    adopted = []
+    for message in window:
+        identity = next(identities, None) if is_foreign(message) else None
+        renamed = {"id": identity[0], "name": identity[1]} if identity else None
+        adopted.append(message.model_copy(update=renamed) if renamed else message)
+    return adopted
 
 
-def _adopt(message: BaseMessage, identity: tuple[str, str] | None) -> BaseMessage:
-    if identity is None:
-        return message
-    return message.model_copy(update={"id": identity[0], "name": identity[1]})
-
-
-def _add_message(window: list[BaseMessage], item: Any) -> list[BaseMessage]:
+def _add_message(window: list[BaseMessage], item: MessageLikeRepresentation) -> list[BaseMessage]:
     message = item if isinstance(item, BaseMessage) else convert_to_messages([item])[0]
     if isinstance(message, RemoveMessage):
         return [kept for kept in window if kept.id != message.id]

@@ -9,7 +9,7 @@ import sqlite3
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from moot.state.errors import InputError
 
@@ -17,12 +17,15 @@ BUSY_TIMEOUT_S = 30.0
 """How long a write waits for another connection's, seconds."""
 
 
+Value = str | float | None
+Row = tuple[Any, ...]
+"""What a row holds, its statement says."""
+
+
 class Sql(Protocol):
     """One connection, safe to use from several threads; every statement is committed at once."""
 
-    dialect: str
-
-    def execute(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    def execute(self, statement: str, parameters: Sequence[Value] = ()) -> list[Row]:
         """Run one statement with `?` placeholders, commit, and return its rows."""
         ...
 
@@ -31,10 +34,26 @@ class Sql(Protocol):
         ...
 
 
+class DebateTable:
+    """One of Moot's own tables; its rows belong to debates."""
+
+    name: ClassVar[str]
+    columns: ClassVar[str]
+    """As `CREATE TABLE` takes them."""
+    debate: ClassVar[str] = "debate"
+    """The column that holds the debate's id."""
+
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
+        sql.execute(f"CREATE TABLE IF NOT EXISTS {self.name} ({self.columns})")
+
+    def delete(self, debate: str) -> None:
+        """Forget a debate's rows."""
+        self._sql.execute(f"DELETE FROM {self.name} WHERE {self.debate} = ?", (debate,))  # noqa: S608  # constants of ours
+
+
 class SqliteSql:
     """A SQLite file, or `:memory:`."""
-
-    dialect = "sqlite"
 
     def __init__(self, path: str | Path) -> None:
         try:
@@ -47,7 +66,7 @@ class SqliteSql:
             raise InputError(f"cannot open database {str(path)!r}: {error}") from error
         self._lock = threading.Lock()
 
-    def execute(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    def execute(self, statement: str, parameters: Sequence[Value] = ()) -> list[Row]:
         """Run one statement, which commits by itself."""
         with self._lock:
             return self._connection.execute(statement, parameters).fetchall()
@@ -61,8 +80,6 @@ class SqliteSql:
 class PostgresSql:
     """A Postgres server, over one autocommitting connection."""
 
-    dialect = "postgres"
-
     def __init__(self, url: str) -> None:
         import psycopg
 
@@ -72,7 +89,7 @@ class PostgresSql:
             raise InputError(f"cannot open database: {error}") from error
         self._lock = threading.Lock()
 
-    def execute(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    def execute(self, statement: str, parameters: Sequence[Value] = ()) -> list[Row]:
         """Run one statement, which commits by itself."""
         with self._lock, self._connection.cursor() as cursor:
             cursor.execute(statement.replace("?", "%s").encode(), parameters or None)

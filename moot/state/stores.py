@@ -77,7 +77,7 @@ async def _postgres(url: str) -> AsyncIterator[BaseStore]:
             await _wind_up(store)
 
 
-async def _wind_up(store: Any) -> None:
+async def _wind_up(store: object) -> None:
     """End the store's background task, which would otherwise outlive the loop that it runs on."""
     task: asyncio.Task[None] | None = getattr(store, "_task", None)
     if task is not None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from typing import Any, TypeVar
+from typing import TypeVar
 
 T = TypeVar("T")
 
 
-async def to_the_end(work: Coroutine[Any, Any, T]) -> T:
+async def to_the_end(work: Coroutine[object, None, T]) -> T:
     """Await work to its end however often the caller is cancelled meanwhile; the cancellation comes after it.
 
     LangGraph cancels a node twice: once for its step, once for its run.

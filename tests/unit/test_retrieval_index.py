@@ -1,3 +1,5 @@
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -8,7 +10,7 @@ from moot.state.entries import Entry, make_entry
 WORDS = ["tax", "carbon", "price", "nuclear", "wind", "the", "cost", "风能"]
 
 
-def entry(seq: int, content: str, speaker: str = "ada", **fields: object) -> Entry:
+def entry(seq: int, content: str, speaker: str = "ada", **fields: Any) -> Entry:
     return make_entry(seq, speaker, "speech", content, **{"tokens": len(content.split()), **fields})
 
 

@@ -280,7 +280,7 @@ def _summary(state: ConversationState, config: DebateConfig, total: int, count: 
 
 def _summary_text(state: ConversationState, config: DebateConfig, room: int, count: TokenCounter) -> str:
     """Return the rolling summary within `room` tokens: as it is where it fits, else laid out anew."""
-    summary = state.get("rolling_summary") or {}
+    summary = state.get("rolling_summary", {})
     text = str(summary.get("text", ""))
     if not text or room <= 0 or count(text) <= room:
         return text if room > 0 else ""
@@ -333,7 +333,7 @@ def _receipt(asked: AskView, state: ConversationState) -> dict[str, Any]:
         "total_tokens": view.total_tokens,
         "sections": dict(view.sections),
         "message_ids": list(view.shown),
-        "summary_version": int((state.get("rolling_summary") or {}).get("version", 0)),
+        "summary_version": int(state.get("rolling_summary", {}).get("version", 0)),
         "messages_left_out": len(asked.messages.left_out(transcript)),
         "left_out": [*view.left_out, *asked.messages.notes(transcript)],
         "unknown_terms": list(asked.unknown),

@@ -165,7 +165,7 @@ def rules_block(scene: Scene, *, extra: str = "") -> Block:
 
 def summary_blocks(scene: Scene) -> list[Block]:
     """Return the rolling summary as one message, `[]` while there is none."""
-    summary = scene.state.get("rolling_summary") or {}
+    summary = scene.state.get("rolling_summary", {})
     text = summary.get("text", "")
     if not text:
         return []

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Literal
+from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
+
+from moot.state.config.section import Section
 
 SHARES = {"system": 0.25, "summary": 0.125, "messages": 0.625}
 """What each section gets of `total` where it is not given."""
@@ -14,10 +16,8 @@ MINIMUM = {"total": 400, "system": 100, "summary": 50, "messages": 150}
 """Below these no view can hold the rules, a summary and one cut message, in tokens."""
 
 
-class Budget(BaseModel):
+class Budget(Section):
     """How many tokens a view may have, section by section; exact counts, never exceeded."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     total: int = 8000
     """Whole prompt, tokens."""
@@ -34,7 +34,7 @@ class Budget(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _share_out(cls, data: Any) -> Any:
+    def _share_out(cls, data: object) -> object:
         """Give the sections that are not named their share of what is left of `total`."""
         if not isinstance(data, dict):
             return data
@@ -69,10 +69,8 @@ class Budget(BaseModel):
         return self
 
 
-class PerspectiveConfig(BaseModel):
+class PerspectiveConfig(Section):
     """Summaries of what one debater has at stake: its own proposals and the critiques it received."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     enabled: bool = True
     """Without, a debater sees its whole perspective, as far as the view's budget goes."""
@@ -105,10 +103,8 @@ class PerspectiveConfig(BaseModel):
         return self.model_copy(update={**freed, **set_there})
 
 
-class PerspectiveOverride(BaseModel):
+class PerspectiveOverride(Section):
     """One debater's own settings of its perspective summary; `None` means the debate's."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     enabled: bool | None = None
     threshold_chars: int | None = Field(None, ge=0)
@@ -120,10 +116,8 @@ class PerspectiveOverride(BaseModel):
     prompt: str | None = None
 
 
-class RetrievalConfig(BaseModel):
+class RetrievalConfig(Section):
     """What comes back into a debater's view of what has left the window."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     enabled: bool = True
     """Whether anything is brought back in debate turns; questions always retrieve."""
@@ -142,10 +136,8 @@ class RetrievalConfig(BaseModel):
         return value
 
 
-class MemoryConfig(BaseModel):
+class MemoryConfig(Section):
     """Three tiers: full transcript, rolling summary, window of recent messages."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     budget: Budget = Field(default_factory=Budget)
     """Tokens of a view."""

@@ -31,7 +31,7 @@ def load_config(path: str | Path) -> dict[str, Any]:
     return data
 
 
-def _parse(text: str, path: Path) -> Any:
+def _parse(text: str, path: Path) -> object:
     try:
         match path.suffix.lower():
             case ".yaml" | ".yml":
@@ -47,7 +47,7 @@ def _parse(text: str, path: Path) -> Any:
     raise ConfigError(f"configuration {str(path)!r}: use a .yaml, .toml or .json file")
 
 
-def make_config(data: Mapping[str, Any]) -> DebateConfig:
+def make_config(data: Mapping[str, object]) -> DebateConfig:
     """Validate a mapping.
 
     Raises:
@@ -65,7 +65,7 @@ class _StrictLoader(yaml.SafeLoader):
         return super().construct_mapping(node, deep=deep)
 
 
-def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _pairs(pairs: list[tuple[str, object]]) -> dict[str, object]:
     _refuse_twice([key for key, _ in pairs])
     return dict(pairs)
 

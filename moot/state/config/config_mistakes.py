@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Iterator
-from typing import Any, get_args
+from typing import get_args
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 Loc = tuple[int | str, ...]
 
@@ -19,7 +20,7 @@ def explain(error: ValidationError, model: type[BaseModel], *, under: str = "") 
         model: what was validated.
         under: the key that it stands under, `""` for the whole configuration.
     """
-    return "\n".join(_line(dict(detail), model, under) for detail in error.errors(include_url=False))
+    return "\n".join(_line(detail, model, under) for detail in error.errors(include_url=False))
 
 
 def unknown_key(key: str, known: Iterable[str]) -> str:
@@ -33,7 +34,7 @@ def _joined(*parts: int | str) -> str:
     return ".".join(str(part) for part in parts if part != "")
 
 
-def _line(detail: dict[str, Any], model: type[BaseModel], under: str) -> str:
+def _line(detail: ErrorDetails, model: type[BaseModel], under: str) -> str:
     loc: Loc = detail["loc"]
     key = _joined(under, *loc)
     if detail["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
@@ -65,7 +66,7 @@ def _model_at(loc: Loc, model: type[BaseModel]) -> type[BaseModel]:
     return model
 
 
-def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+def _models_in(annotation: object) -> Iterator[type[BaseModel]]:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for argument in get_args(annotation):

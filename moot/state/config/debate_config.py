@@ -52,6 +52,10 @@ def _check_model_name(name: str | None) -> str | None:
     return name
 
 
+RubricSource = str | dict[str, Any]
+"""A rubric's name or file, or all of it in place."""
+
+
 class DebaterConfig(Persona, Section):
     """One who speaks."""
 
@@ -94,7 +98,7 @@ class DebaterConfig(Persona, Section):
 
     @model_validator(mode="before")
     @classmethod
-    def _fill_id(cls, data: Any) -> Any:
+    def _fill_id(cls, data: object) -> object:
         if isinstance(data, dict) and not data.get("id") and isinstance(data.get("name"), str):
             return {**data, "id": slug(data["name"])}
         return data
@@ -129,7 +133,7 @@ class JudgeSeat(Section):
     """Slug."""
     model: str | None = None
     """Model name."""
-    rubric: str | dict[str, Any] | None = None
+    rubric: RubricSource | None = None
     """Rubric: a shipped one's name, or its content."""
     temperature: float | None = Field(None, ge=0, le=2)
     """Sampling temperature."""
@@ -146,7 +150,7 @@ class JudgeConfig(Section):
     """Model name; `None` means the debate's."""
     temperature: float | None = Field(0.0, ge=0, le=2)
     """Sampling temperature of judging."""
-    rubric: str | dict[str, Any] | None = None
+    rubric: RubricSource | None = None
     """Rubric: a shipped one's name (`debate`, `design`), a file on the command line, or its content; `None`
     means the protocol's."""
     instruction: str = ""
@@ -254,7 +258,7 @@ class DebateConfig(Section):
 
     @model_validator(mode="before")
     @classmethod
-    def _fill_debaters(cls, data: Any) -> Any:
+    def _fill_debaters(cls, data: object) -> object:
         if not isinstance(data, dict) or "debaters" in data:
             return data
         return {**data, "debaters": terms_of(data.get("protocol", "round-robin")).debaters}
@@ -319,7 +323,9 @@ class DebateConfig(Section):
 
     @model_validator(mode="wrap")
     @classmethod
-    def _explain_mistakes(cls, data: Any, validate: ModelWrapValidatorHandler[DebateConfig]) -> DebateConfig:
+    def _explain_mistakes(
+        cls, data: object, validate: ModelWrapValidatorHandler[DebateConfig]
+    ) -> DebateConfig:
         """Say what is wrong as Moot does, wherever a configuration is made."""
         mistakes: list[str] = []
         if isinstance(data, dict):
@@ -417,7 +423,7 @@ def _with_sections(data: dict[str, Any], config: type[BaseModel]) -> tuple[dict[
     return kept, [*mistakes, *(unknown_key(key, keys) for key in data if key not in keys)]
 
 
-def differing_keys(one: Any, other: Any, prefix: str = "") -> list[str]:
+def differing_keys(one: object, other: object, prefix: str = "") -> list[str]:
     """Return the dotted keys in which two JSON values differ, sorted."""
     if isinstance(one, dict) and isinstance(other, dict):
         keys = sorted(one.keys() | other.keys())

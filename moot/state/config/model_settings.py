@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from moot.state.config.section import Section
 
 OFFLINE = "offline"
 """Name of the built-in model."""
@@ -18,10 +20,8 @@ def is_built_in(name: str) -> bool:
     return name == OFFLINE or name.startswith(RECORDED)
 
 
-class ModelSettings(BaseModel):
+class ModelSettings(Section):
     """How to talk to one model; every field has a default that suits a plain OpenAI-compatible server."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     base_url: str | None = None
     """Endpoint; `None` means `OPENAI_BASE_URL`, else OpenAI's."""

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from moot.state.config.section import Section
 
 HUMAN = "human"
 """A debater's `model` where a person takes the turns."""
 
 
-class ClarificationsConfig(BaseModel):
+class ClarificationsConfig(Section):
     """Questions of the debaters to a person before the first round."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     enabled: bool = False
     """Without, nobody is asked anything."""
@@ -21,10 +21,8 @@ class ClarificationsConfig(BaseModel):
     """Times that debaters may ask, the later ones knowing the answers; ends once nobody has a question."""
 
 
-class PlannedInterjection(BaseModel):
+class PlannedInterjection(Section):
     """Something said from the floor at a set moment, so that every run of the debate hears it there."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     after: int = Field(ge=0)
     """Turns taken before it is said; 0 for before the first."""

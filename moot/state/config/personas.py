@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
+
+from moot.state.config.section import Section
 
 ANCHOR_CHARS = 40_000
 """Characters of all anchors of one debater: they are frozen into the state with the configuration."""
 
 
-class Anchor(BaseModel):
+class Anchor(Section):
     """A text of a persona's own, from which passages are brought back and cited."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str = Field("text", min_length=1, max_length=60)
     """What it is cited as."""
@@ -21,14 +21,12 @@ class Anchor(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _from_text(cls, data: Any) -> Any:
+    def _from_text(cls, data: object) -> object:
         return {"text": data} if isinstance(data, str) else data
 
 
-class Persona(BaseModel):
+class Persona(Section):
     """The contract of a persona, beside its name, role and stance; every field is optional."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     personality: str = ""
     """Temper and habits of mind."""
@@ -55,10 +53,8 @@ class Persona(BaseModel):
         return self
 
 
-class BlackboardConfig(BaseModel):
+class BlackboardConfig(Section):
     """How the blackboard is kept."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     extraction: Literal["auto", "rule-based", "llm"] = "auto"
     """Who reads what was said: a model in one call a step, or the rules; `auto` means a model in `dialogue`

@@ -124,7 +124,7 @@ class Council(Protocol):
         """The final proposals; the final round's critiques too, unless the judge has its own summary."""
         transcript = state["full_transcript"]
         shown = list(latest_proposals(transcript).values())
-        if not (state.get("judge_summary") or {}).get("text"):
+        if not state.get("judge_summary", {}).get("text"):
             shown += _critiques_of_last_round(transcript)
         return sorted(shown, key=lambda entry: entry["seq"])
 
