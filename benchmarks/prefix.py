@@ -42,9 +42,12 @@ class Cached:
 
 
 def speak(request: dict[str, Any], number: int) -> Act:
-    """Answer as the offline model would, from the request alone."""
+    """Answer as the offline model would, from the request alone, three times over: models say more."""
     messages = to_langchain(cast(list[WireMessage], request["messages"]))
-    return Act(text=str(OfflineModel().respond(messages, seed=number).content))
+    said = [
+        OfflineModel().respond(messages, seed=3 * number + part, hints={"topic": TOPIC}) for part in range(3)
+    ]
+    return Act(text=" ".join(message.text for message in said))
 
 
 def bodies(turns: int, debaters: int, memory: dict[str, Any] | None = None) -> list[bytes]:

@@ -64,6 +64,7 @@ def _agent(evaluation: Evaluation) -> dict[str, object]:
     summary = {"strengths": evaluation.strengths, "weaknesses": evaluation.weaknesses}
     return {
         **about,
+        **({"placeholder": True} if verdict.get("placeholder") else {}),
         "evaluation": _nested(scores),
         "overall_summary": {**summary, OVERALL.id: evaluation.score(OVERALL.id)},
         "notes": verdict["notes"],

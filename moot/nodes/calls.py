@@ -16,6 +16,7 @@ from typing import Any, Literal, NotRequired, TypeVar
 from pydantic import BaseModel
 from typing_extensions import TypedDict
 
+from moot.state.config import OFFLINE
 from moot.state.entries import EntryUsage
 from moot.state.errors import ModelError
 
@@ -45,6 +46,42 @@ class SpeakAs:
     speaker: str
 
 
+class Utterance(TypedDict):
+    """What somebody said, as a prompt shows it."""
+
+    id: str
+    """Of the entry."""
+    who: str
+    """Display name."""
+    text: str
+
+
+class Hints(TypedDict, total=False):
+    """What a prompt says, as data: for the offline model, never sent to a provider."""
+
+    purpose: Purpose
+    phase: str
+    """Of the protocol; the purpose where no protocol asks."""
+    round: int
+    speaker: str
+    """Display name of who is to speak."""
+    stance: str
+    topic: str
+    targets: Sequence[str]
+    """Display names of whom the speaker is to answer."""
+    said: Sequence[Utterance]
+    """The last things said that the prompt shows, oldest first."""
+    debaters: Sequence[str]
+    """Who takes part, as a structured answer is to name them."""
+    criteria: Sequence[str]
+    """Ids of what is to be scored."""
+    message_ids: Sequence[str]
+    """Ids that may be cited."""
+    fields: Mapping[str, object]
+    """What a structured answer holds that needs no judgement, by name: of an object a part, of a list its
+    items or their number."""
+
+
 @dataclass(frozen=True)
 class ModelCall:
     """One request to a model; everything that decides the reply is in it."""
@@ -72,10 +109,7 @@ class ModelCall:
     """Index of the floor within the step, so that equal requests of one batch stay apart."""
     behind: int = 0
     """Messages at the end of `messages` that stand behind the view: calls of tools and their results."""
-    hints: Mapping[str, Any] = field(default_factory=dict)
-    """For the offline model, never sent to a provider: `phase`, `speaker`, `topic`, `aspect`, `stance`,
-    `targets`, and for judges and extraction `debaters` (as the answer is to name them), `criteria` (ids);
-    `fields`, what lists of a structured answer are to hold, by name."""
+    hints: Hints = field(default_factory=Hints)
 
     @cached_property
     def digest(self) -> str:
@@ -126,6 +160,11 @@ class Reply:
     def ok(self) -> bool:
         """Whether there is an answer."""
         return not self.error
+
+    @property
+    def placeholder(self) -> bool:
+        """Whether the offline model answered: what it says is no judgement."""
+        return self.provider == OFFLINE
 
     def require(self) -> Reply:
         """Return this reply.

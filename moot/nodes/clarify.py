@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from moot.nodes.calls import ModelCall, Reply, WireMessage
+from moot.nodes.calls import Hints, ModelCall, Reply, WireMessage
 from moot.nodes.driving.environment import NodeContext
 from moot.nodes.effects import Ask, Body, Emit
 from moot.nodes.memory.window import window_message
@@ -84,7 +84,7 @@ def _call(
 ) -> ModelCall:
     count = context.env.count_for(config)
     view = fit(_blocks(state, config, debater, count), config.memory.budget.total, count)
-    hints = {"speaker": debater.name, "role": debater.role, "topic": state["topic"]}
+    hints: Hints = {"speaker": debater.name, "topic": state["topic"], "fields": {"questions": 1}}
     voice = voice_of(config, debater)
     return make_call(voice, "clarify", view, schema=Asked, reply=REPLY_TOKENS, hints=hints)
 

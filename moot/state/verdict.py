@@ -18,6 +18,8 @@ TIE = "tie"
 """The winner where no debater is ahead."""
 SYNTHESIS = "synthesis"
 """The winner where the best answer unites several debaters."""
+PLACEHOLDER = "placeholder: no model judged this"
+"""What stands where a winner would, of a verdict that the offline model made."""
 PANEL = "panel"
 """Who a decision is by, where several judges sat."""
 
@@ -75,6 +77,8 @@ class Verdict(TypedDict):
     """Name of the rubric."""
     criteria: NotRequired[list[CriterionScale]]
     """The rubric's criteria, where there are scores."""
+    placeholder: NotRequired[bool]
+    """Set where the offline model answered for the judge: nothing in here is anybody's judgement."""
     judging: NotRequired[int]
     """Which judging of the debate it belongs to, from 1: the decision has the same number."""
     order: list[str]

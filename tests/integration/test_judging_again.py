@@ -17,6 +17,7 @@ from moot.graph.cli.screen.verdict_screen import verdict_parts
 from moot.graph.reports import render_html, render_markdown
 from moot.graph.reports.contents import read
 from moot.nodes.calls import ModelCall, Reply
+from moot.nodes.models.offline.neutral import fill
 from moot.state.config.config_files import make_config
 from tests.support.fakes import FakeModel, answer
 
@@ -30,16 +31,39 @@ def debates(tmp_path: Path) -> Iterator[Debates]:
         yield opened
 
 
-def test_what_a_dialogue_brought_outlives_a_judge_who_writes_a_solution(debates: Debates) -> None:
+def _solves(call: ModelCall) -> Reply:
+    """Answer as the offline model does, and write a solution where one can be written."""
+    if call.schema is None:
+        return answer(call)
+    fields = {**call.hints.get("fields", {}), "solution_markdown": "Leave by 2030."}
+    return Reply(data=fill(call.schema.model_json_schema(), fields), model=call.model)
+
+
+def test_what_a_dialogue_brought_outlives_a_judge_who_writes_a_solution(tmp_path: Path) -> None:
     config = make_config(
         {"protocol": "dialogue", "seed": 1, "dialogue": {"aspects": ["cost"], "minirounds": 1}}
     )
-    document = debates.start(TOPIC, config).run()
-    brought = document["solution"][document["solution"].index(BROUGHT) :]
-    debate = debates.get(document["id"])
-    written = debate.judge(panel=2).verdict["solution_markdown"]
-    assert written.strip()
-    assert debate.document()["solution"] == f"{written}\n\n{brought}"
+    with open_debates(str(tmp_path / "s.sqlite"), environment=FakeModel(_solves).environment()) as debates:
+        document = debates.start(TOPIC, config).run()
+        brought = document["solution"][document["solution"].index(BROUGHT) :]
+        debate = debates.get(document["id"])
+        written = debate.judge(panel=2).verdict["solution_markdown"]
+        assert written.strip()
+        assert debate.document()["solution"] == f"{written}\n\n{brought}"
+
+
+def test_a_placeholder_says_so_wherever_a_winner_would_stand(debates: Debates) -> None:
+    debate = debates.get(debates.start(TOPIC, make_config({"turns": 2})).run()["id"])
+    verdict = debate.judge(panel=2).verdict
+    assert verdict["placeholder"]
+    assert (verdict["winner"], verdict["confidence"]) == ("tie", 0)
+    document = debate.document()
+    assert all(each["placeholder"] for each in (document["verdict"], *document["verdicts"]))
+    screen = StringIO()
+    Console(file=screen).print(*verdict_parts(document))
+    for shown in (screen.getvalue(), render_markdown(document), unescape(render_html(document))):
+        assert re.search("placeholder: no model judged this", shown, re.IGNORECASE)
+        assert "a tie" not in shown.lower()
 
 
 def _bench() -> FakeModel:

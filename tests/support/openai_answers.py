@@ -57,7 +57,7 @@ def answer_text(asked: Json) -> str:
     """Return the answer to a request: JSON for its schema, else a few words with a hash of the request."""
     schema = _schema(asked)
     if schema is not None:
-        return json.dumps(_filled(schema, asked))
+        return json.dumps(_filled(schema))
     seen = digest(asked)
     return f"Point {seen}: after {len(asked['messages'])} messages I hold that the case rests on {seen[:4]}."
 
@@ -147,7 +147,7 @@ def _tool_calls(asked: Json, act: Act) -> list[Json]:
     calls = list(act.tool_calls)
     forced = asked.get("tool_choice")
     if not calls and act.text is None and isinstance(forced, dict):
-        calls = [(forced["function"]["name"], _filled(asked["tools"][0]["function"]["parameters"], asked))]
+        calls = [(forced["function"]["name"], _filled(asked["tools"][0]["function"]["parameters"]))]
     return [
         {
             "index": index,
@@ -171,11 +171,11 @@ def _schema(asked: Json) -> Json | None:
     return json.JSONDecoder().raw_decode(described)[0] if described else None
 
 
-def _filled(schema: Json, asked: Json) -> Any:
-    from langchain_core.messages import convert_to_messages
+NAMED = {"winner": "tie", "confidence": 60}
+"""What a judge of these answers: a neutral text would be the name of nobody."""
 
-    from moot.nodes.models.offline import OfflineModel
 
-    plain = [{"role": item["role"], "content": item.get("content") or ""} for item in asked["messages"]]
-    messages = convert_to_messages([item for item in plain if item["role"] != "tool"])
-    return json.loads(OfflineModel().respond(messages, json_schema=schema).text)
+def _filled(schema: Json) -> Any:
+    from moot.nodes.models.offline.neutral import fill
+
+    return fill(schema, NAMED)

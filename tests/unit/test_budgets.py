@@ -52,14 +52,10 @@ def _offline(call: ModelCall, text: str) -> Reply:
 
 def structured(call: ModelCall) -> Reply:
     """Fill the call's schema as the offline model would."""
-    from langchain_core.messages import HumanMessage
-
-    from moot.nodes.models.offline.reading import read
-    from moot.nodes.models.offline.structured import fill
+    from moot.nodes.models.offline.neutral import fill
 
     assert call.schema is not None
-    reading = read([HumanMessage(message["content"][:3000]) for message in call.messages], call.hints, 0)
-    data = call.schema.model_validate(fill(call.schema.model_json_schema(), reading))
+    data = call.schema.model_validate(fill(call.schema.model_json_schema(), call.hints.get("fields", {})))
     return Reply(data=data.model_dump(mode="json"), model="m")
 
 

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, create_mod
 
 from moot.nodes.judging.opinions import JudgeOpinion
 from moot.nodes.models.offline import OfflineModel
-from moot.nodes.models.offline.strings import matching
+from moot.nodes.models.offline.neutral import fill as neutral
 
 TALK: list[BaseMessage] = [
     HumanMessage("# Topic\nShould towns plant trees?\n"),
@@ -25,7 +25,14 @@ TALK: list[BaseMessage] = [
     HumanMessage("Ada [m000003]:\nI concede the pavement, but shaded streets sell more coffee.", name="ada"),
     HumanMessage("Judge the debate.\n- `logic`: sound?\n- `evidence`: shown?\n"),
 ]
-HINTS = {"purpose": "judge", "debaters": ["ada", "ben"], "topic": "Should towns plant trees?"}
+PAIRS = [(who, what) for who in ("ada", "ben") for what in ("logic", "evidence")]
+SCORES = [{"debater": who, "criterion": what, "score": 5.5} for who, what in PAIRS]
+HINTS = {
+    "purpose": "judge",
+    "topic": "Should towns plant trees?",
+    "fields": {"scores": SCORES, "winner": "tie", "confidence": 0},
+}
+SAYS_SO = "Placeholder: no model judged this."
 
 
 def fill(model: type[BaseModel], seed: int = 0, hints: dict[str, Any] | None = None) -> Any:
@@ -145,7 +152,7 @@ MODELS = st.dictionaries(st.sampled_from(NAMES), fields() | numbers(), min_size=
 
 
 @settings(max_examples=120, deadline=None)
-@given(MODELS, st.integers(0, 9), st.sampled_from([HINTS, {}]))
+@given(MODELS, st.integers(0, 9), st.sampled_from([{"purpose": "judge"}, {}]))
 def test_any_schema_is_filled(made: dict[str, Any], seed: int, hints: dict[str, Any]) -> None:
     fill(create_model("Made", **made), seed, hints)
 
@@ -163,29 +170,17 @@ def test_any_schema_is_filled(made: dict[str, Any], seed: int, hints: dict[str, 
     ],
 )
 def test_patterns_are_matched(pattern: str) -> None:
-    assert re.search(pattern, matching(pattern))
+    assert re.search(pattern, neutral({"type": "string", "pattern": pattern}, {}))
 
 
-def test_a_verdict_is_plausible() -> None:
+def test_a_verdict_says_that_it_is_none() -> None:
     verdict = fill(JudgeOpinion)
-    assert {(score.debater, score.criterion) for score in verdict.scores} == {
-        (who, what) for who in ("ada", "ben") for what in ("logic", "evidence")
-    }
-    assert "ada" in verdict.reasoning
-    assert "ben" in verdict.reasoning
-    cited = {entry for score in verdict.scores for entry in score.citations}
-    assert cited
-    assert cited <= {"m000001", "m000002", "m000003"}
-    assert 0 <= verdict.confidence <= 100
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_the_winner_has_the_higher_scores(seed: int) -> None:
-    verdict = fill(JudgeOpinion, seed)
-    totals = {
-        who: sum(score.score for score in verdict.scores if score.debater == who) for who in ("ada", "ben")
-    }
-    assert verdict.winner in ("tie", max(totals, key=lambda who: totals[who]))
+    assert verdict.reasoning == SAYS_SO
+    assert [(score.debater, score.criterion) for score in verdict.scores] == PAIRS
+    assert {score.score for score in verdict.scores} == {5.5}
+    assert (verdict.winner, verdict.confidence) == ("tie", 0)
+    assert not any(score.citations for score in verdict.scores)
+    assert verdict.solution_markdown == ""
 
 
 class Disagreement(BaseModel):
@@ -193,24 +188,51 @@ class Disagreement(BaseModel):
 
     claim: str
     debater_a: str
-    debater_b: str
+    strength: Literal["mild", "strong"]
+    specific: bool
+    confidence: float = Field(ge=0, le=1)
     source_messages: list[str]
 
 
 class Found(BaseModel):
     """What extraction asks for."""
 
-    disagreements: list[Disagreement] = Field(min_length=1)
+    reasoning: str
+    disagreements: list[Disagreement]
 
 
-def test_extraction_takes_its_words_from_the_prompt() -> None:
-    said = " ".join(message.text for message in TALK)
-    for item in fill(Found).disagreements:
-        assert item.claim.rstrip(".") in said
-        assert {item.debater_a, item.debater_b} == {"ada", "ben"}
-        assert set(item.source_messages) <= {"m000001", "m000002", "m000003"}
+def test_nothing_is_found_where_nothing_was_read() -> None:
+    found = fill(Found)
+    assert found.disagreements == []
+    assert found.reasoning == SAYS_SO
+
+
+def test_what_a_caller_tells_is_filled_up_neutrally() -> None:
+    given = {"disagreements": [{"claim": "Roots break the pavement."}, {"debater_a": "ben"}]}
+    found = fill(Found, hints={"fields": given}).disagreements
+    assert [item.claim for item in found] == ["Roots break the pavement.", SAYS_SO]
+    assert [item.debater_a for item in found] == [SAYS_SO, "ben"]
+    assert {(item.confidence, item.specific, len(item.source_messages)) for item in found} == {
+        (0.5, False, 0)
+    }
+
+
+def test_a_list_has_as_many_items_as_a_caller_tells() -> None:
+    assert len(fill(Found, hints={"fields": {"disagreements": 2}}).disagreements) == 2
+
+
+class Questions(BaseModel):
+    """What a debater asks."""
+
+    questions: list[str]
+
+
+def test_whoever_asks_says_that_no_model_did() -> None:
+    hints = {"phase": "clarify", "topic": "Should towns plant trees?", "fields": {"questions": 1}}
+    (asked,) = fill(Questions, hints=hints).questions
+    assert asked.startswith(SAYS_SO)
+    assert asked.endswith("?")
 
 
 def test_the_answer_is_the_same_for_the_same_prompt() -> None:
-    assert fill(JudgeOpinion, 3) == fill(JudgeOpinion, 3)
-    assert fill(JudgeOpinion, 3) != fill(JudgeOpinion, 4)
+    assert fill(JudgeOpinion, 3) == fill(JudgeOpinion, 3) == fill(JudgeOpinion, 4)

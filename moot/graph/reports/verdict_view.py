@@ -15,6 +15,7 @@ from moot.nodes.judging.rubrics import parse_rubric, shipped_rubrics
 from moot.state.errors import ConfigError
 from moot.state.verdict import (
     PANEL,
+    PLACEHOLDER,
     SYNTHESIS,
     TIE,
     CriterionScale,
@@ -178,27 +179,30 @@ def _named_scales(document: DebateDocument) -> dict[str, list[CriterionScale]]:
 
 def _view(verdict: Verdict, people: People, named: Mapping[str, Sequence[CriterionScale]]) -> VerdictView:
     record = cast(Decision, verdict)
-    failed = record["status"] == "failed"
+    placeholder = record.get("placeholder", False)
+    void = placeholder or record["status"] == "failed"
     chosen = record["winner"]
-    winner = people[chosen] if chosen not in _HEADLINES and not failed else None
+    winner = people[chosen] if chosen not in _HEADLINES and not void else None
     headline = f"{winner.name} wins" if winner else _HEADLINES.get(chosen, "")
+    if void:
+        headline = PLACEHOLDER.capitalize() if placeholder else "The verdict failed"
     totals = {people[key].id: total for key, total in record["totals"].items()}
     return VerdictView(
         record=record,
         judge=_JUDGES.get(record["judge"], record["judge"]),
-        headline="The verdict failed" if failed else headline,
+        headline=headline,
         winner=winner,
-        confidence=None if failed else round(min(max(record["confidence"], 0.0), _FULL)),
+        confidence=None if void else round(min(max(record["confidence"], 0.0), _FULL)),
         criteria=()
-        if failed
+        if void
         else _criteria(record, people, record.get("criteria") or named.get(record["rubric"], [])),
         totals=()
-        if failed
+        if void
         else tuple(
             Score(person, totals[person.id], _bar(totals[person.id] / _FULL))
             for person in _in_order(record["totals"], people)
         ),
-        ruling=None if failed else _ruling(record, people),
+        ruling=None if void else _ruling(record, people),
     )
 
 

@@ -12,7 +12,7 @@ from moot.nodes.blackboard.by_rule import split_source
 from moot.nodes.blackboard.digest import render_blackboard
 from moot.nodes.blackboard.ledger import open_challenges
 from moot.nodes.blackboard.notes import Accord, Notes, Opposition
-from moot.nodes.calls import ModelCall, Purpose, Reply, WireMessage
+from moot.nodes.calls import Hints, ModelCall, Purpose, Reply, WireMessage
 from moot.nodes.prompts.fitting import fit_messages
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.prompts.rendering import render_entry
@@ -109,7 +109,7 @@ def structured_call(
     """Return a structured call on the blackboard's model."""
     shown: list[WireMessage] = [{"role": "user", "content": text} for text in said]
     view = fit_messages([{"role": "system", "content": system}, *shown], config.memory.budget.total, count)
-    hints = {"debaters": list(debaters) or list(config.names())}
+    hints: Hints = {"debaters": list(debaters) or list(config.names())}
     voice = voice_of(config, config.blackboard)
     return make_call(voice, purpose, view, schema=schema, floor=floor, hints=hints)
 

@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-from moot.nodes.calls import ModelCall, SpeakAs
+from moot.nodes.calls import Hints, ModelCall, SpeakAs
 from moot.nodes.driving.environment import NodeContext
 from moot.nodes.effects import Job
 from moot.nodes.floors.human_floors import Given, given_floor
@@ -29,7 +28,10 @@ from moot.nodes.tools.tool_table import tool_named
 from moot.nodes.views.scene import Scene
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState, Floor
-from moot.state.entries import entry_id
+from moot.state.entries import entry_id, seq_of
+
+HINTED = 12
+"""The last messages shown that the offline model is told of."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,7 @@ def _seat(
         tools=tuple(function_of(tool_named(name)) for name in speaker.tools),
         speak_as=SpeakAs(entry_id(first), speaker.id) if live else None,
         floor=index,
-        hints=_hints(state, config, floor),
+        hints=_hints(state, config, floor, view),
     )
     if not speaker.tools:
         return Seat(index, floor, view, Asked(call))
@@ -200,14 +202,19 @@ def _told_apart(seats: Sequence[Seat]) -> list[Seat]:
     return apart
 
 
-def _hints(state: ConversationState, config: DebateConfig, floor: Floor) -> dict[str, Any]:
-    speaker = config.debater(floor["speaker"])
+def _hints(state: ConversationState, config: DebateConfig, floor: Floor, view: View) -> Hints:
+    speaker, names = config.debater(floor["speaker"]), config.names()
+    seqs = [seq for key in view.shown[-HINTED:] if (seq := seq_of(key)) is not None]
     return {
         "phase": state["step"]["phase"],
         "round": state["step"]["round"],
         "speaker": speaker.name,
         "stance": speaker.stance,
-        "role": speaker.role,
         "topic": state["topic"],
-        "targets": [config.names().get(target, target) for target in floor["targets"]],
+        "targets": [names.get(target, target) for target in floor["targets"]],
+        "said": [
+            {"id": entry["id"], "who": names[entry["speaker"]], "text": entry["content"]}
+            for entry in map(state["full_transcript"].__getitem__, seqs)
+            if entry["speaker"] in names
+        ],
     }

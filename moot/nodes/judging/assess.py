@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from moot.nodes.calls import Flow, ModelCall
+from moot.nodes.calls import Flow, Hints, ModelCall
 from moot.nodes.judging.blinding import Debater, make_blinding
 from moot.nodes.judging.brief import JudgeBrief
 from moot.nodes.judging.docket import Docket, is_argued
@@ -21,7 +21,7 @@ from moot.nodes.text.tokens import TokenCounter
 from moot.state.config import DebateConfig, JudgeSeat
 from moot.state.conversation import ConversationState
 from moot.state.entries import Entry
-from moot.state.verdict import Decision, Verdict
+from moot.state.verdict import TIE, Decision, Verdict
 
 
 @dataclass(frozen=True)
@@ -118,11 +118,21 @@ def _sittings(
 
 def _call(bench: Bench, seat: JudgeSeat, wanted: str, index: int) -> ModelCall:
     view = judge_view(bench, wanted=wanted)
-    hints = {
+    labels, criteria = [bench.label(debater) for debater in bench.order], bench.rubric.criteria
+    hints: Hints = {
         "topic": bench.state["topic"],
-        "debaters": [bench.label(debater) for debater in bench.order],
-        "criteria": [criterion.id for criterion in bench.rubric.criteria],
+        "debaters": labels,
+        "criteria": [criterion.id for criterion in criteria],
         "message_ids": list(view.shown),
+        "fields": {
+            "scores": [
+                {"debater": label, "criterion": each.id, "score": each.middle}
+                for label in labels
+                for each in criteria
+            ],
+            "winner": TIE,
+            "confidence": 0,
+        },
     }
     return make_call(
         voice_of(bench.config, seat), "judge", view, schema=JudgeOpinion, floor=index, hints=hints

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
 from typing_extensions import TypedDict
 
-from moot.nodes.calls import Flow, Reply
+from moot.nodes.calls import Flow, Hints, Reply
 from moot.nodes.judging.opinion_check import OpinionCheck
 from moot.nodes.judging.opinions import CriterionScore
 from moot.nodes.judging.panel import mean_scores_of
@@ -196,7 +196,8 @@ def averages(evaluations: Sequence[Evaluation]) -> Averages:
 def _sitting(subject: Subject, evaluator: Evaluator, config: DebateConfig, count: TokenCounter) -> Sitting:
     view = evaluation_view(subject, evaluator, config.memory.budget.total, count)
     voice = Voice(evaluator.model, TEMPERATURE, config.fallbacks, config.seed, REPLY_TOKENS)
-    hints = {"topic": subject.problem, "debaters": [subject.name]}
+    middle = int(OVERALL.middle)
+    hints: Hints = {"topic": subject.problem, "fields": {"score": middle, OVERALL.id: middle}}
     call = make_call(voice, "evaluate", view, schema=opinion_schema(), hints=hints)
     return Sitting(call, OpinionCheck(evaluation_rubric(), [subject.name], judge=evaluator.id))
 

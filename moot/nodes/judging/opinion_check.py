@@ -61,6 +61,8 @@ class OpinionCheck:
             if total is not None:
                 verdict["totals"][side] = total
         verdict["status"] = "ok"
+        if reply.placeholder:
+            verdict["placeholder"] = True
         verdict["criteria"] = self.rubric.scales()
         verdict["lengths"] = dict(self.lengths)
         return verdict

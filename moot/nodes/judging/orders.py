@@ -49,6 +49,8 @@ def reconcile(first: Verdict, second: Verdict) -> Verdict:
         "usage": add_up(first["usage"], [second["usage"]]),
         "flip": Flip(orders=[first["order"], second["order"]], winners=winners, flipped=flipped),
     }
+    if any(each.get("placeholder") for each in judged):
+        verdict["placeholder"] = True
     errors = _united([first["error"], second["error"]])
     if not judged:
         return {**verdict, "error": "; ".join(errors)}

@@ -24,7 +24,8 @@ def decision_of(verdicts: Sequence[Verdict], rule: Rule, earlier: Sequence[Verdi
     """Return the decision, with how far the judges agree; `failed` where every judge failed.
 
     A panel's has the mean scores of its judges, and the words (reasoning, solution, open questions) of the
-    first judge whose choice it is, else of the first one: `speaker` says who.
+    first judge whose choice it is, else of the first one: `speaker` says who. A placeholder counts only where
+    there is nothing else: then the decision is one too.
 
     Args:
         verdicts: one a judge, failed ones too.
@@ -32,7 +33,8 @@ def decision_of(verdicts: Sequence[Verdict], rule: Rule, earlier: Sequence[Verdi
         earlier: verdicts of earlier judgings, for the flip rates.
     """
     alone = len(verdicts) == 1
-    usable = [verdict for verdict in verdicts if verdict["status"] == "ok"]
+    given = [verdict for verdict in verdicts if verdict["status"] == "ok"]
+    usable = [verdict for verdict in given if not verdict.get("placeholder")] or given
     try:
         outcome = decide(ballots_of(usable), "majority" if alone else rule)
     except JudgeFailed as error:

@@ -12,7 +12,7 @@ from math import isfinite
 
 from pydantic import BaseModel, ConfigDict
 
-from moot.nodes.calls import Flow, ModelCall
+from moot.nodes.calls import Flow, Hints, ModelCall
 from moot.nodes.judging.human_data import Session
 from moot.nodes.prompts.fitting import Block, fit
 from moot.nodes.prompts.library import load_prompt
@@ -24,6 +24,8 @@ from moot.state.config import DebateConfig
 QUIZ = load_prompt("quiz", "question", "first", "second", "setting")
 
 LETTERS = ("A", "B")
+EVEN = 50
+"""Probability of either answer where nobody judged."""
 
 
 class Answer(BaseModel):
@@ -98,7 +100,7 @@ def _call(session: Session, config: DebateConfig, count: TokenCounter, swapped: 
     ]
     last = Block("tail", {"role": "user", "content": "Which answer is right?"}, label="question")
     view = fit(with_pieces([frame], pieces, last, budget, count), budget, count)
-    hints = {"topic": session.question, "debaters": [f"Expert {letter}" for letter in LETTERS]}
+    hints: Hints = {"topic": session.question, "fields": {"probability_a": EVEN}}
     return make_call(voice_of(config, config.judge), "judge", view, schema=Answer, hints=hints)
 
 

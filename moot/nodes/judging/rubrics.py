@@ -41,6 +41,11 @@ class Criterion(BaseModel):
             raise ValueError(f"scale_max {self.scale_max:g} must be above scale_min {self.scale_min:g}")
         return self
 
+    @property
+    def middle(self) -> float:
+        """The score in the middle of the scale."""
+        return (self.scale_min + self.scale_max) / 2
+
     def clamp(self, score: float) -> float:
         """Return `score` within the scale."""
         return min(max(score, self.scale_min), self.scale_max)

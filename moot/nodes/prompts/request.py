@@ -5,13 +5,12 @@ Every `ModelCall` is made here, where calls and configuration meet.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from pydantic import BaseModel
 
-from moot.nodes.calls import ModelCall, Purpose, SpeakAs
+from moot.nodes.calls import Hints, ModelCall, Purpose, SpeakAs
 from moot.nodes.prompts.fitting import View
 from moot.state.config import DebateConfig, DebaterConfig, JudgeConfig, JudgeSeat
 from moot.state.config.budgets import MemoryConfig
@@ -69,7 +68,7 @@ def make_call(
     tools: tuple[dict[str, Any], ...] = (),
     speak_as: SpeakAs | None = None,
     floor: int = 0,
-    hints: Mapping[str, Any],
+    hints: Hints,
 ) -> ModelCall:
     """Return the call that shows a view to somebody's model.
 
@@ -82,7 +81,7 @@ def make_call(
         tools: what may be called, in OpenAI's function form.
         speak_as: whose speech the answer is, for a floor that is streamed.
         floor: index within the batch.
-        hints: what `ModelCall.hints` says; the phase is the purpose where it is not among them.
+        hints: what the view says, as data; the phase is the purpose where it is not among them.
     """
     return ModelCall(
         purpose=purpose,

@@ -1,8 +1,8 @@
 """`calculator`: arithmetic that is exact as long as it can be.
 
-An expression is parsed into Python's syntax tree and only the few nodes below are evaluated; nothing is ever
-executed. Integers and decimals are fractions, so 0.1 + 0.2 is 0.3; roots, logarithms and the like fall back
-to floating point, and the result says so by `≈`.
+`simpleeval` walks the syntax tree and calls only what it is given; nothing is ever executed. It lacks exact
+decimals and bounds little but powers: so literals become fractions here (0.1 + 0.2 is 0.3), and every number
+on the way is held to a size. Roots, logarithms and the like fall back to floating point, and `≈` says so.
 """
 
 from __future__ import annotations
@@ -11,15 +11,19 @@ import ast
 import math
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from contextlib import suppress
+from decimal import Context, Decimal, Inexact, localcontext
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar, TypeVar
 
 from pydantic import Field
+from simpleeval import InvalidExpression, SimpleEval
 
 from moot.nodes.tools.tool import Arguments, Surroundings, ToolFailed
 
 Number = Fraction | float
+_Key = TypeVar("_Key", str, type[ast.AST])
 
 MAX_CHARS = 500
 MAX_DEPTH = 40
@@ -68,98 +72,54 @@ def evaluate(expression: str) -> Number:
     # Python's parser would warn of "1if": what it warns of must not reach it.
     if not _ARITHMETIC.fullmatch(text) or _GLUED.search(text):
         raise ToolFailed("this is no arithmetic expression")
+    walker = SimpleEval(_OPERATORS, _FUNCTIONS, {"pi": math.pi, "e": math.e})
+    walker.nodes = {kind: walker.nodes[kind] for kind in (ast.Name, ast.UnaryOp, ast.BinOp, ast.Call)}
+    walker.nodes[ast.Constant] = lambda node: _literal(ast.get_source_segment(text, node) or "")
     try:
-        tree = ast.parse(text, mode="eval")
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise ToolFailed("this is no arithmetic expression") from None
-    try:
-        return _Evaluation(text).value(tree.body, 0)
+        tree = ast.parse(text, mode="eval").body
+        if _depth(tree) > MAX_DEPTH:
+            raise ToolFailed(f"the expression is nested more than {MAX_DEPTH} deep")
+        return _bounded(walker.eval(text, previously_parsed=tree))
     except ZeroDivisionError:
         raise ToolFailed("division by zero") from None
     except (OverflowError, ValueError) as error:
         raise ToolFailed(f"no value: {error}") from None
+    except InvalidExpression as error:
+        raise ToolFailed(f"nothing to calculate with: {error}") from None
+    except (SyntaxError, TypeError, RecursionError, MemoryError):
+        raise ToolFailed("this is no arithmetic expression") from None
 
 
 def shown(value: Number) -> str:
-    """Return `= value` for an exact number, `≈ value` for any other."""
+    """Return `= value` for an exact number, `≈ value` for any other; both for a fraction without an end."""
     if isinstance(value, float):
         return f"≈ {value:.12g}"
-    if value.denominator == 1:
-        return _long(str(value.numerator))
-    places = _places(value.denominator)
-    if places is not None and places <= SHOWN_DIGITS:
-        scaled = abs(value.numerator) * 10**places // value.denominator
-        digits = str(scaled).rjust(places + 1, "0")
-        return _long(f"{'-' if value < 0 else ''}{digits[:-places]}.{digits[-places:]}")
-    fraction = str(value)
-    exact = f"= {fraction} " if len(fraction) <= SHOWN_DIGITS else ""
-    whole = abs(value.numerator) // value.denominator
-    if whole.bit_length() > 1000:
-        sign = "-" if value < 0 else ""
-        return f"≈ {_scientific(sign + str(whole))}"
-    return f"{exact}≈ {float(value):.12g}"
+    with localcontext(Context(prec=SHOWN_DIGITS, traps=[Inexact])), suppress(Inexact):
+        return f"= {Decimal(value.numerator) / Decimal(value.denominator):f}"
+    with localcontext(Context(prec=SHOWN_DIGITS)):
+        rounded = f"≈ {Decimal(value.numerator) / Decimal(value.denominator):.12g}"
+    is_short = value.denominator > 1 and len(str(value)) <= SHOWN_DIGITS
+    return f"= {value} {rounded}" if is_short else rounded
 
 
-def _long(digits: str) -> str:
-    return f"= {digits}" if len(digits) <= SHOWN_DIGITS else f"≈ {_scientific(digits)}"
+def _depth(node: ast.AST) -> int:
+    return 1 + max(map(_depth, ast.iter_child_nodes(node)), default=0)
 
 
-def _scientific(digits: str) -> str:
-    sign, rest = ("-", digits[1:]) if digits.startswith("-") else ("", digits)
-    whole = rest.partition(".")[0]
-    return f"{sign}{whole[0]}.{whole[1:12]}e+{len(whole) - 1}"
+def _literal(source: str) -> Fraction:
+    digits, _, exponent = source.lower().replace("_", "").partition("e")
+    if len(exponent) > 5 or abs(int(exponent or 0)) > MAX_BITS // 4:
+        raise ToolFailed(f"{source[:60]!r} is too large or too small")
+    return Fraction(digits) * Fraction(10) ** int(exponent or 0)
 
 
-def _places(denominator: int) -> int | None:
-    """Return how many decimal places a fraction needs; `None` where they never end."""
-    twos = (denominator & -denominator).bit_length() - 1
-    rest, fives = denominator >> twos, 0
-    while rest % 5 == 0:
-        rest, fives = rest // 5, fives + 1
-    return max(twos, fives) if rest == 1 else None
-
-
-class _Evaluation:
-    """One expression being worked out."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-
-    def value(self, node: ast.expr, depth: int) -> Number:
-        if depth > MAX_DEPTH:
-            raise ToolFailed(f"the expression is nested more than {MAX_DEPTH} deep")
-        result = self._value(node, depth + 1)
-        large = _bits(result) > MAX_BITS if isinstance(result, Fraction) else not math.isfinite(result)
-        if large:
-            raise ToolFailed("a number on the way is too large")
-        return result
-
-    def _value(self, node: ast.expr, depth: int) -> Number:
-        match node:
-            case ast.Constant():
-                return self._literal(node)
-            case ast.Name(id=name) if name in _CONSTANTS:
-                return _CONSTANTS[name]
-            case ast.UnaryOp(op=ast.USub(), operand=operand):
-                return -self.value(operand, depth)
-            case ast.UnaryOp(op=ast.UAdd(), operand=operand):
-                return self.value(operand, depth)
-            case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
-                return _OPERATORS[type(op)](self.value(left, depth), self.value(right, depth))
-            case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]) if name in _FUNCTIONS:
-                return _called(name, [self.value(argument, depth) for argument in arguments])
-        raise ToolFailed(f"{ast.get_source_segment(self._text, node)!r} is nothing to calculate with")
-
-    def _literal(self, node: ast.Constant) -> Fraction:
-        source = ast.get_source_segment(self._text, node) or ""
-        if type(node.value) not in (int, float):
-            raise ToolFailed(f"{source[:60]!r} is no number")
-        if isinstance(node.value, int):
-            return Fraction(node.value)
-        exponent = source.lower().partition("e")[2].replace("_", "").lstrip("+-") or "0"
-        if len(exponent) > 4 or int(exponent) > MAX_BITS // 4:
-            raise ToolFailed(f"{source[:60]!r} is too large or too small")
-        return Fraction(source.replace("_", ""))
+def _bounded(value: object) -> Number:
+    """Return a number that is no larger than any may be on the way."""
+    if not isinstance(value, Fraction | float):
+        raise TypeError("no number")
+    if _bits(value) > MAX_BITS if isinstance(value, Fraction) else not math.isfinite(value):
+        raise ToolFailed("a number on the way is too large")
+    return value
 
 
 def _bits(value: Fraction) -> int:
@@ -170,14 +130,8 @@ def _power(base: Number, exponent: Number) -> Number:
     if isinstance(base, Fraction) and isinstance(exponent, Fraction) and exponent.denominator == 1:
         if _bits(base) * abs(exponent.numerator) > MAX_BITS and abs(base) != 1:
             raise ToolFailed("a power on the way is too large")
-        return base**exponent.numerator
-    return _real(float(base) ** float(exponent))
-
-
-def _real(value: Any) -> float:
-    if not isinstance(value, float) or not math.isfinite(value):
-        raise ToolFailed("the result is no real number")
-    return value
+        return Fraction(base**exponent.numerator)
+    return math.pow(base, exponent)
 
 
 def _root(value: Number) -> Number:
@@ -198,55 +152,60 @@ def _rounded(value: Number, places: Number = Fraction(0)) -> Number:
     return Fraction(math.floor(scaled)) / scale * (1 if value >= 0 else -1)
 
 
-def _whole(value: Number, name: str) -> int:
+def _whole(value: Number) -> int:
     if not isinstance(value, Fraction) or value.denominator != 1:
-        raise ToolFailed(f"{name} takes whole numbers")
+        raise ToolFailed("factorial and gcd take whole numbers")
     return value.numerator
 
 
 def _factorial(value: Number) -> Number:
-    if not 0 <= _whole(value, "factorial") <= 400:
+    if not 0 <= _whole(value) <= 400:
         raise ToolFailed("factorial takes 0 to 400")
-    return Fraction(math.factorial(int(value)))
+    return Fraction(math.factorial(_whole(value)))
 
 
-def _in_floats(function: Callable[[float], float]) -> Callable[..., Number]:
-    return lambda value: _real(function(float(value)))
+def _exact(function: Callable[..., int]) -> Callable[..., Number]:
+    return lambda *values: Fraction(function(*values))
 
 
-_CONSTANTS: Mapping[str, float] = {"pi": math.pi, "e": math.e}
-_OPERATORS: Mapping[type[ast.operator], Callable[[Any, Any], Number]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.FloorDiv: lambda left, right: Fraction(left // right),
-    ast.Mod: operator.mod,
-    ast.Pow: _power,
-}
-_FUNCTIONS: Mapping[str, Callable[..., Number]] = {
-    "abs": abs,
-    "ceil": lambda value: Fraction(math.ceil(value)),
-    "cos": _in_floats(math.cos),
-    "exp": _in_floats(math.exp),
-    "factorial": _factorial,
-    "floor": lambda value: Fraction(math.floor(value)),
-    "gcd": lambda *values: Fraction(math.gcd(*(_whole(value, "gcd") for value in values))),
-    "ln": _in_floats(math.log),
-    "log10": _in_floats(math.log10),
-    "log2": _in_floats(math.log2),
-    "max": lambda *values: max(values),
-    "min": lambda *values: min(values),
-    "round": _rounded,
-    "sin": _in_floats(math.sin),
-    "sqrt": _root,
-    "sum": lambda *values: sum(values, Fraction(0)),
-    "tan": _in_floats(math.tan),
-}
+def _each_bounded(functions: dict[_Key, Callable[..., Number]]) -> dict[_Key, Callable[..., Number]]:
+    def bounded(function: Callable[..., Number]) -> Callable[..., Number]:
+        return lambda *values: _bounded(function(*values))
+
+    return {key: bounded(function) for key, function in functions.items()}
 
 
-def _called(name: str, arguments: list[Number]) -> Number:
-    try:
-        return _FUNCTIONS[name](*arguments)
-    except TypeError:
-        raise ToolFailed(f"{name} does not take {len(arguments)} numbers") from None
+_OPERATORS = _each_bounded(
+    {
+        ast.UAdd: operator.pos,
+        ast.USub: operator.neg,
+        ast.Add: operator.add,
+        ast.Sub: operator.sub,
+        ast.Mult: operator.mul,
+        ast.Div: operator.truediv,
+        ast.FloorDiv: _exact(operator.floordiv),
+        ast.Mod: operator.mod,
+        ast.Pow: _power,
+    }
+)
+_FUNCTIONS = _each_bounded(
+    {
+        "abs": abs,
+        "ceil": _exact(math.ceil),
+        "cos": math.cos,
+        "exp": math.exp,
+        "factorial": _factorial,
+        "floor": _exact(math.floor),
+        "gcd": lambda *values: Fraction(math.gcd(*map(_whole, values))),
+        "ln": math.log,
+        "log10": math.log10,
+        "log2": math.log2,
+        "max": lambda *values: max(values),
+        "min": lambda *values: min(values),
+        "round": _rounded,
+        "sin": math.sin,
+        "sqrt": _root,
+        "sum": lambda *values: sum(values, Fraction(0)),
+        "tan": math.tan,
+    }
+)

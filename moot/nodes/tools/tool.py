@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Protocol
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from moot.nodes.tools.sandbox import Sandbox
+from moot.nodes.tools.sandbox import Refused, Sandbox
 from moot.state.entries import Entry
 
 MAX_RESULT_CHARS = 20_000
@@ -79,10 +79,7 @@ def run_tool(tool: Tool, arguments: Mapping[str, Any], around: Surroundings) -> 
     except ValidationError as error:
         detail = error.errors()[0]
         return f"error: argument {'.'.join(map(str, detail['loc']))!r}: {detail['msg']}"
-    except (ToolFailed, OSError) as error:
-        return f"error: {_without_paths(error)}"
-
-
-def _without_paths(error: Exception) -> str:
-    # An OSError would name the folder's place on this machine.
-    return str(error.strerror or "cannot be read") if isinstance(error, OSError) else str(error)
+    except (ToolFailed, Refused) as error:
+        return f"error: {error}"
+    except OSError as error:  # whose text would name the folder's place on this machine
+        return f"error: {error.strerror or 'cannot be read'}"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, Field
 
 from moot.nodes.blackboard.digest import render_blackboard
-from moot.nodes.calls import ModelCall, Reply, WireMessage
+from moot.nodes.calls import Hints, ModelCall, Reply, WireMessage
 from moot.nodes.memory.summarizers.points_layout import lay_out, render
 from moot.nodes.prompts.fitting import Block, View, fit
 from moot.nodes.prompts.library import load_prompt
@@ -82,6 +82,8 @@ class Answer:
     """Citations of messages that do not exist."""
     model: str
     usage: Mapping[str, Any]
+    placeholder: bool = False
+    """Whether the offline model answered: nobody read what was found."""
     receipt: Mapping[str, Any] = field(default_factory=dict)
     """What the view held: tokens by section, message ids, what was left out and why, terms nobody used, and
     why an embedding model was not used."""
@@ -94,6 +96,7 @@ class Answer:
             "not_found": list(self.not_found),
             "dropped_citations": self.dropped,
             "model": self.model,
+            **({"placeholder": True} if self.placeholder else {}),
             "usage": dict(self.usage),
             "receipt": dict(self.receipt),
         }
@@ -113,7 +116,7 @@ def ask(
         ModelError: no model answered.
     """
     voice, length = voice_of(config, config.judge), config.memory.budget.reply
-    hints = {"topic": state["topic"], "fields": {"not_found": list(asked.unknown)}}
+    hints: Hints = {"topic": state["topic"], "fields": {"not_found": list(asked.unknown)}}
     (reply,) = yield [make_call(voice, "ask", asked.view, schema=AskAnswer, reply=length, hints=hints)]
     said = AskAnswer.model_validate(reply.require().data or _nothing())
     cited, dropped = check_citations(said.citations, len(state["full_transcript"]))
@@ -124,6 +127,7 @@ def ask(
         dropped=dropped,
         model=reply.model,
         usage=dict(reply.usage),
+        placeholder=reply.placeholder,
         receipt=_receipt(asked, state),
     )
 

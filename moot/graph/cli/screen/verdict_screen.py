@@ -12,7 +12,7 @@ from rich.text import Text
 
 from moot.graph.cli.screen.terminal_text import one_line, safe
 from moot.nodes.judging.decision import RULES
-from moot.state.verdict import PANEL, SYNTHESIS, TIE
+from moot.state.verdict import PANEL, PLACEHOLDER, SYNTHESIS, TIE
 
 MOST_COLUMNS = 5
 """Debaters that have a column each; more get a line each, with their totals alone."""
@@ -30,6 +30,8 @@ def verdict_parts(document: Mapping[str, Any]) -> list[RenderableType]:
     names = {
         debater["id"]: one_line(debater["name"], 30) for debater in document["config"].get("debaters", [])
     }
+    if verdict.get("placeholder"):  # its scores mean nothing, and its words say so once more
+        return [_headline(verdict, names), *_prose("Solution", [document.get("solution") or ""])]
     return [
         _headline(verdict, names),
         *_ruling(verdict, names),
@@ -43,7 +45,9 @@ def verdict_parts(document: Mapping[str, Any]) -> list[RenderableType]:
 
 
 def winner_text(verdict: Mapping[str, Any], names: Mapping[str, str]) -> str:
-    """Return who won, in words."""
+    """Return who won, in words; of a placeholder that it is one."""
+    if verdict.get("placeholder"):
+        return PLACEHOLDER
     winner = verdict.get("winner", "")
     return _NOBODY.get(winner) or f"{_choice(winner, names)} wins"
 
@@ -74,9 +78,10 @@ def _whose(verdict: Mapping[str, Any]) -> str:
 
 
 def _headline(verdict: Mapping[str, Any], names: Mapping[str, str]) -> Text:
+    confidence = f"  confidence {verdict.get('confidence', 0):.0f} of 100"
     return Text.assemble(
         (f"Verdict: {winner_text(verdict, names)}", "bold"),
-        f"  confidence {verdict.get('confidence', 0):.0f} of 100",
+        "" if verdict.get("placeholder") else confidence,
         (f"  {one_line(verdict.get('judge', ''), 40)} · {one_line(verdict.get('model', ''), 60)}", "dim"),
     )
 

@@ -228,8 +228,8 @@ def _call(request: SummaryRequest, system: str, text: str, room: int, index: int
     text = cut_middle(text, max(1, left), request.count)
     messages: tuple[WireMessage, ...] = (frame[0], {"role": "user", "content": text})
     view = View(messages, prompt_tokens(messages, request.count), total)
-    voice, hints = voice_of(config, config.memory), {"topic": request.topic}
-    return make_call(voice, "summary", view, reply=max(16, room), floor=index, hints=hints)
+    voice, room = voice_of(config, config.memory), max(16, room)
+    return make_call(voice, "summary", view, reply=room, floor=index, hints={"topic": request.topic})
 
 
 def _short_topic(request: SummaryRequest) -> str:

@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Sequence
+from random import Random
+from typing import Any, cast
 
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.messages.ai import UsageMetadata
 
+from moot.nodes.calls import Hints
 from moot.nodes.models.local import LocalModel
-from moot.nodes.models.offline.prose import compose
-from moot.nodes.models.offline.reading import read
-from moot.nodes.models.offline.structured import fill
-from moot.nodes.models.offline.tool_use import tool_call
+from moot.nodes.models.offline.neutral import TEXT, fill
+from moot.nodes.models.offline.speeches import clarifying_question, compose
+from moot.nodes.text.sentences import split_sentences
+from moot.state.config import OFFLINE
 
 CHARS_PER_TOKEN = 4
 """For usage where the caller did not count: counting a long prompt would be most of the work."""
+TOPIC_CHARS = 400
 
 
 class OfflineModel(LocalModel):
-    """Argues from the topic's own words, without knowing anything.
+    """Argues from the topic's own noun phrases, without knowing anything, and judges nothing.
 
-    Deterministic in (seed, prompt). It fits the phase and the stance, answers what was said last, and fills
-    any JSON Schema. `hints` (phase, speaker, topic, stance, targets, debaters) sharpen it; the prompt alone
-    will do.
-    Time is linear in the prompt's length.
+    Deterministic in (seed, prompt), linear in the prompt's length. It goes by the call's hints; of the prompt
+    it reads the last message alone, as the topic where there are no hints, and as what is to be summarised.
+    A structured answer is a placeholder that says so, but for what `Hints.fields` tells.
     """
 
     seed: int = 0
@@ -33,23 +36,67 @@ class OfflineModel(LocalModel):
 
     @property
     def _llm_type(self) -> str:
-        return "offline"
+        return OFFLINE
 
     def respond(self, messages: list[BaseMessage], **kwargs: Any) -> AIMessage:
         """Return the answer to a prompt: text, a tool's call, or JSON where a `json_schema` is given."""
-        seed = kwargs.get("seed")
-        hints: Mapping[str, Any] = kwargs.get("hints") or {}
-        reading = read(messages, hints, self.seed if seed is None else seed)
-        schema = kwargs.get("json_schema")
-        called = tool_call(messages, kwargs.get("tools") or (), reading) if schema is None else None
-        if called is not None:
-            usage = _usage(messages, str(called["args"]), kwargs.get("prompt_tokens") or 0)
-            return AIMessage("", tool_calls=[called], usage_metadata=usage)
+        hints = cast(Hints, kwargs.get("hints") or {})
+        seed, schema = kwargs.get("seed"), kwargs.get("json_schema")
+        dice = _dice(messages, hints, self.seed if seed is None else seed)
+        last = messages[-1].text if messages else ""
+        topic = hints.get("topic") or next(filter(None, map(str.strip, last.splitlines())), "the question")
+        topic = " ".join(topic[:TOPIC_CHARS].split())
+        called = None if schema else _tool_call(messages, kwargs.get("tools") or (), topic)
         if schema is not None:
-            text = json.dumps(fill(schema, reading), ensure_ascii=False)
+            asks = hints.get("phase") == "clarify"
+            text = f"{TEXT} {clarifying_question(hints, topic, dice)}" if asks else TEXT
+            answer = json.dumps(fill(schema, hints.get("fields", {}), text), ensure_ascii=False)
+        elif called is not None:
+            answer = ""
+        elif hints.get("phase") in ("summary", "perspective"):
+            answer = _within(extract(last) or f"On “{topic}”: nothing yet.", kwargs.get("max_tokens"))
         else:
-            text = _within(compose(reading), kwargs.get("max_tokens"))
-        return AIMessage(text, usage_metadata=_usage(messages, text, kwargs.get("prompt_tokens") or 0))
+            answer = _within(compose(hints, topic, dice), kwargs.get("max_tokens"))
+        usage = _usage(messages, answer or str(called), kwargs.get("prompt_tokens") or 0)
+        return AIMessage(answer, tool_calls=[called] if called else [], usage_metadata=usage)
+
+
+def extract(text: str) -> str:
+    """Return a text as a list: its own points, and the first sentence under each line that ends in `:`."""
+    points: list[str] = []
+    heading = ""
+    for line in filter(None, map(str.strip, text.splitlines())):
+        if line.endswith(":"):
+            heading = line
+        elif line.startswith("- "):
+            points.append(line)
+        elif heading or not points:
+            points.append(f"- {heading} {split_sentences(line)[0].text}".replace("  ", " "))
+            heading = ""
+    return "\n".join(points)
+
+
+def _dice(messages: Sequence[BaseMessage], hints: Hints, seed: int) -> Random:
+    """Return dice that depend on the seed, the prompt and who speaks to what end alone."""
+    hashed = hashlib.sha256(repr((seed, hints.get("phase"), hints.get("speaker"))).encode())
+    for message in messages:
+        shown = f"\x1e{message.type}\x1f{message.name or ''}\x1f{message.text}"
+        hashed.update(shown.encode("utf-8", "replace"))
+    return Random(hashed.digest())  # noqa: S311  # a choice of words
+
+
+def _tool_call(messages: Sequence[BaseMessage], tools: Sequence[dict[str, Any]], topic: str) -> Any:
+    """Return the one call made before speaking, `None` where one was made or nothing offered can be used."""
+    arguments = {
+        "search": {"query": topic[:100]},
+        "search_debate": {"query": topic[:100]},
+        "list_files": {},
+        "calculator": {"expression": "12 * 0.25"},
+    }
+    offered = [tool["function"]["name"] for tool in tools if tool["function"]["name"] in arguments]
+    if not offered or any(isinstance(message, ToolMessage) for message in messages):
+        return None
+    return {"id": "call_1", "name": offered[0], "args": arguments[offered[0]], "type": "tool_call"}
 
 
 def _within(text: str, max_tokens: int | None) -> str:
@@ -66,7 +113,7 @@ def _within(text: str, max_tokens: int | None) -> str:
     return cut[: stop + 1] if stop > len(cut) // 3 else cut.rsplit(" ", 1)[0]
 
 
-def _usage(messages: list[BaseMessage], text: str, prompt_tokens: int) -> UsageMetadata:
+def _usage(messages: Sequence[BaseMessage], text: str, prompt_tokens: int) -> UsageMetadata:
     sent = prompt_tokens or sum(len(message.content) for message in messages) // CHARS_PER_TOKEN
     answered = max(1, len(text) // CHARS_PER_TOKEN)
     return UsageMetadata(input_tokens=sent, output_tokens=answered, total_tokens=sent + answered)

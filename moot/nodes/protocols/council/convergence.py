@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from moot.nodes.blackboard.by_model import found_in
-from moot.nodes.calls import ModelCall, Reply
+from moot.nodes.calls import Hints, ModelCall, Reply
 from moot.nodes.memory.perspective import latest_proposals
 from moot.nodes.prompts.fitting import Block, fit
 from moot.nodes.prompts.library import load_prompt
@@ -68,6 +68,6 @@ def _call(state: ConversationState, config: DebateConfig, count: TokenCounter) -
     ]
     last = Block("tail", {"role": "user", "content": "How far do these proposals agree?"}, label="question")
     view = fit(with_pieces([frame], pieces, last, budget.total, count), budget.total, count)
-    hints = {"phase": CONVERGENCE, "topic": state["topic"], "debaters": list(config.names())}
+    hints: Hints = {"phase": CONVERGENCE, "topic": state["topic"], "debaters": list(config.names())}
     voice = voice_of(config, config.judge)
     return make_call(voice, "evaluate", view, schema=Convergence, reply=REPLY_TOKENS, hints=hints)

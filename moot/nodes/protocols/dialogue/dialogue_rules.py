@@ -20,7 +20,7 @@ from moot.nodes.blackboard.bounds import SHORT, noted
 from moot.nodes.blackboard.by_model import debater_lines, found_in
 from moot.nodes.blackboard.notes import OVERALL
 from moot.nodes.blackboard.overview import outcome_text
-from moot.nodes.calls import ModelCall, Reply, WireMessage
+from moot.nodes.calls import Hints, ModelCall, Reply, WireMessage
 from moot.nodes.judging.brief import JudgeBrief
 from moot.nodes.prompts.fitting import Block, fit_messages
 from moot.nodes.prompts.library import load_prompt
@@ -190,7 +190,7 @@ def _aspects_call(state: ConversationState, config: DebateConfig) -> ModelCall:
         {"role": "user", "content": "Split the topic."},
     ]
     view = fit_messages(asked, config.memory.budget.total, count)
-    hints = {"phase": "aspects", "topic": state["topic"], "debaters": list(config.names())}
+    hints: Hints = {"phase": "aspects", "topic": state["topic"]}
     return make_call(voice, "extract", view, schema=Aspects, hints=hints)
 
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from moot.nodes.blackboard.bounds import noted
 from moot.nodes.blackboard.by_model import debater_lines, found_in, known_debater
 from moot.nodes.blackboard.digest import render_blackboard
-from moot.nodes.calls import ModelCall, Reply, WireMessage
+from moot.nodes.calls import Hints, ModelCall, Reply, WireMessage
 from moot.nodes.prompts.fitting import fit_messages
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.prompts.rendering import render_entry
@@ -85,7 +85,7 @@ def _call(state: ConversationState, config: DebateConfig) -> ModelCall:
         for entry in recent
     ]
     view = fit_messages([{"role": "system", "content": system}, *shown], config.memory.budget.total, count)
-    hints = {"topic": state["topic"], "debaters": list(names)}
+    hints: Hints = {"topic": state["topic"], "debaters": list(names)}
     return make_call(voice, "moderate", view, schema=Nomination, reply=REPLY_TOKENS, hints=hints)
 
 
