@@ -14,7 +14,7 @@ def close(state: ConversationState, context: NodeContext) -> Body:
     """Set the final status and say why it ended."""
     ended = state["step"]["ended_by"]
     status = "limit" if ended["by"] == "limit" else "done"
-    yield from remember_positions(state, context)
+    yield from remember_positions(state, context.debate, context.env.clock())
     yield Emit({"event": "end", "status": status, "reason": ended["reason"]})
     update: Update = {"status": status, "current_speaker": ""}
     given = state.get("solution", "")

@@ -31,17 +31,14 @@ def talk(topics: list[str], each: int = 30) -> EvidenceIndex:
     st.integers(0, 9_000),
     st.sets(st.integers(0, 30)),
     st.booleans(),
-    st.booleans(),
 )
 def test_a_selection_never_exceeds_its_budget(
-    transcript: list[Entry], query: str, budget: int, must: set[int], sides: bool, strict: bool
+    transcript: list[Entry], query: str, budget: int, must: set[int], sides: bool
 ) -> None:
     index = EvidenceIndex(transcript)
     costs = {e["seq"]: e["tokens"] + 7 for e in transcript}
     speakers = ("a", "b") if sides else ()
-    found = select_evidence(
-        index, query, budget=budget, costs=costs, must_keep=must, speakers=speakers, strict_shares=strict
-    )
+    found = select_evidence(index, query, budget=budget, costs=costs, must_keep=must, speakers=speakers)
     assert found.tokens == sum(costs[seq] for seq in found.seqs) <= budget
     assert list(found.seqs) == sorted(set(found.seqs))
     assert found.left_out + len(found.seqs) == len(transcript)
@@ -127,14 +124,10 @@ def test_long_speeches_are_exchanged_until_the_shares_are_equal() -> None:
     assert min(shares.values()) >= 0.9 * max(shares.values())
 
 
-def test_what_a_side_leaves_is_used_only_if_shares_are_not_strict() -> None:
+def test_what_a_side_leaves_stays_unused() -> None:
     transcript = [entry(n, "carbon", "a" if n < 3 else "b") for n in range(80)]
-    strict, loose = (
-        select_evidence(EvidenceIndex(transcript), "x", budget=2_000, speakers=("a", "b"), strict_shares=s)
-        for s in (True, False)
-    )
-    assert strict.shares == {"a": 120, "b": 1_000}
-    assert loose.shares == {"a": 120, "b": 1_880}
+    chosen = select_evidence(EvidenceIndex(transcript), "x", budget=2_000, speakers=("a", "b"))
+    assert chosen.shares == {"a": 120, "b": 1_000}
 
 
 def test_a_full_view_prices_no_further_messages() -> None:

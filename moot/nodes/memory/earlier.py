@@ -7,7 +7,6 @@ import re
 from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
-from moot.nodes.driving.environment import NodeContext
 from moot.nodes.effects import LookUp, Remember
 from moot.nodes.text.plain import clip, inert
 from moot.nodes.text.terms import term_set
@@ -36,13 +35,14 @@ def recollections_of(config: DebateConfig, topic: str, debate: str) -> Looking:
     return found
 
 
-def remember_positions(state: ConversationState, context: NodeContext) -> Generator[Remember, Any, None]:
-    """Keep where each debater with an identity stood at the end."""
+def remember_positions(state: ConversationState, debate: str, now: str) -> Generator[Remember, Any, None]:
+    """Keep where each debater with an identity stood at the end of `debate`, a thread id."""
     config = frozen_config(state)
     for debater_id, identity in identities(config).items():
-        position = _position(state, debater_id, context)
-        if context.debate and position:
-            yield Remember(namespace_of(identity), context.debate, position)
+        position = _position(state, debater_id)
+        if debate and position:
+            known = {**position, "debate": debate, "at": now[:10]}
+            yield Remember(namespace_of(identity), debate, known)
 
 
 def identities(config: DebateConfig) -> dict[str, str]:
@@ -58,7 +58,7 @@ def namespace_of(identity: str) -> tuple[str, ...]:
     return ("moot", "positions", known.strip("-"))
 
 
-def _position(state: ConversationState, debater: str, context: NodeContext) -> dict[str, Any]:
+def _position(state: ConversationState, debater: str) -> dict[str, Any]:
     row: Mapping[str, Any] = (state.get("ledger") or {}).get(debater) or {}
     own = [entry for entry in state["full_transcript"] if entry["speaker"] == debater]
     if not own:
@@ -66,9 +66,7 @@ def _position(state: ConversationState, debater: str, context: NodeContext) -> d
     aspects: Mapping[str, Any] = row.get("aspects") or {}
     positions = [each["position"] for each in aspects.values() if each["position"]]
     return {
-        "debate": context.debate,
         "topic": _line(state["topic"], TOPIC_CHARS),
-        "at": context.env.clock()[:10],
         "stance": _line(row.get("stance") or "", TEXT_CHARS),
         "positions": [_line(text, TEXT_CHARS) for text in positions[-POSITIONS:]],
         "concessions": [_line(text, TEXT_CHARS) for text in (row.get("concessions") or [])[-CONCESSIONS:]],

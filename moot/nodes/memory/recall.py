@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 from moot.nodes.effects import Job
 from moot.nodes.memory.window import first_seq
 from moot.nodes.prompts.rendering import display_name
+from moot.nodes.text.asking import question_terms
 from moot.nodes.text.plain import clip, excerpt, inert
-from moot.nodes.text.sentences import split_sentences
+from moot.nodes.text.sentences import sentence_terms
 from moot.nodes.text.tokens import TokenCounter, cut_middle
 from moot.state.config.budgets import RetrievalConfig
 from moot.state.conversation import ConversationState
@@ -32,8 +33,8 @@ HEADING = "# From earlier in the debate, as it bears on this"
 
 LEAST = 48
 """Tokens below which nothing is brought back."""
-EXCERPT_CHARS, EXCERPT_TOKENS = 220, 56
-"""Most that is shown of one message."""
+READ_CHARS, EXCERPT_CHARS, EXCERPT_TOKENS = 8_000, 220, 56
+"""Most that is looked at and shown of one message."""
 QUERY_CHARS = 2_000
 """Characters of topic, instruction and message answered that make the query."""
 TRIES, NEVER_FITS = 8, 10**9
@@ -184,8 +185,6 @@ class _Lines:
     def __init__(
         self, transcript: Sequence[Entry], names: Mapping[str, str], count: TokenCounter, cue: Cue, most: int
     ) -> None:
-        from moot.nodes.text.asking import question_terms
-
         self.transcript, self.names, self.count = transcript, names, count
         self.wanted = frozenset(question_terms(f"{cue.query}\n{cue.answering}"))
         self.most = most
@@ -208,10 +207,7 @@ class _Lines:
         """Return where the sentence begins that has most of the cue's terms."""
         if len(content) <= EXCERPT_CHARS:
             return 0
-        from moot.nodes.text.terms import terms
-
-        sentences = split_sentences(content[:8_000])
-        scored = [(len(self.wanted.intersection(terms(s.text))), -s.start) for s in sentences]
+        scored = ((len(self.wanted & words), -start) for start, words in sentence_terms(content[:READ_CHARS]))
         return -max(scored, default=(0, 0))[1]
 
 

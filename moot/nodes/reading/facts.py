@@ -56,7 +56,6 @@ class Question(Finding):
     """Debaters who are asked; empty for the whole floor."""
     rhetorical: bool
     """Whether its speaker goes on without naming anybody to answer it."""
-    answered_by: str
     """Id of the message that answers it, `""` while it is open."""
 
 
@@ -223,7 +222,7 @@ def _question(read: _Read, context: _Context, sentences: int) -> Question:
     # The end of a long question asks; its beginning only leads up to it.
     base = _finding(read, context.message_id, around=len(read.sentence.text) - MAX_SENTENCE // 2)
     goes_on = sentences - read.order > _CLOSING_SENTENCES
-    return Question(**base, to=to, rhetorical=goes_on and not read.mentions, answered_by="")
+    return Question(**base, to=to, rhetorical=goes_on and not read.mentions)
 
 
 def _contradicts(read: _Read) -> bool:

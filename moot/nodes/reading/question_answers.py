@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from moot.nodes.reading.facts import Facts, Question
+from moot.nodes.reading.facts import Facts
 from moot.nodes.text.terms import term_set
 from moot.state.entries import Entry, kind_of, seq_of
 
@@ -45,17 +45,3 @@ def answers(reply: Reply, *, text: str, asker: str, asked_in: str, to: Iterable[
     if entry["seq"] - asked <= _AT_ONCE or asker in entry["targets"] or entry["kind"] == "answer":
         return shared >= 1 or not wanted
     return shared >= 2 and shared >= 0.5 * len(wanted)
-
-
-def mark_answered(history: Iterable[tuple[Entry, Facts]]) -> list[Question]:
-    """Return all questions of a sequence of messages, in order, with `answered_by` filled where known."""
-    asked: list[tuple[str, Question]] = []
-    for entry, facts in history:
-        reply = as_reply(entry, facts)
-        for asker, question in asked:
-            if not question["answered_by"] and answers(
-                reply, text=question["text"], asker=asker, asked_in=question["message_id"], to=question["to"]
-            ):
-                question["answered_by"] = entry["id"]
-        asked.extend((entry["speaker"], Question(**question)) for question in facts["questions"])
-    return [question for _, question in asked]

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from moot.nodes.text.plain import word_set
+from moot.nodes.text.terms import terms
 
 SentenceKind = Literal["prose", "bullet", "heading", "quote", "code"]
 
@@ -62,6 +64,13 @@ def split_sentences(text: str) -> list[Sentence]:
     a short line without a full stop does where the next line begins like a sentence.
     """
     return [sentence for block in _blocks(text) for sentence in _split_block(text, block)]
+
+
+# A message is a candidate turn after turn: to split it anew each time took half of a turn's time.
+@lru_cache(maxsize=1024)
+def sentence_terms(text: str) -> tuple[tuple[int, frozenset[str]], ...]:
+    """Return where each sentence of `text` begins, and its distinct terms."""
+    return tuple((sentence.start, frozenset(terms(sentence.text))) for sentence in split_sentences(text))
 
 
 def _blocks(text: str) -> Iterator[_Block]:

@@ -58,7 +58,6 @@ def select_evidence(
     must_keep: Iterable[int] = (),
     named: Iterable[int] = (),
     speakers: Sequence[str] = (),
-    strict_shares: bool = True,
     weights: SpanWeights | None = None,
     semantic: bool = True,
 ) -> Evidence:
@@ -78,7 +77,6 @@ def select_evidence(
             others, the densest first.
         speakers: Sides that get an equal share of the budget (to 10 %, where they said enough); others get
             none beyond `must_keep`. A side that said less than its share is chosen whole.
-        strict_shares: Whether what a side leaves stays unused; otherwise it goes to the densest of all.
         weights: Of the span posterior; by default those that suit the index.
         semantic: Whether the index's embeddings are used; without, words alone are compared.
     """
@@ -91,7 +89,7 @@ def select_evidence(
     missing = tuple(sorted(index.seqs[p] for p in must if p not in draft.chosen))
     if speakers:
         _fill_shares(draft, order, dict.fromkeys(speakers), frozenset(must))
-    if not speakers or not strict_shares:
+    else:
         draft.fill(order, draft.left)
     return draft.evidence(order, missing, speakers, question.unknown)
 
