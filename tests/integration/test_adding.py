@@ -45,7 +45,7 @@ class Nothing:
 def test_a_class_and_a_row_are_a_tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(TOOLS, "dice", Dice())
     debaters: list[Any] = [{"name": "Ada", "tools": ["dice"]}]
-    config = DebateConfig(turns=1, debaters=debaters, model="m", judge={"enabled": False})  # type: ignore[arg-type]  # validated
+    config = DebateConfig(turns=1, debaters=debaters, model="m", judge={"enabled": False})
     call = {"id": "c1", "name": "dice", "args": {"sides": 6}}
     model = ScriptedModel([AIMessage("", tool_calls=[call]), "It is: I threw a 4."])
     environment = Environment(factory=lambda name, settings: model)
