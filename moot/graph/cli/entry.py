@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
+import traceback
 
+from moot.graph.cli.screen.terminal_text import safe
 from moot.state.errors import MootError
+from moot.state.settings import debug
 
 
 def run_command_line() -> None:
@@ -16,42 +20,25 @@ def run_command_line() -> None:
     from moot.graph.cli.group import make_group
 
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(
-            errors="backslashreplace"
-        )  # a terminal that cannot show a letter is no reason to stop
+        # A terminal that cannot show a letter is no reason to stop.
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         make_group().main(prog_name="moot")
     except MootError as error:
         complain(str(error))
         sys.exit(error.exit_code)
     except BrokenPipeError:
-        _forget_stdout()
+        # Keeps the interpreter from flushing into the closed pipe once more at its exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except Exception as error:  # the command line's edge: what reaches it is a bug of ours
-        _report_bug(error)
+        if debug():
+            traceback.print_exception(error)
+        else:
+            complain(f"internal error: {type(error).__name__}: {error} (MOOT_DEBUG=1 shows where)")
         sys.exit(1)
 
 
 def complain(message: str) -> None:
     """Say on stderr what went wrong, safe for a terminal."""
-    from moot.graph.cli.screen.terminal_text import safe
-
     print(f"moot: {safe(message)}", file=sys.stderr)
-
-
-def _forget_stdout() -> None:
-    """Keep the interpreter from flushing into the closed pipe once more at its exit."""
-    import os
-
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _report_bug(error: Exception) -> None:
-    from moot.state.settings import debug
-
-    if debug():
-        import traceback
-
-        traceback.print_exception(error)
-    else:
-        complain(f"internal error: {type(error).__name__}: {error} (MOOT_DEBUG=1 shows where)")

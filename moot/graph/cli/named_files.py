@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from moot.graph.cli.entry import complain
-from moot.state.errors import ConfigError
+from moot.graph.cli.text_files import read_text
+from moot.state.errors import ConfigError, InputError
 
 Data = dict[str, Any]
 """What a configuration file holds, not yet validated."""
@@ -81,9 +82,9 @@ def _text(key: str, folder: Path, value: object) -> object:
     if not isinstance(value, str) or not value.startswith("@"):
         return value
     try:
-        return (folder / value[1:]).read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"{key}: cannot read {value[1:]!r}: {error}") from error
+        return read_text(folder / value[1:], key)
+    except InputError as error:
+        raise ConfigError(str(error)) from error
 
 
 def _prompt(key: str, folder: Path, value: object) -> object:

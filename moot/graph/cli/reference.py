@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Iterator
 
 from moot.graph.cli.command_table import COMMANDS
@@ -45,27 +44,20 @@ def reference() -> str:
 
 
 def _command(title: str, command: Click) -> Iterator[str]:
-    children = getattr(command, "commands", {})
-    if not children:
-        yield f"## {title}\n\n{inspect.cleandoc(command.help or '')}\n\n```\n{_usage(title, command)}\n```\n"
-        yield _table(command)
-    for name, child in children.items():
-        yield from _command(f"{title} {name}", child)
-
-
-def _usage(title: str, command: Click) -> str:
+    if children := getattr(command, "commands", {}):
+        for name, child in children.items():
+            yield from _command(f"{title} {name}", child)
+        return
     arguments = [_metavar(param) for param in command.params if param.param_type_name == "argument"]
-    return " ".join([title, "[OPTIONS]", *arguments])
+    usage = " ".join([title, "[OPTIONS]", *arguments])
+    yield f"## {title}\n\n{inspect.cleandoc(command.help)}\n\n```\n{usage}\n```\n"
+    rows = "".join(map(_row, command.params))
+    yield f"| | |\n|---|---|\n{rows}" if rows else ""
 
 
 def _metavar(param: Click) -> str:
     name = param.metavar or param.name.upper()
     return name if param.required or name.startswith("[") else f"[{name}]"
-
-
-def _table(command: Click) -> str:
-    rows = [_row(param) for param in command.params]
-    return "| | |\n|---|---|\n" + "".join(f"{row}\n" for row in rows) if rows else ""
 
 
 def _row(param: Click) -> str:
@@ -74,11 +66,8 @@ def _row(param: Click) -> str:
     else:
         value = f" {param.metavar}" if param.metavar else ""
         name = ", ".join(f"`{option}{value}`" for option in param.opts)
-    return f"| {_escape(name)} | {_escape(' '.join((param.help or '').split()))} |"
-
-
-def _escape(text: str) -> str:
-    return re.sub(r"\|", r"\\|", text)
+    row = " | ".join(text.replace("|", r"\|") for text in (name, " ".join(param.help.split())))
+    return f"| {row} |\n"
 
 
 if __name__ == "__main__":

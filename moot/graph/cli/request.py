@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from moot.graph.cli.entry import complain
 from moot.graph.cli.named_files import Data, with_files
+from moot.graph.cli.text_files import read_text
 from moot.graph.importing.dialectic import from_dialectic, is_dialectic
 from moot.state.config import DebateConfig
 from moot.state.config.config_files import load_config, make_config
@@ -34,15 +34,8 @@ def read_words(given: str, what: str, advice: str) -> str:
     Raises:
         InputError: the file cannot be read or there is nothing in it.
     """
-    try:
-        if given == "-":
-            given = sys.stdin.buffer.read().decode("utf-8")
-        elif given.startswith("@"):
-            given = Path(given[1:]).read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError(f"cannot read the {what} from {given!r}: it is not UTF-8 text") from error
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot read the {what} from {given!r}: {error}") from error
+    if given == "-" or given.startswith("@"):
+        given = read_text(Path(given.removeprefix("@")), f"the {what}")
     words = clean_text(given)
     if not words.strip():
         raise InputError(f"the {what} is empty: {advice}")
@@ -59,11 +52,7 @@ def read_documents(paths: Sequence[Path]) -> list[dict[str, str]]:
     for path in paths:
         inside = sorted(path.iterdir()) if path.is_dir() else [path]
         for file in [each for each in inside if each == path or (each.is_file() and each.name[0] != ".")]:
-            try:
-                content = clean_text(file.read_text(encoding="utf-8"))
-            except (OSError, ValueError) as error:
-                raise InputError(f"cannot read context {str(file)!r}: {error}") from error
-            documents.append({"name": file.name, "content": content})
+            documents.append({"name": file.name, "content": clean_text(read_text(file, "context"))})
     return documents
 
 

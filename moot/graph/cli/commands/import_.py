@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -11,6 +10,7 @@ import typer
 from moot.graph.cli.database import command_line, opened
 from moot.graph.cli.options import ConfigOption, DbOption, JsonOption, NameOption, QuietOption
 from moot.graph.cli.screen.output import print_json, print_text, remark
+from moot.graph.cli.text_files import STDIN, read_text
 from moot.state.errors import InputError
 
 if TYPE_CHECKING:
@@ -82,16 +82,9 @@ def read_transcript(path: Path, form: str | None = None) -> ImportedTranscript:
     """
     from moot.graph.importing import parse_transcript
 
-    is_stdin = str(path) == "-"
+    text = read_text(path, "the transcript")
     try:
-        data = sys.stdin.buffer.read() if is_stdin else path.read_bytes()
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"cannot read {str(path)!r}: it is not UTF-8 text") from error
-    except OSError as error:
-        raise InputError(f"cannot read {str(path)!r}: {error}") from error
-    try:
-        return parse_transcript(text, format=form, filename="" if is_stdin else path.name)
+        return parse_transcript(text, format=form, filename="" if path == STDIN else path.name)
     except InputError as error:
         raise InputError(f"{str(path)!r}: {error}") from error
 

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+import subprocess
+import sys
+from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from moot.graph.cli.database import check_database, opened_records
+from moot.graph.cli.group import INTERRUPTED
 from moot.graph.cli.options import DbOption
+from moot.state.errors import ConfigError
+from moot.state.settings import environment_with, is_postgres, sqlite_path
 
 SERVER = {
     "dependencies": ["."],
@@ -24,33 +34,25 @@ def studio(
     db: DbOption = None,
 ) -> None:
     """Open the debates in LangGraph Studio: `langgraph dev` with Moot's graph, on the same database."""
-    import subprocess
-
-    from moot.graph.cli.database import check_database
     from moot.graph.cli.running import terminated_like_interrupted
     from moot.graph.cli.studio_threads import registering
-    from moot.state.settings import environment_with
 
-    url = _absolute(check_database(db))
+    url = check_database(db)
+    if not is_postgres(url):
+        url = str(sqlite_path(url).resolve())  # the server works in a directory of its own
     command = [_langgraph(), "dev", "--config", str(_server_config()), "--host", host, "--port", str(port)]
-    command.append("--no-reload")
-    if no_browser:
-        command.append("--no-browser")
-    known = registering(f"http://{host}:{port}", lambda: _debates(url))
+    command += ["--no-reload", *(["--no-browser"] if no_browser else [])]
+
+    def stored() -> list[str]:
+        with opened_records(url) as records:
+            return [row.id for row in records.catalogue.rows()] if records else []
+
     try:
-        with terminated_like_interrupted(), known:
+        with terminated_like_interrupted(), registering(f"http://{host}:{port}", stored):
             done = subprocess.run(command, env=environment_with(MOOT_DB=url), check=False)  # noqa: S603  # our own command
     except KeyboardInterrupt:
-        raise typer.Exit(130) from None
+        raise typer.Exit(INTERRUPTED) from None
     raise typer.Exit(done.returncode)
-
-
-def _debates(url: str) -> list[str]:
-    """Return the ids of the stored debates."""
-    from moot.graph.cli.database import opened_records
-
-    with opened_records(url) as records:
-        return [row.id for row in records.catalogue.rows()] if records else []
 
 
 def _langgraph() -> str:
@@ -59,12 +61,6 @@ def _langgraph() -> str:
     Raises:
         ConfigError: it or its server is not installed.
     """
-    import shutil
-    import sys
-    from importlib.util import find_spec
-
-    from moot.state.errors import ConfigError
-
     beside = Path(sys.executable).parent
     found = shutil.which("langgraph", path=str(beside)) or shutil.which("langgraph")
     if found is None or find_spec("langgraph_api") is None:
@@ -74,9 +70,6 @@ def _langgraph() -> str:
 
 def _server_config() -> Path:
     """Return the checkout's `langgraph.json`, else one written to the user's data folder."""
-    import json
-    from importlib.resources import files
-
     shipped = Path(str(files("moot"))).resolve().parent / "langgraph.json"
     if shipped.is_file():
         return shipped
@@ -86,10 +79,3 @@ def _server_config() -> Path:
     written.parent.mkdir(parents=True, exist_ok=True)
     written.write_text(json.dumps(SERVER), encoding="utf-8")
     return written
-
-
-def _absolute(url: str) -> str:
-    """Return the database's address, good in any working directory."""
-    from moot.state.settings import is_postgres, sqlite_path
-
-    return url if is_postgres(url) else str(sqlite_path(url).resolve())

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from moot.graph.cli.screen.output import remark
 from moot.graph.cli.screen.terminal_text import safe
+from moot.graph.cli.text_files import read_text
 from moot.state.errors import InputError
 
 if TYPE_CHECKING:
@@ -28,10 +29,10 @@ def read_answers(path: Path | None) -> object:
         return None
     import yaml
 
+    text = read_text(path, "answers")
     try:
-        text = path.read_text(encoding="utf-8")
         answers = json.loads(text) if path.suffix.lower() == ".json" else yaml.safe_load(text)
-    except (OSError, ValueError, yaml.YAMLError) as error:
+    except (ValueError, yaml.YAMLError) as error:
         raise InputError(f"cannot read answers {str(path)!r}: {error}") from error
     if not isinstance(answers, dict | list):
         raise InputError(

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "red")
 """Speakers', in the order in which they first speak."""
+DOING = {"judge": "the judge weighs it up", "close": "closing"}
+"""What goes on at a step that is no turn, where it has words of its own."""
 TAIL_LINES = 6
 """Lines of each speech under way that are shown."""
 SPEECH_FRAME = 2
@@ -68,31 +70,22 @@ class LiveScreen(Progress):
                 self._speeches.pop(event["entry"]["id"], None)
                 self._live.refresh()  # printing redraws the last frame, where the speech is still under way
                 self._print_entry(event["entry"])
+            case "step" if event["kind"] == "turn":
+                who = ", ".join(self._name(speaker).plain for speaker in event["speakers"])
+                self._doing = f"{who} · {one_line(event['phase'], 40)}"
             case "step":
-                self._doing = self._describe(event)
+                self._doing = DOING.get(event["kind"], str(event["kind"]))
             case _:
-                line = event_line(event, self._names, tally)
-                if line:
+                if line := event_line(event, self._names, tally):
                     self._console.print(Text(line, "dim"))
 
-    def _describe(self, event: Event) -> str:
-        kind = str(event["kind"])
-        if kind != "turn":
-            return {"judge": "the judge weighs it up", "close": "closing"}.get(kind, kind)
-        who = ", ".join(self._name(speaker) for speaker in event["speakers"])
-        return f"{who} · {one_line(event['phase'], 40)}"
-
-    def _name(self, speaker: str) -> str:
-        return one_line(self._names.get(speaker, speaker), 40)
-
-    def _colour(self, speaker: str) -> str:
-        return self._colours.setdefault(speaker, COLOURS[len(self._colours) % len(COLOURS)])
+    def _name(self, speaker: str) -> Text:
+        colour = self._colours.setdefault(speaker, COLOURS[len(self._colours) % len(COLOURS)])
+        return Text(one_line(self._names.get(speaker, speaker), 40), f"bold {colour}")
 
     def _print_entry(self, entry: Entry) -> None:
-        heading = Text.assemble(
-            (self._name(entry["speaker"]), f"bold {self._colour(entry['speaker'])}"),
-            (f"  {entry_words(entry, self._names)} · {entry['id']} · {entry['tokens']} tokens", "dim"),
-        )
+        about = f"  {entry_words(entry, self._names)} · {entry['id']} · {entry['tokens']} tokens"
+        heading = Text.assemble(self._name(entry["speaker"]), (about, "dim"))
         self._console.print(heading, Padding(Text(safe(entry["content"])), (0, 0, 1, 2)))
 
     def _render(self) -> RenderableType:
@@ -107,7 +100,7 @@ class LiveScreen(Progress):
         text = Text(safe("".join(pieces)[-width * most * 2 :]))
         lines = text.wrap(self._console, width)[-most:]
         body = Text("\n").join(lines)
-        return Group(Text(self._name(speaker), f"bold {self._colour(speaker)}"), Padding(body, (0, 0, 1, 2)))
+        return Group(self._name(speaker), Padding(body, (0, 0, 1, 2)))
 
     def _status(self) -> RenderableType:
         goal = self._tally.goal()

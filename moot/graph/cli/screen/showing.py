@@ -53,13 +53,11 @@ def overview(document: Document) -> Parts:
 def _agreement(document: Document) -> str:
     """Return how far a council's proposals agreed after each round, `""` where none was checked."""
     checks = document.get("convergence") or []
-    rounds = [f"{_share(check['agreement'])} in round {check['round']}" for check in checks]
     threshold = document["config"].get("termination", {}).get("threshold")
-    return f"{', '.join(rounds)} (ends at {_share(threshold)})" if rounds else ""
-
-
-def _share(value: float | None) -> str:
-    return "unknown" if value is None else f"{value:.2f}"
+    shares = [each["agreement"] for each in checks] + [threshold]
+    *found, end = ("unknown" if share is None else f"{share:.2f}" for share in shares)
+    rounds = [f"{share} in round {each['round']}" for share, each in zip(found, checks, strict=True)]
+    return f"{', '.join(rounds)} (ends at {end})" if rounds else ""
 
 
 def cost_text(document: Document) -> str:
