@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import moot.nodes.models.offline.neutral  # noqa: F401  # the server's, which fills schemas with it: not to be timed
+import moot.nodes.models.neutral  # noqa: F401  # the server's, which fills schemas with it: not to be timed
 from moot.graph.api import open_debates
 from moot.nodes.protocols.stand_in import forecast
 from moot.state.config import DebateConfig

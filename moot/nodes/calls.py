@@ -189,3 +189,25 @@ class Reply:
 T = TypeVar("T")
 Flow = Generator[Sequence[ModelCall], list[Reply], T]
 """Yields batches of calls, is sent their replies, and returns what came of them."""
+
+
+def side_by_side(flows: Sequence[Flow[T]]) -> Flow[list[T]]:
+    """Yield the next batches of all flows as one batch, until every flow has returned.
+
+    Returns:
+        The flows' results, in their order. What is asked at the same time is decided by the flows alone, so
+        a run that is repeated with the same replies asks the same again.
+    """
+    results: dict[int, T] = {}
+    replies: dict[int, list[Reply] | None] = dict.fromkeys(range(len(flows)))
+    while True:
+        asked: dict[int, Sequence[ModelCall]] = {}
+        for index, given in replies.items():
+            try:
+                asked[index] = next(flows[index]) if given is None else flows[index].send(given)
+            except StopIteration as end:
+                results[index] = end.value
+        if not asked:
+            return [results[index] for index in range(len(flows))]
+        answers = iter((yield [call for batch in asked.values() for call in batch]))
+        replies = {index: [next(answers) for _ in batch] for index, batch in asked.items()}

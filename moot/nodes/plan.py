@@ -44,7 +44,9 @@ def plan(state: ConversationState, context: NodeContext) -> Body:
     if rooms:
         update["crux_rooms"] = rooms
     planned = planned_interjections(state)
-    entries = interjected(state, context, heard.said, planned)
+    entries = interjected(
+        state, heard.said, planned, context.env.clock(), context.env.count_for(frozen_config(state))
+    )
     if entries:
         adopted = len(entries) - len(heard.said) - len(planned)
         update |= {

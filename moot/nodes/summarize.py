@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from moot.nodes.driving.batching import side_by_side
+from moot.nodes.calls import side_by_side
 from moot.nodes.driving.environment import NodeContext
 from moot.nodes.effects import Body, Emit
 from moot.nodes.memory.coverage import uncovered

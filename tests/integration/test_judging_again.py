@@ -17,7 +17,7 @@ from moot.graph.cli.screen.verdict_screen import verdict_parts
 from moot.graph.reports import render_html, render_markdown
 from moot.graph.reports.contents import read
 from moot.nodes.calls import ModelCall, Reply
-from moot.nodes.models.offline.neutral import fill
+from moot.nodes.models.neutral import fill
 from moot.state.config.config_files import make_config
 from tests.support.fakes import FakeModel, answer
 

@@ -176,6 +176,6 @@ NAMED = {"winner": "tie", "confidence": 60}
 
 
 def _filled(schema: Json) -> Any:
-    from moot.nodes.models.offline.neutral import fill
+    from moot.nodes.models.neutral import fill
 
     return fill(schema, NAMED)

@@ -52,7 +52,7 @@ def _offline(call: ModelCall, text: str) -> Reply:
 
 def structured(call: ModelCall) -> Reply:
     """Fill the call's schema as the offline model would."""
-    from moot.nodes.models.offline.neutral import fill
+    from moot.nodes.models.neutral import fill
 
     assert call.schema is not None
     data = call.schema.model_validate(fill(call.schema.model_json_schema(), call.hints.get("fields", {})))

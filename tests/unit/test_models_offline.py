@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
 
 from moot.nodes.calls import Hints, Utterance
+from moot.nodes.models.noun_phrases import noun_phrases
 from moot.nodes.models.offline import OfflineModel
-from moot.nodes.models.offline.noun_phrases import noun_phrases
-from moot.nodes.models.offline.speeches import compose, side_of
+from moot.nodes.models.speeches import compose, side_of
 
 TOPIC = "Should a mid-size city make public transport free?"
 RULES = HumanMessage(f"You take part in a debate.\n\n# Topic\n{TOPIC}\n\n# Debaters\n- Ada\n- Ben\n")

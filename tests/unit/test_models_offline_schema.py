@@ -13,8 +13,8 @@ from langchain_core.messages import BaseMessage, HumanMessage
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, create_model
 
 from moot.nodes.judging.opinions import JudgeOpinion
+from moot.nodes.models.neutral import fill as neutral
 from moot.nodes.models.offline import OfflineModel
-from moot.nodes.models.offline.neutral import fill as neutral
 
 TALK: list[BaseMessage] = [
     HumanMessage("# Topic\nShould towns plant trees?\n"),

@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moot.graph.api import open_debates
-from moot.nodes.calls import Flow, ModelCall, Reply
-from moot.nodes.driving.batching import side_by_side
+from moot.nodes.calls import Flow, ModelCall, Reply, side_by_side
 from moot.nodes.prompts.fitting import Block, fit
 from moot.nodes.prompts.material import Piece, common_length, with_pieces
 from moot.nodes.text.tokens import counter

@@ -7,8 +7,8 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage
 
-from moot.nodes.driving.environment import NodeContext
 from moot.nodes.memory.window import window_message
+from moot.nodes.text.tokens import TokenCounter
 from moot.state.config.frozen import frozen_config
 from moot.state.config.people_config import PlannedInterjection
 from moot.state.entries import Entry, make_entry
@@ -38,25 +38,25 @@ def planned_interjections(state: Mapping[str, Any]) -> Sequence[PlannedInterject
 
 def interjected(
     state: Mapping[str, Any],
-    context: NodeContext,
     said: Sequence[Interjection],
     planned: Sequence[PlannedInterjection],
+    now: str,
+    count: TokenCounter,
 ) -> list[Entry]:
     """Return the entries of what was said from the floor since the last step, numbered on.
 
     Args:
         state: the debate's; messages that came with the run's input are in its window.
-        context: clock and counters.
         said: what was left on the floor's table; comes after those messages.
         planned: what the configuration wanted said by now; comes between the two.
+        now: time of what bears none.
+        count: token counter.
     """
-    now = context.env.clock()
     utterances = [("user", str(message.text), now) for message in foreign_messages(state)]
     utterances += [(each.speaker, each.text, now) for each in planned]
     utterances += [(each.speaker, each.content, each.at) for each in said]
-    count, start = context.env.count_for(frozen_config(state)), len(state["full_transcript"])
     entries = []
-    for seq, (speaker, content, at) in enumerate(utterances, start):
+    for seq, (speaker, content, at) in enumerate(utterances, len(state["full_transcript"])):
         entry = make_entry(seq, speaker, "interjection", content, round=state.get("round", 0), at=at)
         entries.append(Entry(**{**entry, "tokens": count(entry["content"])}))
     return entries

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 
 from moot.nodes.calls import Hints, Utterance
-from moot.nodes.models.offline.noun_phrases import noun_phrases
+from moot.nodes.models.noun_phrases import noun_phrases
 from moot.nodes.text.plain import clip, word_set
 from moot.nodes.text.sentences import split_sentences
 

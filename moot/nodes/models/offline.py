@@ -13,8 +13,8 @@ from langchain_core.messages.ai import UsageMetadata
 
 from moot.nodes.calls import Hints
 from moot.nodes.models.local import LocalModel
-from moot.nodes.models.offline.neutral import TEXT, fill
-from moot.nodes.models.offline.speeches import clarifying_question, compose
+from moot.nodes.models.neutral import TEXT, fill
+from moot.nodes.models.speeches import clarifying_question, compose
 from moot.nodes.text.sentences import split_sentences
 from moot.state.config import OFFLINE
 
