@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Self
 
 from rich.console import Group, RenderableType
@@ -14,7 +15,6 @@ from rich.text import Text
 
 from moot.graph.cli.screen.entry_words import entry_words
 from moot.graph.cli.screen.output import err_console
-from moot.graph.cli.screen.progress import Progress
 from moot.graph.cli.screen.tally import Tally, event_line
 from moot.graph.cli.screen.terminal_text import one_line, safe
 
@@ -37,7 +37,7 @@ MOST_SPEECHES = 4
 """Speeches under way shown at the same time, fewer where the terminal is low."""
 
 
-class LiveScreen(Progress):
+class LiveScreen(AbstractContextManager["LiveScreen"]):
     """Shows a run on a terminal."""
 
     tokens = True
