@@ -141,7 +141,15 @@ def _rendered(bench: Bench, selection: Selection) -> list[Block]:
         for one in selection.shown
     }
     if selection.share is not None:
-        shown = _within_shares(bench, selection, shown)
+        # What blinding has made longer than a side's share is cut.
+        for side in bench.order:
+            own = [one.entry["id"] for one in selection.shown if is_argued(one.entry, [side])]
+            costs = {key: message_tokens(shown[key], bench.count) for key in own}
+            rooms = within_share(costs, selection.share)
+            for key in own:
+                message = shown.pop(key)
+                if key in rooms:
+                    shown[key] = cut_message(message, rooms[key], bench.count)
     return [
         Block(
             "messages",
@@ -153,23 +161,6 @@ def _rendered(bench: Bench, selection: Selection) -> list[Block]:
         for one in selection.shown
         if one.entry["id"] in shown
     ]
-
-
-def _within_shares(
-    bench: Bench, selection: Selection, shown: dict[str, WireMessage]
-) -> dict[str, WireMessage]:
-    """Cut what blinding has made longer than a side's share."""
-    kept = dict(shown)
-    for side in bench.order:
-        own = [one.entry["id"] for one in selection.shown if is_argued(one.entry, [side])]
-        costs = {key: message_tokens(shown[key], bench.count) for key in own}
-        rooms = within_share(costs, selection.share or 0)
-        for key in own:
-            if key not in rooms:
-                del kept[key]
-            elif rooms[key] < costs[key]:
-                kept[key] = cut_message(shown[key], rooms[key], bench.count)
-    return kept
 
 
 def _render(bench: Bench, entry: Entry) -> WireMessage:
