@@ -21,7 +21,7 @@ from moot.state.verdict import Rate
 
 
 @dataclass(frozen=True)
-class Measured:
+class BenchmarkResult:
     """How a judge did."""
 
     settings: dict[str, Benchmark]
@@ -52,7 +52,7 @@ def measure_judge(
     *,
     limit: int | None = None,
     swap: bool = True,
-) -> Measured:
+) -> BenchmarkResult:
     """Let the configured judge say which answer is right, session by session.
 
     Args:
@@ -78,7 +78,7 @@ def measure_judge(
         "debate": [session for session in sessions if session.debate],
         "consultancy": [session for session in sessions if not session.debate],
     }
-    return Measured(
+    return BenchmarkResult(
         settings={name: benchmark(sat.distributions, group) for name, group in groups.items() if group},
         flips=rate_of(sat.flipped, sat.both),
         failed=sat.failed,

@@ -21,7 +21,7 @@ from moot.state.entries import clean_text
 from moot.state.errors import InputError
 
 if TYPE_CHECKING:
-    from moot.graph.rejudging import Judgement
+    from moot.graph.judgement import Judgement
     from moot.nodes.views.question_view import Answer
 
 
@@ -126,7 +126,7 @@ class Debate:
             ConfigError: the options cannot be used.
             DebateBusy: another process writes this debate.
         """
-        from moot.graph.rejudging import JudgingOptions, judge_debate
+        from moot.graph.judgement import JudgingOptions, judge_debate
 
         return judge_debate(self.session, JudgingOptions(**options), dry_run=dry_run)
 

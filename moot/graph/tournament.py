@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Played:
+class MatchResult:
     """What came of one match."""
 
     id: str
@@ -42,11 +42,11 @@ class Played:
 
 
 @dataclass(frozen=True)
-class Table:
+class Standings:
     """Where a tournament stands."""
 
     name: str
-    matches: list[Played]
+    matches: list[MatchResult]
     ratings: list[Rating]
     wins: WinMatrix
     first_side: Rate
@@ -55,7 +55,7 @@ class Table:
     cost_usd: float
 
     @property
-    def failed(self) -> list[Played]:
+    def failed(self) -> list[MatchResult]:
         """Matches without a verdict."""
         return [match for match in self.matches if match.score is None]
 
@@ -71,7 +71,7 @@ class Table:
         }
 
 
-Report = Callable[[Played, int, int], None]
+Report = Callable[[MatchResult, int, int], None]
 """`(match, how many are done, of how many)`: called as matches end, on the caller's thread."""
 
 
@@ -81,7 +81,7 @@ def play_tournament(
     *,
     concurrency: int | None = None,
     report: Report | None = None,
-) -> Table:
+) -> Standings:
     """Play every match that has no verdict yet, so many at the same time, and return the table.
 
     Each match is a debate of the database under a name of its own, so a second run goes on where the first
@@ -102,7 +102,7 @@ def play_tournament(
     for pairing in wanted:
         check_config(pairing.config, debates.environment)
     stop = threading.Event()
-    done: dict[str, Played] = {}
+    done: dict[str, MatchResult] = {}
     pool = ThreadPoolExecutor(max_workers=concurrency or tournament.concurrency)
     try:
         futures = [pool.submit(_play, debates, pairing, stop) for pairing in wanted]
@@ -117,7 +117,7 @@ def play_tournament(
     return make_table(tournament, [done[pairing.id] for pairing in wanted])
 
 
-def _play(debates: Debates, pairing: Pairing, stop: threading.Event) -> Played:
+def _play(debates: Debates, pairing: Pairing, stop: threading.Event) -> MatchResult:
     error = ""
     try:
         _run(debates, pairing, stop)
@@ -140,7 +140,7 @@ def _play(debates: Debates, pairing: Pairing, stop: threading.Event) -> Played:
     if score is None:
         error = error or "stopped before its verdict"
     about = (pairing.id, pairing.topic, pairing.first, pairing.second, pairing.seed)
-    return Played(*about, winner, score, turns, tokens, cost, error)
+    return MatchResult(*about, winner, score, turns, tokens, cost, error)
 
 
 def _run(debates: Debates, pairing: Pairing, stop: threading.Event) -> None:
@@ -158,11 +158,11 @@ def _run(debates: Debates, pairing: Pairing, stop: threading.Event) -> None:
                 break
 
 
-def make_table(tournament: TournamentConfig, matches: Sequence[Played]) -> Table:
+def make_table(tournament: TournamentConfig, matches: Sequence[MatchResult]) -> Standings:
     """Rate the line-ups by the matches that have a verdict."""
     judged = [Match(m.first, m.second, m.score) for m in matches if m.score is not None]
     decided = [match.score for match in judged if match.score != 0.5]
-    return Table(
+    return Standings(
         name=tournament.name,
         matches=list(matches),
         ratings=bradley_terry(judged, players=tournament.lineups),

@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.graph.cli.commands.eval import table_of
-from moot.graph.evaluating import (
+from moot.graph.evaluators import evaluators_named, read_evaluators
+from moot.graph.scorecards import (
     Scorecard,
     evaluate_subjects,
     figures,
@@ -24,7 +25,6 @@ from moot.graph.evaluating import (
     to_csv,
     to_json,
 )
-from moot.graph.evaluators import evaluators_named, read_evaluators
 from moot.nodes.calls import ModelCall, Reply
 from moot.nodes.driving.environment import Complete, Environment
 from moot.nodes.judging.evaluation import (

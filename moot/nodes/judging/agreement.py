@@ -15,8 +15,8 @@ from typing import Literal
 
 from moot.state.verdict import PairAgreement, Rate
 
-Rating = str | int | float
-Unit = Sequence[Rating | None]
+Mark = str | int | float
+Unit = Sequence[Mark | None]
 Level = Literal["nominal", "ordinal", "interval"]
 
 
@@ -97,12 +97,12 @@ def pairwise_kappa(ratings: Mapping[str, Unit]) -> list[PairAgreement]:
     return found
 
 
-def _given(unit: Unit) -> list[Rating]:
+def _given(unit: Unit) -> list[Mark]:
     return [
         rating for rating in unit if rating is not None and not (isinstance(rating, float) and isnan(rating))
     ]
 
 
-def _shared(first: Unit, second: Unit) -> list[tuple[Rating, Rating]]:
+def _shared(first: Unit, second: Unit) -> list[tuple[Mark, Mark]]:
     both = [_given(pair) for pair in zip(first, second, strict=True)]
     return [(pair[0], pair[1]) for pair in both if len(pair) == 2]

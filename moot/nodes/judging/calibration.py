@@ -9,7 +9,7 @@ from math import fsum, log2
 from typing_extensions import TypedDict
 
 from moot.nodes.judging.agreement import cohen_kappa, rate_of
-from moot.nodes.judging.human_data import Judgement, Session
+from moot.nodes.judging.human_data import HumanJudgement, Session
 from moot.state.verdict import Rate
 
 PUBLISHED: Mapping[str, float] = {"debate": 0.84, "consultancy": 0.74}
@@ -134,7 +134,7 @@ def benchmark(
         bins: of the calibration.
     """
     judged = [session for session in sessions if session.name in distributions]
-    mine = [Judgement("", live=False, distribution=distributions[session.name]) for session in judged]
+    mine = [HumanJudgement("", live=False, distribution=distributions[session.name]) for session in judged]
     right = [session.probability_right(judgement) for session, judgement in zip(judged, mine, strict=True)]
     chosen = {session.name: judgement.choice for session, judgement in zip(judged, mine, strict=True)}
     return Benchmark(

@@ -35,7 +35,7 @@ class Ballot(TypedDict):
     """Debaters good enough for this judge, for `approval`."""
 
 
-class _Count(NamedTuple):
+class _Tally(NamedTuple):
     """What a rule counted, and who is first."""
 
     tally: dict[str, float]
@@ -51,7 +51,7 @@ class PanelRule(NamedTuple):
     """By what, in words."""
     counts: str
     """What its tally counts, in words."""
-    over: Callable[[Sequence[Ballot]], _Count]
+    over: Callable[[Sequence[Ballot]], _Tally]
 
 
 def decide(ballots: Sequence[Ballot], rule: Rule = "mean") -> Outcome:
@@ -133,19 +133,19 @@ def _equal(a: float, b: float) -> bool:
     return a == b or abs(a - b) <= _CLOSE
 
 
-def _highest(tally: dict[str, float]) -> _Count:
+def _highest(tally: dict[str, float]) -> _Tally:
     best = max(tally.values(), default=0.0)
     leaders = sorted(name for name, value in tally.items() if _equal(value, best))
-    return _Count(tally, leaders[0], []) if len(leaders) == 1 else _Count(tally, TIE, leaders)
+    return _Tally(tally, leaders[0], []) if len(leaders) == 1 else _Tally(tally, TIE, leaders)
 
 
-def _at_least(ballots: Sequence[Ballot], needed: float) -> _Count:
+def _at_least(ballots: Sequence[Ballot], needed: float) -> _Tally:
     """The choice with `needed` votes; `needed` is more than half, so at most one has them."""
     votes = Counter(ballot["winner"] for ballot in ballots)
     tally = {choice: float(votes[choice]) for choice in sorted(votes)}
     winner = next((choice for choice, n in tally.items() if n >= needed), TIE)
     leaders = [choice for choice, n in tally.items() if n == max(votes.values()) and choice != TIE]
-    return _Count(tally, winner, leaders if winner == TIE and len(leaders) > 1 else [])
+    return _Tally(tally, winner, leaders if winner == TIE and len(leaders) > 1 else [])
 
 
 RULES: Mapping[str, PanelRule] = {

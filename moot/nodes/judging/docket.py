@@ -28,7 +28,7 @@ FRAME = 14
 
 
 @dataclass(frozen=True)
-class Shown:
+class Allotment:
     """One chosen message and the room that it may take."""
 
     entry: Entry
@@ -40,7 +40,7 @@ class Shown:
 class Selection:
     """What a judge is shown, before it is blinded."""
 
-    shown: tuple[Shown, ...]
+    shown: tuple[Allotment, ...]
     """In the order in which it was said."""
     share: int | None
     """Tokens that each side may take; `None` where everything is shown."""
@@ -91,16 +91,18 @@ class Docket:
         """
         said, others = sum(map(_cost, self._said)), sum(map(_cost, self._others))
         if said + others <= room:
-            return Selection(_in_order(Shown(entry, room) for entry in [*self._said, *self._others]), None)
+            return Selection(
+                _in_order(Allotment(entry, room) for entry in [*self._said, *self._others]), None
+            )
         if room < LEAST_CUT or not self.sides:
             return Selection((), 0)
         part = min(others, int(room * OTHERS_SHARE))
         if said + part <= room:
-            return self._with_others([Shown(entry, room) for entry in self._said], room, None)
+            return self._with_others([Allotment(entry, room) for entry in self._said], room, None)
         share = (room - part) // len(self.sides)
         return self._with_others(self._shares(query, share), part, share)
 
-    def _shares(self, query: str, share: int) -> list[Shown]:
+    def _shares(self, query: str, share: int) -> list[Allotment]:
         from moot.nodes.memory.retrieval import select_evidence
 
         most = max(int(share * MESSAGE_SHARE), min(share, LEAST_CUT))
@@ -113,7 +115,7 @@ class Docket:
             speakers=self.sides,
         )
         wanted = frozenset(chosen.seqs)
-        return [Shown(entry, most) for entry in self._said if entry["seq"] in wanted]
+        return [Allotment(entry, most) for entry in self._said if entry["seq"] in wanted]
 
     def _index(self, most: int) -> EvidenceIndex:
         """Return the index, in which no message is longer than what is shown of it."""
@@ -130,7 +132,7 @@ class Docket:
             ends.setdefault(entry["speaker"], []).append(entry["seq"])
         return [seq for seqs in ends.values() for seq in (seqs[0], seqs[-1])]
 
-    def _with_others(self, chosen: list[Shown], room: int, share: int | None) -> Selection:
+    def _with_others(self, chosen: list[Allotment], room: int, share: int | None) -> Selection:
         """Add what others said: first documents, then what a chosen message answers, then the newest."""
         if share is None:
             room -= sum(_cost(shown.entry) for shown in chosen)
@@ -147,7 +149,7 @@ class Docket:
         for entry in ranked:
             cost = min(_cost(entry), most)
             if cost <= room:
-                chosen.append(Shown(entry, cost))
+                chosen.append(Allotment(entry, cost))
                 room -= cost
             if room < LEAST_CUT:
                 break
@@ -158,7 +160,7 @@ def _cost(entry: Entry) -> int:
     return entry["tokens"] + FRAME
 
 
-def _in_order(shown: Iterable[Shown]) -> tuple[Shown, ...]:
+def _in_order(shown: Iterable[Allotment]) -> tuple[Allotment, ...]:
     return tuple(sorted(shown, key=lambda one: one.entry["seq"]))
 
 

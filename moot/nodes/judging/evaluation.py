@@ -122,7 +122,7 @@ def _number(said: object) -> int | None:
 Whole = Annotated[int | None, BeforeValidator(_number)]
 
 
-class Scored(BaseModel):
+class Appraisal(BaseModel):
     """One criterion. The reasoning comes first."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
@@ -144,7 +144,7 @@ def evaluation_rubric() -> Rubric:
 def opinion_schema() -> type[BaseModel]:
     """Return what an evaluator may say of one outcome: each criterion by its id, at the end the whole."""
     *criteria, whole = evaluation_rubric().criteria
-    fields: dict[str, Any] = {each.id: (Scored, Field(description=each.description)) for each in criteria}
+    fields: dict[str, Any] = {each.id: (Appraisal, Field(description=each.description)) for each in criteria}
     fields["strengths"] = (str, Field(description="The strongest points, briefly."))
     fields["weaknesses"] = (str, Field(description="The weakest points, briefly."))
     fields[whole.id] = (Whole, Field(None, description=whole.description))

@@ -21,7 +21,7 @@ Distribution = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class Judgement:
+class HumanJudgement:
     """One person's final word on one session."""
 
     judge: str
@@ -90,14 +90,14 @@ class Session(BaseModel, frozen=True):
         return tuple(turn for turn in self.turns if turn.kind == "speech")
 
     @cached_property
-    def judgements(self) -> tuple[Judgement, ...]:
+    def judgements(self) -> tuple[HumanJudgement, ...]:
         """Of those who finished, the live judge first; of one who judged afterwards the last word counts."""
         live = [turn.speaker for turn in self.turns if turn.kind == "judge"]
-        first = [Judgement(live[-1], True, self.final)] if live and self.final else []
+        first = [HumanJudgement(live[-1], True, self.final)] if live and self.final else []
         later = {turn.speaker: turn.dist for turn in self.turns if turn.kind == "offline" and turn.dist}
-        return (*first, *(Judgement(judge, False, held) for judge, held in later.items()))
+        return (*first, *(HumanJudgement(judge, False, held) for judge, held in later.items()))
 
-    def probability_right(self, judgement: Judgement) -> float:
+    def probability_right(self, judgement: HumanJudgement) -> float:
         """Return what `judgement` gives the right answer."""
         return judgement.distribution[self.correct]
 

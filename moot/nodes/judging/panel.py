@@ -7,7 +7,7 @@ from itertools import combinations
 from statistics import fmean
 from typing import cast
 
-from moot.nodes.judging.agreement import Rating, flip_rate, krippendorff_alpha, pairwise_kappa
+from moot.nodes.judging.agreement import Mark, flip_rate, krippendorff_alpha, pairwise_kappa
 from moot.nodes.judging.decision import ballots_of, decide
 from moot.nodes.judging.opinion_check import failed_verdict
 from moot.nodes.judging.orders import ScoreTable, flip_rates, mean_table
@@ -154,7 +154,7 @@ def _cells(verdict: Verdict) -> dict[Cell, float]:
     return {(side, key): one["score"] for side, of in verdict["scores"].items() for key, one in of.items()}
 
 
-def _preferences(given: Mapping[str, Mapping[Cell, float]]) -> dict[str, list[Rating | None]]:
+def _preferences(given: Mapping[str, Mapping[Cell, float]]) -> dict[str, list[Mark | None]]:
     """Return, by judge, who is ahead of whom on each criterion."""
 
     def ahead(scores: Mapping[Cell, float], one: str, other: str, key: str) -> str | None:

@@ -28,7 +28,7 @@ EVEN = 50
 """Probability of either answer where nobody judged."""
 
 
-class Answer(BaseModel):
+class QuizAnswer(BaseModel):
     """What a judge may say. The reasoning comes first."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
@@ -40,7 +40,7 @@ class Answer(BaseModel):
 
 
 @dataclass(frozen=True)
-class Sat:
+class QuizResult:
     """What came of putting a judge to the test."""
 
     distributions: Mapping[str, tuple[float, float]]
@@ -55,7 +55,7 @@ class Sat:
 
 def sit_quiz(
     sessions: Sequence[Session], config: DebateConfig, count: TokenCounter, *, swap: bool = True
-) -> Flow[Sat]:
+) -> Flow[QuizResult]:
     """Judge every session, all at the same time."""
     orders = (False, True) if swap else (False,)
     asked = [(session, swapped) for session in sessions for swapped in orders]
@@ -71,7 +71,7 @@ def sit_quiz(
         given.setdefault(session.name, []).append(1 - p if swapped else p)
     pairs = [ps for ps in given.values() if len(ps) == 2]
     means = {name: sum(ps) / len(ps) for name, ps in given.items()}
-    return Sat(
+    return QuizResult(
         distributions={name: (p, 1 - p) for name, p in means.items()},
         flipped=sum((first > 0.5) != (second > 0.5) for first, second in pairs),
         both=len(pairs),
@@ -101,7 +101,7 @@ def _call(session: Session, config: DebateConfig, count: TokenCounter, swapped: 
     last = Block("tail", {"role": "user", "content": "Which answer is right?"}, label="question")
     view = fit(with_pieces([frame], pieces, last, budget, count), budget, count)
     hints: Hints = {"topic": session.question, "fields": {"probability_a": EVEN}}
-    return make_call(voice_of(config, config.judge), "judge", view, schema=Answer, hints=hints)
+    return make_call(voice_of(config, config.judge), "judge", view, schema=QuizAnswer, hints=hints)
 
 
 def _setting(session: Session, letters: Sequence[str]) -> str:

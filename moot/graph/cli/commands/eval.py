@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from moot.graph.cli.screen.result_tables import Grid
-    from moot.graph.evaluating import Scorecard
+    from moot.graph.scorecards import Scorecard
     from moot.nodes.judging.evaluation import Evaluator, Subject
 
 
@@ -57,7 +57,7 @@ def evaluate_debates(
     from moot.graph.cli.entry import complain
     from moot.graph.cli.screen.output import print_text, remark
     from moot.graph.cli.screen.result_tables import deliver, form_of
-    from moot.graph.evaluating import evaluate_subjects, to_csv, to_json
+    from moot.graph.scorecards import evaluate_subjects, to_csv, to_json
     from moot.nodes.driving.environment import Environment
     from moot.state.config import DebateConfig
 
@@ -118,7 +118,7 @@ def _problem(given: str | None) -> str:
 def _subject(given: str, problem: str, db: str | None) -> Subject:
     from moot.graph.cli.commands.judge import file_of
     from moot.graph.cli.database import opened
-    from moot.graph.evaluating import read_subject, subject_of_document
+    from moot.graph.scorecards import read_subject, subject_of_document
 
     path = file_of(given)
     if path is not None:
@@ -133,7 +133,7 @@ def add_rows(path: Path, cards: Sequence[Scorecard]) -> None:
     Raises:
         InputError: it cannot be written.
     """
-    from moot.graph.evaluating import to_csv
+    from moot.graph.scorecards import to_csv
     from moot.state.errors import InputError
 
     try:
@@ -148,7 +148,7 @@ def add_rows(path: Path, cards: Sequence[Scorecard]) -> None:
 def table_of(cards: Sequence[Scorecard]) -> Grid:
     """Return a row a debate, with its averages."""
     from moot.graph.cli.screen.result_tables import Grid
-    from moot.graph.evaluating import figures, header
+    from moot.graph.scorecards import figures, header
 
     return Grid(header(), [[card.name, *figures(card)] for card in cards])
 

@@ -13,7 +13,7 @@ from moot.state.entries import tokens_of
 from moot.state.verdict import Rule
 
 if TYPE_CHECKING:
-    from moot.graph.rejudging import Judgement, JudgingOptions
+    from moot.graph.judgement import Judgement, JudgingOptions
 
 
 FAILED = 3
@@ -68,7 +68,7 @@ def judge(
     """
     from moot.graph.cli.database import opened
     from moot.graph.cli.named_files import read_rubric
-    from moot.graph.rejudging import JudgingOptions, judge_debate
+    from moot.graph.judgement import JudgingOptions, judge_debate
     from moot.state.errors import InputError
 
     several = model if model and len(model) > 1 else None
@@ -138,7 +138,7 @@ def _judge_file(path: Path, options: JudgingOptions, topic: str | None, config: 
     from moot.graph.cli.commands.import_ import read_transcript
     from moot.graph.cli.request import run_config
     from moot.graph.importing.adopting import document_values, transcript_config, transcript_values
-    from moot.graph.rejudging import judge_values
+    from moot.graph.judgement import judge_values
     from moot.nodes.driving.environment import Environment
 
     imported, environment = read_transcript(path), Environment()

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from moot.graph.cli.screen.result_tables import Grid
-    from moot.graph.tournament import Played, Table
+    from moot.graph.tournament import MatchResult, Standings
     from moot.graph.tournament_config import TournamentConfig
 
 
@@ -99,7 +99,7 @@ def _list(settings: TournamentConfig, *, as_json: bool) -> None:
     print_result(f"{len(found)} matches", *lines)
 
 
-def _say_played(played: Played, done: int, total: int) -> None:
+def _say_played(played: MatchResult, done: int, total: int) -> None:
     from moot.graph.cli.screen.output import remark
     from moot.graph.cli.screen.terminal_text import one_line
 
@@ -109,7 +109,7 @@ def _say_played(played: Played, done: int, total: int) -> None:
     remark(f"[{done}/{total}] {one_line(played.topic, 50)}: {played.first} – {played.second}: {outcome}")
 
 
-def to_markdown(table: Table) -> str:
+def to_markdown(table: Standings) -> str:
     """Return ratings, win matrix, matches and cost as Markdown."""
     from moot.graph.cli.screen.result_tables import Grid, markdown_cell
 
@@ -126,7 +126,7 @@ def to_markdown(table: Table) -> str:
     )
 
 
-def _ratings(table: Table) -> Grid:
+def _ratings(table: Standings) -> Grid:
     from moot.graph.cli.screen.result_tables import Grid
 
     rows = [
@@ -142,7 +142,7 @@ def _ratings(table: Table) -> Grid:
     return Grid(("line-up", "rating", "95 %", "wins", "matches"), rows)
 
 
-def _wins(table: Table) -> Grid:
+def _wins(table: Standings) -> Grid:
     from moot.graph.cli.screen.result_tables import Grid
 
     players = table.wins["players"]
@@ -153,7 +153,7 @@ def _wins(table: Table) -> Grid:
     return Grid(("", *players), rows)
 
 
-def _summary(table: Table) -> str:
+def _summary(table: Standings) -> str:
     from moot.graph.cli.screen.agreement_screen import rate
 
     cost = f" · US$ {table.cost_usd:.4f}" if table.cost_usd else ""
@@ -162,7 +162,7 @@ def _summary(table: Table) -> str:
     return f"{played} of {len(table.matches)} matches · {first} · {table.tokens:,} tokens{cost}"
 
 
-def _screen(table: Table) -> list[RenderableType]:
+def _screen(table: Standings) -> list[RenderableType]:
     from rich.padding import Padding
     from rich.text import Text
 

@@ -14,8 +14,8 @@ from moot.graph.cli.screen.terminal_text import one_line
 from moot.graph.cli.screen.verdict_screen import winner_text
 
 if TYPE_CHECKING:
-    from moot.graph.judge_benchmark import Measured
-    from moot.graph.rejudging import Judgement
+    from moot.graph.judge_benchmark import BenchmarkResult
+    from moot.graph.judgement import Judgement
     from moot.state.verdict import PanelReport, Rate
 
 
@@ -52,7 +52,7 @@ def _table(judgement: Judgement, report: PanelReport, names: Mapping[str, str]) 
     return table
 
 
-def benchmark_parts(measured: Measured) -> list[RenderableType]:
+def benchmark_parts(measured: BenchmarkResult) -> list[RenderableType]:
     """Return a judge's figures beside those of people."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("")

@@ -148,7 +148,7 @@ class _Clarification(BaseModel):
     answer: str = "NA"
 
 
-class _Asked(BaseModel):
+class _AgentQuestions(BaseModel):
     agentName: str = ""
     items: list[_Clarification] = []
 
@@ -165,7 +165,7 @@ class _DialecticDebate(BaseModel):
 
     problem: str
     rounds: list[object]
-    clarifications: list[_Asked] = []
+    clarifications: list[_AgentQuestions] = []
     finalSolution: _Solution | None = None
 
 
