@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
-import unicodedata
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import (
     BaseModel,
@@ -19,167 +17,15 @@ from pydantic import (
     model_validator,
 )
 
-from moot.state.config.budgets import MemoryConfig, PerspectiveOverride
+from moot.state.config.budgets import MemoryConfig
 from moot.state.config.config_mistakes import explain, unknown_key
-from moot.state.config.model_settings import OFFLINE, ModelSettings, is_built_in
+from moot.state.config.debaters import DebaterConfig, may_speak
+from moot.state.config.judge_config import JudgeConfig
+from moot.state.config.model_settings import OFFLINE, ModelSettings, check_model_name, is_built_in
 from moot.state.config.people_config import HUMAN, ClarificationsConfig, PlannedInterjection
-from moot.state.config.personas import BlackboardConfig, Persona
+from moot.state.config.personas import BlackboardConfig
 from moot.state.config.section import Section, protocol_sections, terms_of, terms_table
 from moot.state.errors import ConfigError
-from moot.state.verdict import Rule
-
-SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
-RESERVED_IDS = frozenset({"user", "moot", "judge", "moderator", "tie", "synthesis", "tools"})
-
-
-def may_speak(speaker: str) -> bool:
-    """Return whether an id can stand for a speaker from the floor: the moderator, a debater or a guest."""
-    return bool(SLUG.fullmatch(speaker)) and speaker not in RESERVED_IDS - {"moderator", "user"}
-
-
-def slug(name: str) -> str:
-    """Return a slug for a display name: ASCII lower case, words joined by `-`; `""` where nothing is left."""
-    ascii_name = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
-    return re.sub(r"[^a-z0-9]+", "-", ascii_name).strip("-")[:40].rstrip("-")
-
-
-def _check_model_name(name: str | None) -> str | None:
-    if name is not None and (not name.strip() or "://" in name):
-        raise ValueError(
-            f"{name!r} is not a model's name: give the name as the provider knows it "
-            "and the endpoint as `base_url` or OPENAI_BASE_URL"
-        )
-    return name
-
-
-RubricSource = str | dict[str, Any]
-"""A rubric's name or file, or all of it in place."""
-
-
-class DebaterConfig(Persona, Section):
-    """One who speaks."""
-
-    id: str = ""
-    """Slug, the wire's `name`; made from `name` where it is not given."""
-    name: str = Field(min_length=1, max_length=80)
-    """Display name."""
-    role: str = ""
-    """What this debater looks at, such as `security engineer`."""
-    stance: str = ""
-    """What this debater argues for."""
-    persona: str = ""
-    """Free text of the persona contract, before its named fields."""
-    identity: str = Field("", max_length=80)
-    """Who this is across debates: with `memory.cross_debate` it recalls what it argued before under this
-    name."""
-    model: str | None = None
-    """Model name; `None` means the debate's; `human` means a person, who is asked for each turn."""
-    temperature: float | None = Field(None, ge=0, le=2)
-    """Sampling temperature; `None` means the debate's."""
-    fallbacks: tuple[str, ...] | None = None
-    """Models tried in order when this debater's fails; `None` means the debate's."""
-    system_prompt: str = ""
-    """Stands for what a shipped role would say to this debater; a file's text on the command line."""
-    summary_prompt: str = ""
-    """Stands for the built-in prompt of this debater's perspective summary."""
-    clarification_prompt: str = ""
-    """Stands for the built-in prompt of what this debater asks before the first round."""
-    perspective: PerspectiveOverride | None = None
-    """This debater's own settings of `memory.perspectives`."""
-    tools: tuple[str, ...] = ()
-    """Tools that it may call: `search`, `read_file`, `list_files`, `search_debate`, `calculator`."""
-    tool_call_limit: int = Field(10, ge=1, le=100)
-    """Tool calls in one turn."""
-
-    @property
-    def is_human(self) -> bool:
-        """Whether a person takes this debater's turns."""
-        return self.model == HUMAN
-
-    @model_validator(mode="before")
-    @classmethod
-    def _fill_id(cls, data: object) -> object:
-        if isinstance(data, dict) and not data.get("id") and isinstance(data.get("name"), str):
-            return {**data, "id": slug(data["name"])}
-        return data
-
-    @field_validator("id")
-    @classmethod
-    def _check_id(cls, value: str) -> str:
-        if not value:
-            raise ValueError("this name has no letters a-z or digits to make an id of: give an id")
-        if not SLUG.fullmatch(value):
-            raise ValueError(f"{value!r} is not a slug: use a-z, 0-9, - and _, at most 40 characters")
-        if value in RESERVED_IDS:
-            raise ValueError(f"{value!r} is reserved: give another id")
-        return value
-
-    _model_name = field_validator("model")(_check_model_name)
-
-    @model_validator(mode="after")
-    def _check_tools(self) -> DebaterConfig:
-        if self.is_human and self.tools:
-            raise ValueError(f"{self.name!r} is a person: leave `tools` out")
-        twice = sorted({tool for tool in self.tools if self.tools.count(tool) > 1})
-        if twice:
-            raise ValueError(f"tools named twice: {', '.join(twice)}")
-        return self
-
-
-class JudgeSeat(Section):
-    """One judge of a panel; what is not given is the panel's."""
-
-    id: str = Field(pattern=SLUG.pattern)
-    """Slug."""
-    model: str | None = None
-    """Model name."""
-    rubric: RubricSource | None = None
-    """Rubric: a shipped one's name, or its content."""
-    temperature: float | None = Field(None, ge=0, le=2)
-    """Sampling temperature."""
-
-    _model_name = field_validator("model")(_check_model_name)
-
-
-class JudgeConfig(Section):
-    """Who scores, and how."""
-
-    enabled: bool = True
-    """Whether there is a verdict at the end."""
-    model: str | None = None
-    """Model name; `None` means the debate's."""
-    temperature: float | None = Field(0.0, ge=0, le=2)
-    """Sampling temperature of judging."""
-    rubric: RubricSource | None = None
-    """Rubric: a shipped one's name (`debate`, `design`), a file on the command line, or its content; `None`
-    means the protocol's."""
-    instruction: str = ""
-    """What the judge should weigh beyond the rubric."""
-    blind: bool = True
-    """Names are replaced by neutral labels, also where they are mentioned."""
-    swap: bool | None = None
-    """Every judge judges twice, the second time in reversed order; a contradiction is a tie. `None` leaves it
-    to the protocol: yes where there is a winner to choose, no where a solution is to be written."""
-    panel: tuple[JudgeSeat, ...] = ()
-    """Several judges; empty means one."""
-    rule: Rule = "mean"
-    """How a panel's ballots become one decision."""
-    reply: int = Field(2000, ge=200)
-    """Reserve for a judge's answer, tokens."""
-
-    _model_name = field_validator("model")(_check_model_name)
-
-    @field_validator("panel")
-    @classmethod
-    def _check_panel(cls, value: tuple[JudgeSeat, ...]) -> tuple[JudgeSeat, ...]:
-        ids = [seat.id for seat in value]
-        if len(set(ids)) < len(ids):
-            raise ValueError(f"duplicate judge ids in {ids}: give each judge an id of its own")
-        return value
-
-    def seats(self) -> tuple[JudgeSeat, ...]:
-        """Return the panel, one judge where none is configured."""
-        return self.panel or (JudgeSeat(id="judge"),)
 
 
 class LimitsConfig(Section):
@@ -254,7 +100,7 @@ class DebateConfig(Section):
     models: dict[str, ModelSettings] = Field(default_factory=dict)
     """Settings per model name."""
 
-    _model_name = field_validator("model")(_check_model_name)
+    _model_name = field_validator("model")(check_model_name)
 
     @model_validator(mode="before")
     @classmethod
@@ -430,7 +276,3 @@ def differing_keys(one: object, other: object, prefix: str = "") -> list[str]:
         nested = [differing_keys(one.get(key), other.get(key), f"{prefix}{key}.") for key in keys]
         return [key for found in nested for key in found]
     return [] if one == other else [prefix.rstrip(".")]
-
-
-Status = Literal["new", "running", "paused", "waiting", "done", "limit", "failed"]
-"""`limit`: ended in good order by a limit; `failed`: a model failed, resumable; `waiting`: for a person."""

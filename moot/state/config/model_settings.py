@@ -20,6 +20,16 @@ def is_built_in(name: str) -> bool:
     return name == OFFLINE or name.startswith(RECORDED)
 
 
+def check_model_name(name: str | None) -> str | None:
+    """Refuse what is no model's name, for validators of the fields that hold one."""
+    if name is not None and (not name.strip() or "://" in name):
+        raise ValueError(
+            f"{name!r} is not a model's name: give the name as the provider knows it "
+            "and the endpoint as `base_url` or OPENAI_BASE_URL"
+        )
+    return name
+
+
 class ModelSettings(Section):
     """How to talk to one model; every field has a default that suits a plain OpenAI-compatible server."""
 

@@ -1,0 +1,97 @@
+"""Who speaks in a debate, and what an id of a speaker may be."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from pydantic import Field, field_validator, model_validator
+
+from moot.state.config.budgets import PerspectiveOverride
+from moot.state.config.model_settings import check_model_name
+from moot.state.config.people_config import HUMAN
+from moot.state.config.personas import Persona
+
+SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
+RESERVED_IDS = frozenset({"user", "moot", "judge", "moderator", "tie", "synthesis", "tools"})
+
+
+def may_speak(speaker: str) -> bool:
+    """Return whether an id can stand for a speaker from the floor: the moderator, a debater or a guest."""
+    return bool(SLUG.fullmatch(speaker)) and speaker not in RESERVED_IDS - {"moderator", "user"}
+
+
+def slug(name: str) -> str:
+    """Return a slug for a display name: ASCII lower case, words joined by `-`; `""` where nothing is left."""
+    ascii_name = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
+    return re.sub(r"[^a-z0-9]+", "-", ascii_name).strip("-")[:40].rstrip("-")
+
+
+class DebaterConfig(Persona):
+    """One who speaks."""
+
+    id: str = ""
+    """Slug, the wire's `name`; made from `name` where it is not given."""
+    name: str = Field(min_length=1, max_length=80)
+    """Display name."""
+    role: str = ""
+    """What this debater looks at, such as `security engineer`."""
+    stance: str = ""
+    """What this debater argues for."""
+    persona: str = ""
+    """Free text of the persona contract, before its named fields."""
+    identity: str = Field("", max_length=80)
+    """Who this is across debates: with `memory.cross_debate` it recalls what it argued before under this
+    name."""
+    model: str | None = None
+    """Model name; `None` means the debate's; `human` means a person, who is asked for each turn."""
+    temperature: float | None = Field(None, ge=0, le=2)
+    """Sampling temperature; `None` means the debate's."""
+    fallbacks: tuple[str, ...] | None = None
+    """Models tried in order when this debater's fails; `None` means the debate's."""
+    system_prompt: str = ""
+    """Stands for what a shipped role would say to this debater; a file's text on the command line."""
+    summary_prompt: str = ""
+    """Stands for the built-in prompt of this debater's perspective summary."""
+    clarification_prompt: str = ""
+    """Stands for the built-in prompt of what this debater asks before the first round."""
+    perspective: PerspectiveOverride | None = None
+    """This debater's own settings of `memory.perspectives`."""
+    tools: tuple[str, ...] = ()
+    """Tools that it may call: `search`, `read_file`, `list_files`, `search_debate`, `calculator`."""
+    tool_call_limit: int = Field(10, ge=1, le=100)
+    """Tool calls in one turn."""
+
+    @property
+    def is_human(self) -> bool:
+        """Whether a person takes this debater's turns."""
+        return self.model == HUMAN
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_id(cls, data: object) -> object:
+        if isinstance(data, dict) and not data.get("id") and isinstance(data.get("name"), str):
+            return {**data, "id": slug(data["name"])}
+        return data
+
+    @field_validator("id")
+    @classmethod
+    def _check_id(cls, value: str) -> str:
+        if not value:
+            raise ValueError("this name has no letters a-z or digits to make an id of: give an id")
+        if not SLUG.fullmatch(value):
+            raise ValueError(f"{value!r} is not a slug: use a-z, 0-9, - and _, at most 40 characters")
+        if value in RESERVED_IDS:
+            raise ValueError(f"{value!r} is reserved: give another id")
+        return value
+
+    _model_name = field_validator("model")(check_model_name)
+
+    @model_validator(mode="after")
+    def _check_tools(self) -> DebaterConfig:
+        if self.is_human and self.tools:
+            raise ValueError(f"{self.name!r} is a person: leave `tools` out")
+        twice = sorted({tool for tool in self.tools if self.tools.count(tool) > 1})
+        if twice:
+            raise ValueError(f"tools named twice: {', '.join(twice)}")
+        return self
