@@ -56,7 +56,6 @@ class Question(Finding):
     """Debaters who are asked; empty for the whole floor."""
     rhetorical: bool
     """Whether its speaker goes on without naming anybody to answer it."""
-    """Id of the message that answers it, `""` while it is open."""
 
 
 class Challenge(Finding):

@@ -10,8 +10,9 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,15 +55,15 @@ class Recall:
     left_out: int
 
 
-@dataclass(frozen=True)
-class _Candidates:
-    """Entries first, items after them; all columns have the same length."""
+class _Candidate(NamedTuple):
+    """An entry or an item that may come back."""
 
-    entries: Ints
-    items: Ints
-    seqs: Ints
-    importance: Floats
-    relevance: Floats
+    position: int
+    """In the index, or among the items."""
+    is_entry: bool
+    seq: int
+    importance: int
+    relevance: float
 
 
 def recall(
@@ -107,14 +108,16 @@ def recall(
     items = items or MemoryItems()
     wanted = _wanted(index, items, query, answering)
     cosine = _cosines(index, f"{query}\n{answering}".strip(), limit) if semantic else None
-    found = _candidates(index, items, wanted, limit, frozenset(exclude), floor, cosine)
-    if exclude_items:
-        held = [items.items[p].id in exclude_items for p in found.items.tolist()]
-        found = _above(found, ~np.array([False] * len(found.entries) + held, dtype=bool))
+    found = [
+        *_entries(index, wanted, limit, frozenset(exclude), cosine),
+        *_items(items, wanted, frozenset(exclude_items)),
+    ]
+    good = [each for each in found if each.relevance >= floor or each.importance >= IMPORTANT]
     draft = _Draft(index, items, index_costs(index) if costs is None else costs, budget)
-    draft.take(found, _ranked(found), top)
+    taken = draft.take(_ranked(good), top)
     draft.bring_neighbours(neighbours, limit, frozenset(exclude))
-    return draft.recall(len(found.seqs))
+    seqs = tuple(index.seqs[position] for position in sorted(draft.entries))
+    return Recall(seqs, tuple(draft.item_ids), budget - draft.left, len(good) - taken)
 
 
 def _wanted(index: EvidenceIndex, items: MemoryItems, query: str, answering: str) -> dict[str, float]:
@@ -134,35 +137,31 @@ def _wanted(index: EvidenceIndex, items: MemoryItems, query: str, answering: str
     return {t: float(weights[t]) for t in known + unknown}
 
 
-def _candidates(
+def _entries(
     index: EvidenceIndex,
-    items: MemoryItems,
     wanted: dict[str, float],
     limit: int,
     exclude: frozenset[int],
-    floor: float,
     cosine: Floats | None,
-) -> _Candidates:
-    entries = _matching(index.postings, index.important, wanted, limit)
+) -> Iterator[_Candidate]:
+    positions = _matching(index.postings, index.important, wanted, limit)
     if cosine is not None:
-        entries = np.union1d(entries, np.argsort(-cosine, kind="stable")[:MAX_PER_TERM])
-    entries = entries[[index.seqs[p] not in exclude for p in entries.tolist()]] if exclude else entries
-    others = _matching(items.postings, items.important, wanted, len(items.items))
-    others = others[[items.is_current(p) for p in others.tolist()]] if len(others) else others
-    chosen = [items.items[p] for p in others.tolist()]
-    seqs = [*(index.seqs[p] for p in entries.tolist()), *(item.seq for item in chosen)]
-    importance = [*(index.importance[p] for p in entries.tolist()), *(item.importance for item in chosen)]
-    relevance = [_relevance(index.postings, entries, wanted), _relevance(items.postings, others, wanted)]
+        positions = np.union1d(positions, np.argsort(-cosine, kind="stable")[:MAX_PER_TERM])
+    relevance = _relevance(index.postings, positions, wanted)
     if cosine is not None:
-        relevance[0] = np.maximum(relevance[0], cosine[entries])
-    found = _Candidates(
-        entries,
-        others,
-        np.array(seqs, dtype=np.int64),
-        np.array(importance, dtype=float),
-        np.concatenate(relevance),
-    )
-    return _above(found, (found.relevance >= floor) | (found.importance >= IMPORTANT))
+        relevance = np.maximum(relevance, cosine[positions])
+    for position, relevant in zip(positions.tolist(), relevance.tolist(), strict=True):
+        if (seq := index.seqs[position]) not in exclude:
+            yield _Candidate(position, True, seq, index.importance[position], relevant)
+
+
+def _items(items: MemoryItems, wanted: dict[str, float], exclude: frozenset[str]) -> Iterator[_Candidate]:
+    positions = _matching(items.postings, items.important, wanted, len(items.items))
+    relevance = _relevance(items.postings, positions, wanted)
+    for position, relevant in zip(positions.tolist(), relevance.tolist(), strict=True):
+        item = items.items[position]
+        if items.is_current(position) and item.id not in exclude:
+            yield _Candidate(position, False, item.seq, item.importance, relevant)
 
 
 def _cosines(index: EvidenceIndex, asked: str, limit: int) -> Floats | None:
@@ -175,17 +174,6 @@ def _cosines(index: EvidenceIndex, asked: str, limit: int) -> Floats | None:
     cosine = index.vectors.similarity(asked)[:limit]
     raised: Floats = np.clip((cosine - cosine.mean()) / max(1e-9, 1 - cosine.mean()), 0, 1)
     return raised
-
-
-def _above(found: _Candidates, good: NDArray[np.bool_]) -> _Candidates:
-    split = len(found.entries)
-    return _Candidates(
-        found.entries[good[:split]],
-        found.items[good[split:]],
-        found.seqs[good],
-        found.importance[good],
-        found.relevance[good],
-    )
 
 
 def _matching(postings: Postings, important: array[int], wanted: dict[str, float], limit: int) -> Ints:
@@ -226,56 +214,49 @@ def _scaled(values: Floats) -> Floats:
     return (values - low) / (high - low) if high > low else np.zeros(len(values))
 
 
-def _ranked(found: _Candidates) -> list[int]:
-    """Return the candidates' numbers, best first; ties go to the newer, then to the later in the list."""
-    _, age = np.unique(-found.seqs, return_inverse=True)
+def _ranked(found: Sequence[_Candidate]) -> list[_Candidate]:
+    """Return the candidates, best first; ties go to the newer, then to the later in the list."""
+    seqs = np.array([each.seq for each in found], dtype=np.int64)
+    _, age = np.unique(-seqs, return_inverse=True)
     score = (
         RECENCY_WEIGHT * _scaled(RECENCY_DECAY ** age.astype(float))
-        + RELEVANCE_WEIGHT * _scaled(found.relevance)
-        + IMPORTANCE_WEIGHT * _scaled(found.importance)
+        + RELEVANCE_WEIGHT * _scaled(np.array([each.relevance for each in found], dtype=float))
+        + IMPORTANCE_WEIGHT * _scaled(np.array([each.importance for each in found], dtype=float))
     )
-    order: list[int] = np.lexsort((-np.arange(len(score)), -found.seqs, -score.round(9))).tolist()
-    return order
+    order = np.lexsort((-np.arange(len(score)), -seqs, -score.round(9)))
+    return [found[number] for number in order.tolist()]
 
 
 class _Draft:
     """A recall in the making."""
 
     def __init__(self, index: EvidenceIndex, items: MemoryItems, costs: Costs, budget: int) -> None:
-        self.index, self.items, self.costs = index, items, costs
-        self.budget = self.left = budget
+        self.index, self.items, self.costs, self.left = index, items, costs, budget
         self.entries: list[int] = []
         self.item_ids: list[str] = []
-        self.taken = 0
 
-    def _pay(self, tokens: int) -> bool:
-        if tokens > self.left:
-            return False
-        self.left -= tokens
-        return True
-
-    def _cost(self, position: int) -> int:
-        seq = self.index.seqs[position]
-        return self.costs(seq) if callable(self.costs) else self.costs[seq]
-
-    def take(self, found: _Candidates, ranked: Sequence[int], top: int) -> None:
-        """Take the best that fit, `top` of them."""
-        for number in ranked:
-            if self.taken == top:
+    def take(self, ranked: Sequence[_Candidate], top: int) -> int:
+        """Take the best that fit, `top` of them, and return how many."""
+        taken = 0
+        for each in ranked:
+            if taken == top:
                 break
-            self.taken += self._take_one(found, number)
+            if each.is_entry:
+                taken += self._take_entry(each.position)
+            elif (item := self.items.items[each.position]).tokens <= self.left:
+                self.left -= item.tokens
+                self.item_ids.append(item.id)
+                taken += 1
+        return taken
 
-    def _take_one(self, found: _Candidates, number: int) -> bool:
-        split = len(found.entries)
-        if number < split:
-            position = int(found.entries[number])
-            if fits := self._pay(self._cost(position)):
-                self.entries.append(position)
-            return fits
-        item = self.items.items[int(found.items[number - split])]
-        if fits := self._pay(item.tokens):
-            self.item_ids.append(item.id)
-        return fits
+    def _take_entry(self, position: int) -> bool:
+        seq = self.index.seqs[position]
+        cost = self.costs(seq) if callable(self.costs) else self.costs[seq]
+        if cost > self.left:
+            return False
+        self.left -= cost
+        self.entries.append(position)
+        return True
 
     def bring_neighbours(self, reach: int, limit: int, exclude: frozenset[int]) -> None:
         """Add what stands beside the entries taken, nearest first, while there is room."""
@@ -283,9 +264,5 @@ class _Draft:
         for step in (s for distance in range(1, reach + 1) for s in (-distance, distance)):
             for position in (p + step for p in picked):
                 free = 0 <= position < limit and position not in self.entries
-                if free and self.index.seqs[position] not in exclude and self._pay(self._cost(position)):
-                    self.entries.append(position)
-
-    def recall(self, candidates: int) -> Recall:
-        seqs = tuple(self.index.seqs[p] for p in sorted(self.entries))
-        return Recall(seqs, tuple(self.item_ids), self.budget - self.left, candidates - self.taken)
+                if free and self.index.seqs[position] not in exclude:
+                    self._take_entry(position)
