@@ -9,7 +9,8 @@ from moot.graph.session import DebateSession
 from moot.nodes.driving.answering import Answering, Place, run_flow
 from moot.nodes.driving.portal import call_from_sync
 from moot.nodes.memory.embeddings import embeddings_of
-from moot.nodes.views.question_view import Answer, AskView, answering_model, ask, ask_index, ask_view
+from moot.nodes.views.answer import Answer, answering_model, ask
+from moot.nodes.views.question_view import AskView, ask_index, ask_view
 from moot.state.config.frozen import frozen_config
 from moot.state.conversation import ConversationState
 from moot.state.entries import clean_text

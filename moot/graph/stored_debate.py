@@ -22,7 +22,7 @@ from moot.state.errors import InputError
 
 if TYPE_CHECKING:
     from moot.graph.judgement import Judgement
-    from moot.nodes.views.question_view import Answer
+    from moot.nodes.views.answer import Answer
 
 
 class Debate:

@@ -13,7 +13,8 @@ from moot.graph.api import open_debates
 from moot.nodes.calls import ModelCall, Reply
 from moot.nodes.memory.indexes import Indexes
 from moot.nodes.text.tokens import counter, prompt_tokens
-from moot.nodes.views.question_view import ask, ask_index, ask_view, check_citations
+from moot.nodes.views.answer import ask, check_citations
+from moot.nodes.views.question_view import ask_index, ask_view
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState
 from moot.state.entries import Entry, make_entry

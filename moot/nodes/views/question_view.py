@@ -1,22 +1,19 @@
-"""Answering a question about a debate: the window shrinks, and retrieval fills the whole budget."""
+"""The view of a question about a debate: the window shrinks, and retrieval fills the whole budget."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, Field
-
 from moot.nodes.blackboard.digest import render_blackboard
-from moot.nodes.calls import Hints, ModelCall, Reply, WireMessage
+from moot.nodes.calls import WireMessage
 from moot.nodes.memory.summarizers.points_layout import lay_out, render
 from moot.nodes.prompts.fitting import Block, View, fit
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.prompts.rendering import cut_message
-from moot.nodes.prompts.request import make_call, voice_of
 from moot.nodes.text.plain import inert
 from moot.nodes.text.tokens import REPLY_PRIMING, TokenCounter, cut_middle, message_tokens
 from moot.nodes.views.passages import Splitting
@@ -42,16 +39,6 @@ LEDGER_SHARE = 0.4
 """Most of the summary's room that the position ledger takes."""
 HEADING = "# Messages\n"
 _NAMED = re.compile(r"(?<!\w)m\d{6,}(?!\w)", re.IGNORECASE)
-_CITED = re.compile(r"m?0*(\d{1,9})")
-
-
-class AskAnswer(BaseModel):
-    """What the model says to a question."""
-
-    reasoning: str = Field(description="What in the record bears on the question, and what it lacks.")
-    answer: str = Field(description="The answer, Markdown, with message ids such as [m000012].")
-    citations: list[str] = Field(description="Ids of the messages that the answer rests on.")
-    not_found: list[str] = Field(description="What was asked and the record does not say; empty for nothing.")
 
 
 @dataclass(frozen=True)
@@ -66,92 +53,6 @@ class AskView:
     """Words of the question that nobody ever used."""
     failure: str = ""
     """Why the embedding model could not be used."""
-
-
-@dataclass(frozen=True)
-class Answer:
-    """The answer to a question about a debate."""
-
-    text: str
-    """Markdown; `""` where nothing at all was found."""
-    citations: tuple[str, ...]
-    """Ids of existing messages, in the order cited."""
-    not_found: tuple[str, ...]
-    """What was asked and could not be found."""
-    dropped: int
-    """Citations of messages that do not exist."""
-    model: str
-    usage: Mapping[str, Any]
-    placeholder: bool = False
-    """Whether the offline model answered: nobody read what was found."""
-    receipt: Mapping[str, Any] = field(default_factory=dict)
-    """What the view held: tokens by section, message ids, what was left out and why, terms nobody used, and
-    why an embedding model was not used."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return it as JSON types."""
-        return {
-            "answer": self.text,
-            "citations": list(self.citations),
-            "not_found": list(self.not_found),
-            "dropped_citations": self.dropped,
-            "model": self.model,
-            **({"placeholder": True} if self.placeholder else {}),
-            "usage": dict(self.usage),
-            "receipt": dict(self.receipt),
-        }
-
-
-def ask(
-    state: ConversationState, config: DebateConfig, asked: AskView
-) -> Generator[Sequence[ModelCall], list[Reply], Answer]:
-    """Answer a question in one structured call.
-
-    Args:
-        state: the debate's, running or over.
-        config: its configuration.
-        asked: the question's view.
-
-    Raises:
-        ModelError: no model answered.
-    """
-    voice, length = voice_of(config, config.judge), config.memory.budget.reply
-    hints: Hints = {"topic": state["topic"], "fields": {"not_found": list(asked.unknown)}}
-    (reply,) = yield [make_call(voice, "ask", asked.view, schema=AskAnswer, reply=length, hints=hints)]
-    said = AskAnswer.model_validate(reply.require().data or _nothing())
-    cited, dropped = check_citations(said.citations, len(state["full_transcript"]))
-    return Answer(
-        text=said.answer.strip(),
-        citations=cited,
-        not_found=tuple(filter(None, map(str.strip, said.not_found))),
-        dropped=dropped,
-        model=reply.model,
-        usage=dict(reply.usage),
-        placeholder=reply.placeholder,
-        receipt=_receipt(asked, state),
-    )
-
-
-def answering_model(config: DebateConfig) -> str:
-    """Return the model that answers questions: the judge's."""
-    return voice_of(config, config.judge).model
-
-
-def _nothing() -> dict[str, Any]:
-    return {"reasoning": "", "answer": "", "citations": [], "not_found": ["the model gave no answer"]}
-
-
-def check_citations(cited: Iterable[str], entries: int) -> tuple[tuple[str, ...], int]:
-    """Return the distinct ids of existing messages, in order, and how many others were named."""
-    found: dict[str, None] = {}
-    dropped = 0
-    for text in cited:
-        match = _CITED.fullmatch(text.strip().strip("[]()"))
-        if match and int(match[1]) < entries:
-            found[entry_id(int(match[1]))] = None
-        else:
-            dropped += 1
-    return tuple(found), dropped
 
 
 def ask_view(
@@ -327,19 +228,3 @@ def recent_seqs(state: ConversationState, lines: EntryLines, total: int) -> list
 def _shown(quoted: Quoted) -> Block:
     message: WireMessage = {"role": "user", "content": f"{HEADING}{quoted.text}".rstrip("\n")}
     return Block("messages", message, ids=quoted.ids, label="messages")
-
-
-def _receipt(asked: AskView, state: ConversationState) -> dict[str, Any]:
-    view = asked.view
-    transcript = state["full_transcript"]
-    return {
-        "budget": view.budget,
-        "total_tokens": view.total_tokens,
-        "sections": dict(view.sections),
-        "message_ids": list(view.shown),
-        "summary_version": int(state.get("rolling_summary", {}).get("version", 0)),
-        "messages_left_out": len(asked.messages.left_out(transcript)),
-        "left_out": [*view.left_out, *asked.messages.notes(transcript)],
-        "unknown_terms": list(asked.unknown),
-        "embeddings_error": asked.failure,
-    }

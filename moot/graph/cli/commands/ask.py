@@ -14,7 +14,7 @@ from moot.graph.cli.screen.terminal_text import one_line
 
 if TYPE_CHECKING:
     from moot.graph.api import Debate
-    from moot.nodes.views.question_view import Answer
+    from moot.nodes.views.answer import Answer
 
 
 QUOTE_CHARS = 160

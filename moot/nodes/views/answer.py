@@ -1,0 +1,128 @@
+"""The answer to a question about a debate: one structured call, its citations checked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from moot.nodes.calls import Flow, Hints
+from moot.nodes.prompts.request import make_call, voice_of
+from moot.nodes.views.question_view import AskView
+from moot.state.config import DebateConfig
+from moot.state.conversation import ConversationState
+from moot.state.entries import entry_id
+
+_CITED = re.compile(r"m?0*(\d{1,9})")
+
+
+class AskAnswer(BaseModel):
+    """What the model says to a question."""
+
+    reasoning: str = Field(description="What in the record bears on the question, and what it lacks.")
+    answer: str = Field(description="The answer, Markdown, with message ids such as [m000012].")
+    citations: list[str] = Field(description="Ids of the messages that the answer rests on.")
+    not_found: list[str] = Field(description="What was asked and the record does not say; empty for nothing.")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer to a question about a debate."""
+
+    text: str
+    """Markdown; `""` where nothing at all was found."""
+    citations: tuple[str, ...]
+    """Ids of existing messages, in the order cited."""
+    not_found: tuple[str, ...]
+    """What was asked and could not be found."""
+    dropped: int
+    """Citations of messages that do not exist."""
+    model: str
+    usage: Mapping[str, Any]
+    placeholder: bool = False
+    """Whether the offline model answered: nobody read what was found."""
+    receipt: Mapping[str, Any] = field(default_factory=dict)
+    """What the view held: tokens by section, message ids, what was left out and why, terms nobody used, and
+    why an embedding model was not used."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON types."""
+        return {
+            "answer": self.text,
+            "citations": list(self.citations),
+            "not_found": list(self.not_found),
+            "dropped_citations": self.dropped,
+            "model": self.model,
+            **({"placeholder": True} if self.placeholder else {}),
+            "usage": dict(self.usage),
+            "receipt": dict(self.receipt),
+        }
+
+
+def ask(state: ConversationState, config: DebateConfig, asked: AskView) -> Flow[Answer]:
+    """Answer a question in one structured call.
+
+    Args:
+        state: the debate's, running or over.
+        config: its configuration.
+        asked: the question's view.
+
+    Raises:
+        ModelError: no model answered.
+    """
+    voice, length = voice_of(config, config.judge), config.memory.budget.reply
+    hints: Hints = {"topic": state["topic"], "fields": {"not_found": list(asked.unknown)}}
+    (reply,) = yield [make_call(voice, "ask", asked.view, schema=AskAnswer, reply=length, hints=hints)]
+    said = AskAnswer.model_validate(reply.require().data or _nothing())
+    cited, dropped = check_citations(said.citations, len(state["full_transcript"]))
+    return Answer(
+        text=said.answer.strip(),
+        citations=cited,
+        not_found=tuple(filter(None, map(str.strip, said.not_found))),
+        dropped=dropped,
+        model=reply.model,
+        usage=dict(reply.usage),
+        placeholder=reply.placeholder,
+        receipt=_receipt(asked, state),
+    )
+
+
+def answering_model(config: DebateConfig) -> str:
+    """Return the model that answers questions: the judge's."""
+    return voice_of(config, config.judge).model
+
+
+def _nothing() -> dict[str, Any]:
+    return {"reasoning": "", "answer": "", "citations": [], "not_found": ["the model gave no answer"]}
+
+
+def check_citations(cited: Iterable[str], entries: int) -> tuple[tuple[str, ...], int]:
+    """Return the distinct ids of existing messages, in order, and how many others were named."""
+    found: dict[str, None] = {}
+    dropped = 0
+    for text in cited:
+        match = _CITED.fullmatch(text.strip().strip("[]()"))
+        if match and int(match[1]) < entries:
+            found[entry_id(int(match[1]))] = None
+        else:
+            dropped += 1
+    return tuple(found), dropped
+
+
+def _receipt(asked: AskView, state: ConversationState) -> dict[str, Any]:
+    view = asked.view
+    transcript = state["full_transcript"]
+    return {
+        "budget": view.budget,
+        "total_tokens": view.total_tokens,
+        "sections": dict(view.sections),
+        "message_ids": list(view.shown),
+        "summary_version": int(state.get("rolling_summary", {}).get("version", 0)),
+        "messages_left_out": len(asked.messages.left_out(transcript)),
+        "left_out": [*view.left_out, *asked.messages.notes(transcript)],
+        "unknown_terms": list(asked.unknown),
+        "embeddings_error": asked.failure,
+    }
