@@ -68,8 +68,8 @@ def test_an_interjection_survives_a_crash_between_reading_and_checkpoint_and_is_
     crashed: list[bool] = []
     real = planning.interjected  # type: ignore[attr-defined]  # imported there
 
-    def crashing(state: Any, context: Any, said: Any, planned: Any) -> Any:
-        entries = real(state, context, said, planned)
+    def crashing(state: Any, said: Any, planned: Any, now: str, count: Any) -> Any:
+        entries = real(state, said, planned, now, count)
         if said and not crashed:
             crashed.append(True)
             raise RuntimeError("killed after reading the floor")
