@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from moot.graph.cli.options import ConfigOption, DbOption, JsonOption, QuietOption
+from moot.nodes.judging.decision import RULES
 from moot.state.entries import tokens_of
 from moot.state.verdict import Rule
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 
 FAILED = 3
+DECIDES = "; ".join(f"{name}, {rule.decides}" for name, rule in RULES.items())
 
 
 def judge(
@@ -34,7 +36,7 @@ def judge(
     panel: Annotated[
         int | None, typer.Option("--panel", min=1, metavar="N", help="So many judges of the model.")
     ] = None,
-    rule: Annotated[Rule | None, typer.Option("--rule", help="How the panel decides.")] = None,
+    rule: Annotated[Rule | None, typer.Option("--rule", help=f"The panel decides by: {DECIDES}.")] = None,
     swap: Annotated[
         bool | None, typer.Option("--swap/--no-swap", help="Judge in both orders of presentation.")
     ] = None,
