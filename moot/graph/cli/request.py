@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -54,6 +55,28 @@ def read_documents(paths: Sequence[Path]) -> list[dict[str, str]]:
         for file in [each for each in inside if each == path or (each.is_file() and each.name[0] != ".")]:
             documents.append({"name": file.name, "content": clean_text(read_text(file, "context"))})
     return documents
+
+
+def read_answers(path: Path | None) -> object:
+    """Return what a file of answers holds, YAML or JSON: a mapping, or a list in the order of the questions.
+
+    Raises:
+        InputError: it cannot be read, or holds neither.
+    """
+    if path is None:
+        return None
+    import yaml
+
+    text = read_text(path, "answers")
+    try:
+        answers = json.loads(text) if path.suffix.lower() == ".json" else yaml.safe_load(text)
+    except (ValueError, yaml.YAMLError) as error:
+        raise InputError(f"cannot read answers {str(path)!r}: {error}") from error
+    if not isinstance(answers, dict | list):
+        raise InputError(
+            f"answers {str(path)!r}: give a mapping of questions or debaters to answers, or a list"
+        )
+    return answers
 
 
 def parse_debater(given: str) -> dict[str, str]:

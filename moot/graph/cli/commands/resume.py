@@ -37,8 +37,9 @@ def resume(
     The configuration was frozen when the debate began. A --config that says otherwise is refused, naming the
     keys that differ, unless --reconfigure.
     """
+    from moot.graph.cli.request import read_answers
     from moot.graph.cli.running import Delivery, deliver, resume_line, run_to_end
-    from moot.graph.cli.screen.answerer import check_answers, read_answers
+    from moot.graph.cli.screen.answerer import check_answers
     from moot.graph.continuation import verdict_failed
 
     delivery = Delivery(db, as_json, quiet, output, read_answers(answers))

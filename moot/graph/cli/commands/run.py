@@ -96,8 +96,8 @@ def run(asked: RunRequest) -> None:
     What is given here overrides the configuration file. The debate is saved at every step: after Ctrl-C, a
     crash or a failing model, `moot resume` goes on where it was.
     """
+    from moot.graph.cli.request import read_answers
     from moot.graph.cli.running import Delivery, run_to_end
-    from moot.graph.cli.screen.answerer import read_answers
 
     delivery = Delivery(asked.db, asked.as_json, asked.quiet, asked.output, read_answers(asked.answers))
     if asked.replay:

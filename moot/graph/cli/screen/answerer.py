@@ -1,44 +1,19 @@
-"""People at the command line: their answers from a file, from the terminal, or later."""
+"""People at the command line: their answers as prepared, from the terminal, or later."""
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from itertools import groupby
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from moot.graph.cli.screen.output import remark
 from moot.graph.cli.screen.terminal_text import safe
-from moot.graph.cli.text_files import read_text
 from moot.state.errors import InputError
 
 if TYPE_CHECKING:
     from moot.nodes.people.questions import Question
     from moot.state.config import DebateConfig
-
-
-def read_answers(path: Path | None) -> object:
-    """Return what a file of answers holds, YAML or JSON: a mapping, or a list in the order of the questions.
-
-    Raises:
-        InputError: it cannot be read, or holds neither.
-    """
-    if path is None:
-        return None
-    import yaml
-
-    text = read_text(path, "answers")
-    try:
-        answers = json.loads(text) if path.suffix.lower() == ".json" else yaml.safe_load(text)
-    except (ValueError, yaml.YAMLError) as error:
-        raise InputError(f"cannot read answers {str(path)!r}: {error}") from error
-    if not isinstance(answers, dict | list):
-        raise InputError(
-            f"answers {str(path)!r}: give a mapping of questions or debaters to answers, or a list"
-        )
-    return answers
 
 
 def check_answers(answers: object, config: DebateConfig, questions: Sequence[Question] = ()) -> None:
@@ -47,7 +22,7 @@ def check_answers(answers: object, config: DebateConfig, questions: Sequence[Que
     Of questions that are still to come only their ids are foreseeable: a debater's, and a number.
 
     Args:
-        answers: what `read_answers` returned.
+        answers: what a file of answers holds.
         config: the debate's.
         questions: what is asked at this moment.
 
@@ -72,7 +47,7 @@ class Answerer:
     """Answers what a debate asks, as long as it can.
 
     Args:
-        prepared: what `read_answers` returned; `None` for none.
+        prepared: what a file of answers holds; `None` for none.
         at_terminal: whether a person may be asked at the terminal.
     """
 
