@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from moot.nodes.calls import Hints, ModelCall, Reply, WireMessage
 from moot.nodes.driving.environment import NodeContext
-from moot.nodes.effects import Ask, Body, Emit
-from moot.nodes.memory.window import window_message
+from moot.nodes.effects import Ask, Body, errors_update
+from moot.nodes.memory.scribe import Scribe
 from moot.nodes.people.questions import Question, match_answers, question_payload
 from moot.nodes.prompts.fitting import KEEP, Block, fit
 from moot.nodes.prompts.library import load_prompt
@@ -23,7 +23,7 @@ from moot.nodes.views.scene import Scene, contract_text, rules_block
 from moot.state.config import DebateConfig, DebaterConfig
 from moot.state.config.frozen import frozen_config
 from moot.state.conversation import ConversationState, Step
-from moot.state.entries import Entry, EntryKind, clean_text, entry_id, gifts_in, kind_of, make_entry
+from moot.state.entries import clean_text, kind_of
 
 CLARIFY = load_prompt("clarify", "instruction", "most", "known")
 INSTRUCTION = load_prompt("clarify_instruction")
@@ -64,19 +64,16 @@ def clarify(state: ConversationState, context: NodeContext) -> Body:
     questions = _questions(state, config, asking, replies)
     rounds = state.get("clarifications", {}).get("rounds", 0) + 1
     update: dict[str, Any] = {"clarifications": {"rounds": rounds, "settled": not questions}}
-    failures = [reply.error for reply in replies if not reply.ok]
-    if failures:
-        update["errors"] = [
-            {"step": state["step"]["no"], "node": "clarify", "error": error} for error in failures
-        ]
+    update |= errors_update(state, "clarify", [reply.error for reply in replies])
     if not questions:
         return update
-    given = yield Ask(question_payload("clarifications", rounds, questions))
-    entries = _entries(state, context, questions, match_answers(questions, given))
-    for entry in entries:
-        yield Emit({"event": "entry", "entry": entry})
-    messages = [window_message(entry) for entry in entries]
-    return {**update, "full_transcript": entries, "gifts": gifts_in(entries), "messages": messages}
+    answers = match_answers(questions, (yield Ask(question_payload("clarifications", rounds, questions))))
+    count = context.env.count_for(config)
+    scribe = Scribe(len(state["full_transcript"]), count, context.env.clock, phase=PHASE)
+    for question in questions:
+        asked = scribe.write(question["debater"], "question", question["question"], targets=["user"])
+        scribe.write("user", "answer", answers[question["id"]] or NO_ANSWER, targets=[asked["id"]])
+    return {**update, **(yield from scribe.enter())}
 
 
 def _call(
@@ -89,20 +86,17 @@ def _call(
     return make_call(voice, "clarify", view, schema=Asked, reply=REPLY_TOKENS, hints=hints)
 
 
-def _built_in(debater: DebaterConfig) -> str:
-    role = shipped_role(debater)
-    return "\n".join(filter(None, (INSTRUCTION.render(), role.says("clarify") if role else "")))
-
-
 def _blocks(
     state: ConversationState, config: DebateConfig, debater: DebaterConfig, count: TokenCounter
 ) -> list[Block]:
     """Rules and topic, context documents and earlier answers, contract and what is asked."""
     scene = Scene(state, config, state["step"], make_floor(debater.id), count)
     earlier = [entry for entry in scene.window if kind_of(entry).gift in ("document", "answer")]
+    role = shipped_role(debater)
+    built_in = "\n".join(filter(None, (INSTRUCTION.render(), role.says("clarify") if role else "")))
     known = "The answers so far are above: ask only what they leave open." if earlier else ""
     asked = CLARIFY.render(
-        instruction=debater.clarification_prompt or _built_in(debater),
+        instruction=debater.clarification_prompt or built_in,
         most=str(config.clarifications.max_per_debater),
         known=known,
     )
@@ -145,22 +139,3 @@ def _questions(
                 }
             )
     return questions
-
-
-def _entries(
-    state: ConversationState, context: NodeContext, questions: Sequence[Question], answers: Mapping[str, str]
-) -> list[Entry]:
-    """Return each question with its answer."""
-    entries: list[Entry] = []
-    start, count = len(state["full_transcript"]), context.env.count_for(frozen_config(state))
-    for question in questions:
-        seq = start + len(entries)
-        answer = answers[question["id"]] or NO_ANSWER
-        asked = _entry(seq, question["debater"], "question", question["question"], "user", context)
-        said = _entry(seq + 1, "user", "answer", answer, entry_id(seq), context)
-        entries += [Entry(**{**entry, "tokens": count(entry["content"])}) for entry in (asked, said)]
-    return entries
-
-
-def _entry(seq: int, speaker: str, kind: EntryKind, content: str, target: str, context: NodeContext) -> Entry:
-    return make_entry(seq, speaker, kind, content, phase=PHASE, targets=[target], at=context.env.clock())

@@ -5,7 +5,7 @@ A node's body is a generator that yields these; `driving/` carries them out and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -93,6 +93,13 @@ class Heard:
 
 Effect = Sequence[ModelCall] | Ask | Emit | Work | Hear | Remember | LookUp
 Body = Generator[Effect, Any, Update]
+
+
+def errors_update(state: Mapping[str, Any], node: str, failures: Iterable[str]) -> Update:
+    """Return the update that records what failed in a node and was got over, `{}` where nothing did."""
+    step = state.get("step", {}).get("no", 0)
+    errors = [{"step": step, "node": node, "error": failure} for failure in failures if failure]
+    return {"errors": errors} if errors else {}
 
 
 def drive_with(body: Body, outcomes: Callable[[Effect], Any]) -> Update:

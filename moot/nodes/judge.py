@@ -6,7 +6,7 @@ from typing import Any
 
 from moot.nodes.calls import Flow
 from moot.nodes.driving.environment import NodeContext
-from moot.nodes.effects import Body, Emit
+from moot.nodes.effects import Body, Emit, errors_update
 from moot.nodes.judging.assess import Assessment, assess, next_judging
 from moot.nodes.memory.perspective_summaries import NewSummary, judge_summary
 from moot.nodes.memory.versions import version_of
@@ -51,5 +51,4 @@ def judge(state: ConversationState, context: NodeContext) -> Body:
     if made:
         update |= {"judge_summary": made.summary, "summary_versions": [version_of(made.summary)]}
     failures = [decision["error"] if decision["status"] == "failed" else "", made.failure if made else ""]
-    errors = [{"step": state["step"]["no"], "node": "judge", "error": error} for error in failures if error]
-    return {**update, "errors": errors} if errors else update
+    return {**update, **errors_update(state, "judge", failures)}

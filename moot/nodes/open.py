@@ -13,17 +13,17 @@ from langgraph.types import Overwrite
 from moot.nodes.driving.environment import NodeContext
 from moot.nodes.effects import Body, Effect, Job, Update, Work
 from moot.nodes.memory.earlier import recollections_of
+from moot.nodes.memory.scribe import Scribe
 from moot.nodes.memory.window import WindowLimits, compact, window_message
 from moot.nodes.people.interjections import adopt_operation, foreign_messages
 from moot.nodes.prompts.library import LOADED
 from moot.nodes.protocols.protocol_table import protocol_named
-from moot.nodes.text.tokens import TokenCounter
 from moot.nodes.tools.context_documents import check_tools, context_document
 from moot.nodes.views.scene import rules_tokens
 from moot.state.config import DebateConfig
 from moot.state.config.frozen import frozen_config
 from moot.state.conversation import SCHEMA_VERSION, ConversationState
-from moot.state.entries import Entry, EntryKind, clean_text, gifts_in, kind_of, make_entry, topic_text
+from moot.state.entries import Entry, clean_text, gifts_in, kind_of, topic_text
 from moot.state.errors import InputError
 
 
@@ -110,44 +110,31 @@ def _seed(
     context: NodeContext,
     config: DebateConfig,
 ) -> list[Entry]:
-    """Return the topic, the context documents and the transcript to continue as entries."""
-    count, now = context.env.count_for(config), context.env.clock()
-    utterances: list[tuple[str, EntryKind, str]] = [("user", "topic", topic)]
-    utterances += [
-        ("user", "context", f"{document.get('name', 'document')}\n\n{document.get('content', '')}")
-        for document in (*documents, *(state.get("context_documents") or []))
-    ]
-    seeds = [_entry(seq, *utterance, count, now, {}) for seq, utterance in enumerate(utterances)]
-    for given in state.get("full_transcript") or []:
-        if kind_of(given).shown:
-            seeds.append(_continued(len(seeds), given, count, now))
-    return seeds
-
-
-def _continued(seq: int, given: Mapping[str, Any], count: TokenCounter, now: str) -> Entry:
-    """Return an entry of a transcript that is continued, renumbered.
+    """Return the topic, the context documents and the transcript to continue as entries.
 
     Raises:
-        InputError: it has no speaker or no content.
+        InputError: an entry to continue has no speaker or no content.
     """
-    speaker, content = given.get("speaker"), given.get("content")
-    if not isinstance(speaker, str) or not isinstance(content, str):
-        raise InputError(f"full_transcript[{seq}]: every entry needs `speaker` and `content`, both text")
-    kept = {key: given[key] for key in ("phase", "round", "room", "importance", "model") if key in given}
-    return _entry(seq, speaker, given.get("kind", "speech"), content, count, given.get("at") or now, kept)
+    now = context.env.clock()
+    scribe = Scribe(0, context.env.count_for(config), lambda: now)
+    scribe.write("user", "topic", topic)
+    for document in (*documents, *(state.get("context_documents") or [])):
+        said = f"{document.get('name', 'document')}\n\n{document.get('content', '')}"
+        scribe.write("user", "context", said)
+    for given in state.get("full_transcript") or []:
+        if not kind_of(given).shown:
+            continue
+        speaker, content = given.get("speaker"), given.get("content")
+        if not isinstance(speaker, str) or not isinstance(content, str):
+            place = f"full_transcript[{scribe.seq}]"
+            raise InputError(f"{place}: every entry needs `speaker` and `content`, both text")
+        kept = {key: given[key] for key in _CARRIED if key in given}  # type: ignore[literal-required]  # keys of an entry
+        scribe.write(speaker, given.get("kind", "speech"), content, at=given.get("at") or now, **kept)
+    return scribe.entries
 
 
-def _entry(
-    seq: int,
-    speaker: str,
-    kind: EntryKind,
-    content: str,
-    count: TokenCounter,
-    at: str,
-    more: Mapping[str, Any],
-) -> Entry:
-    entry = make_entry(seq, speaker, kind, content, at=at, **more)
-    return {**entry, "tokens": count(entry["content"])}
+_CARRIED = ("phase", "round", "room", "importance", "model")
+"""What an entry of a transcript that is continued keeps beside its words."""
 
 
 def _window(

@@ -12,7 +12,7 @@ from moot.nodes.calls import ModelCall, Reply
 from moot.nodes.clarify import clarification_step
 from moot.nodes.driving.environment import NodeContext
 from moot.nodes.driving.lost_work import failures_update, with_failures
-from moot.nodes.effects import PAUSE, Ask, Body, Emit, Hear, Heard
+from moot.nodes.effects import PAUSE, Ask, Body, Emit, Hear, Heard, errors_update
 from moot.nodes.people.interjections import interjected, planned_interjections, taken_up
 from moot.nodes.protocols.limits import limit_reached
 from moot.nodes.protocols.protocol import Consult, End, make_step
@@ -35,14 +35,11 @@ def plan(state: ConversationState, context: NodeContext) -> Body:
     speakers = [floor["speaker"] for floor in step["floors"]]
     update: dict[str, Any] = {"step": step, "round": step["round"], "current_speaker": ", ".join(speakers)}
     update |= failures_update(state, heard.failed)
-    if failures:
-        at = {"step": step["no"], "node": "plan"}
-        told = [{**at, "error": f"decided by rule: {failure}"} for failure in failures]
-        update["errors"] = [*update.get("errors", ()), *told]
-    if memo:
-        update["protocol_state"] = memo
-    if rooms:
-        update["crux_rooms"] = rooms
+    told = errors_update(update, "plan", [f"decided by rule: {failure}" for failure in failures])
+    if told:
+        update["errors"] = [*update.get("errors", ()), *told["errors"]]
+    update |= {"protocol_state": memo} if memo else {}
+    update |= {"crux_rooms": rooms} if rooms else {}
     planned = planned_interjections(state)
     entries = interjected(
         state, heard.said, planned, context.env.clock(), context.env.count_for(frozen_config(state))
@@ -60,16 +57,8 @@ def plan(state: ConversationState, context: NodeContext) -> Body:
         update["heard"] = heard.said[-1].no
     for entry in entries:
         yield Emit({"event": "entry", "entry": entry})
-    yield Emit(
-        {
-            "event": "step",
-            "no": step["no"],
-            "kind": step["kind"],
-            "phase": step["phase"],
-            "round": step["round"],
-            "speakers": speakers,
-        }
-    )
+    told = {"no": step["no"], "kind": step["kind"], "phase": step["phase"], "round": step["round"]}
+    yield Emit({"event": "step", **told, "speakers": speakers})
     return update
 
 

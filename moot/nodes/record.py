@@ -12,7 +12,7 @@ from moot.nodes.blackboard.notes import OVERALL, Notes
 from moot.nodes.blackboard.update import unread, update_board
 from moot.nodes.calls import ModelCall, Reply
 from moot.nodes.driving.environment import NodeContext
-from moot.nodes.effects import Body
+from moot.nodes.effects import Body, errors_update
 from moot.nodes.protocols.protocol_table import protocol_named
 from moot.state.config import DebateConfig
 from moot.state.config.frozen import frozen_config
@@ -32,9 +32,7 @@ def record(state: ConversationState, context: NodeContext) -> Body:
         findings, failure = yield from _findings(state, config, entries, context)
     notes = [_notes(state, config, entry, findings) for entry in entries]
     update = update_board(state, config, notes)
-    if failure:
-        update["errors"] = [{"step": state["step"].get("no", 0), "node": "record", "error": failure}]
-    return update
+    return {**update, **errors_update(state, "record", [failure])}
 
 
 def reads_by_model(config: DebateConfig) -> bool:

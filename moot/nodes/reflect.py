@@ -26,7 +26,7 @@ from moot.nodes.blackboard.reflections import (
 from moot.nodes.blackboard.rooms import to_assess
 from moot.nodes.calls import Reply
 from moot.nodes.driving.environment import NodeContext
-from moot.nodes.effects import Body, Emit, Update
+from moot.nodes.effects import Body, Emit, Update, errors_update
 from moot.nodes.record import reads_by_model
 from moot.state.blackboard import Claim, CruxCard, Reflection
 from moot.state.config import DebateConfig
@@ -57,11 +57,7 @@ def reflect(state: ConversationState, context: NodeContext) -> Body:
     if due:
         update["reflections"] = _reflections(state, config, replies[-1])
         update["board_progress"] = COUNTS_SET_BACK
-    errors = [reply.error for reply in replies if reply is not None and not reply.ok]
-    if errors:
-        step = state["step"].get("no", 0)
-        update["errors"] = [{"step": step, "node": "reflect", "error": error} for error in errors]
-    return update
+    return {**update, **errors_update(state, "reflect", [reply.error for reply in replies if reply])}
 
 
 def _card(state: ConversationState, config: DebateConfig, room: Room, reply: Reply | None) -> CruxCard:

@@ -6,11 +6,10 @@ All perspectives that are due are summarised at the same time, each on its debat
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from moot.nodes.calls import side_by_side
 from moot.nodes.driving.environment import NodeContext
-from moot.nodes.effects import Body, Emit
+from moot.nodes.effects import Body, Emit, errors_update
 from moot.nodes.memory.coverage import uncovered
 from moot.nodes.memory.embeddings import embeddings_of
 from moot.nodes.memory.perspective_summaries import due_debaters, perspective_summary
@@ -43,7 +42,8 @@ def summarize(state: ConversationState, context: NodeContext) -> Body:
         told = {key: new.summary[key] for key in ("kind", "owner", "version", "method")}
         yield Emit({"event": "summary", **told})
     versions = [new.summary for new in made]
-    errors = [_error(state, f"{new.summary['owner']}: {new.failure}") for new in made if new.failure]
+    failures = [f"{new.summary['owner']}: {new.failure}" for new in made if new.failure]
+    errors = errors_update(state, "summarize", failures).get("errors", ())
     return {
         **update,
         "perspective_summaries": {version["owner"]: version for version in versions},
@@ -73,12 +73,8 @@ def _roll(state: ConversationState, context: NodeContext) -> Body:
     draft, failure = yield from draft_summary(config.memory.summarizer, request)
     summary = make_summary("rolling", request, draft, context.env.clock(), state.get("rolling_summary", {}))
     yield Emit({"event": "summary", "version": summary["version"], "method": summary["method"]})
-    update: dict[str, Any] = {"rolling_summary": summary, "summary_versions": [version_of(summary)]}
-    return {**update, "errors": [_error(state, failure)]} if failure else update
-
-
-def _error(state: ConversationState, failure: str) -> dict[str, Any]:
-    return {"step": state.get("step", {}).get("no", 0), "node": "summarize", "error": failure}
+    errors = errors_update(state, "summarize", [failure])
+    return {"rolling_summary": summary, "summary_versions": [version_of(summary)], **errors}
 
 
 def _request(

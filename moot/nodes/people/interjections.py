@@ -7,11 +7,12 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage
 
+from moot.nodes.memory.scribe import Scribe
 from moot.nodes.memory.window import window_message
 from moot.nodes.text.tokens import TokenCounter
 from moot.state.config.frozen import frozen_config
 from moot.state.config.people_config import PlannedInterjection
-from moot.state.entries import Entry, make_entry
+from moot.state.entries import Entry
 from moot.state.floor import Interjection
 from moot.state.reducers import is_foreign
 
@@ -55,11 +56,10 @@ def interjected(
     utterances = [("user", str(message.text), now) for message in foreign_messages(state)]
     utterances += [(each.speaker, each.text, now) for each in planned]
     utterances += [(each.speaker, each.content, each.at) for each in said]
-    entries = []
-    for seq, (speaker, content, at) in enumerate(utterances, len(state["full_transcript"])):
-        entry = make_entry(seq, speaker, "interjection", content, round=state.get("round", 0), at=at)
-        entries.append(Entry(**{**entry, "tokens": count(entry["content"])}))
-    return entries
+    scribe = Scribe(len(state["full_transcript"]), count, lambda: now, round=state.get("round", 0))
+    for speaker, content, at in utterances:
+        scribe.write(speaker, "interjection", content, at=at)
+    return scribe.entries
 
 
 def taken_up(entries: Sequence[Entry], adopted: int) -> list[Any]:

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from moot.nodes.blackboard.by_model import found_in
 from moot.nodes.calls import Hints, ModelCall, Reply
+from moot.nodes.effects import errors_update
 from moot.nodes.memory.perspective import latest_proposals
 from moot.nodes.prompts.fitting import Block, fit
 from moot.nodes.prompts.library import load_prompt
@@ -51,11 +52,8 @@ def check_convergence(
         "agreement": said["agreement"] if said else None,
         "in_dispute": said["in_dispute"] if said else [],
     }
-    update: dict[str, Any] = {"convergence": [check]}
-    if said is None:
-        error = f"convergence was not checked: {reply.error or 'the answer tells no share of agreement'}"
-        update["errors"] = [{"step": state["step"]["no"], "node": "judge", "error": error}]
-    return update
+    error = f"convergence was not checked: {reply.error or 'the answer tells no share of agreement'}"
+    return {"convergence": [check], **errors_update(state, "judge", [] if said else [error])}
 
 
 def _call(state: ConversationState, config: DebateConfig, count: TokenCounter) -> ModelCall:
