@@ -6,14 +6,18 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from statistics import fmean
+from typing import Any, TypeVar
 
 from markupsafe import Markup
 
 from moot.graph.reports.cast import People, Person
-from moot.graph.reports.spending import SECTIONS, Prompts
+from moot.graph.reports.spending import Prompts
 from moot.graph.reports.transcript_blocks import Block
 
+SECTIONS = ("system", "summary", "messages", "tail", "blackboard", "retrieved")
+"""Sections of a prompt in its own order, the most stable first."""
+_T = TypeVar("_T")
 _DROPPED = ("script", "style", "desc", "title")
 
 
@@ -33,15 +37,19 @@ NARROW = Size(340, 230, 24, 4)
 
 
 def prompt_chart(prompts: Prompts, size: Size) -> Markup:
-    """Draw the tokens of each prompt by section, under a line at the budget."""
-    bars = prompts.bars(size.bars)
-    top = max([prompts.budget or 0.0, *(sum(bar.sections) for bar in bars)])
-    chart = _stacked(size, [bar.label for bar in bars], top)
+    """Draw the tokens of each prompt by section, or the means of neighbours, under a line at the budget."""
+    groups = _neighbours(prompts.receipts, size.bars)
+    ends = [(group[0]["seq"], group[-1]["seq"]) for group in groups]
+    labels = [str(first) if first == last else f"{first}–{last}" for first, last in ends]
+    means = [
+        [fmean(each["sections"].get(name, 0) for each in group) for name in SECTIONS] for group in groups
+    ]
+    chart = _stacked(size, labels, max([prompts.budget or 0.0, *map(sum, means)]))
     if prompts.budget:
         chart.y_labels = [0, prompts.budget / 2, prompts.budget]
         chart.y_labels_major = [prompts.budget]
     for index, name in enumerate(SECTIONS):
-        chart.add(name, [bar.sections[index] for bar in bars])
+        chart.add(name, [sections[index] for sections in means])
     return _svg(chart, "Tokens of the prompts by section, against the budget")
 
 
@@ -57,8 +65,7 @@ def leading(people: People) -> list[Person]:
 def floor_chart(blocks: Sequence[Block], people: People, size: Size) -> Markup:
     """Draw who had the floor: words of the leading debaters through the debate."""
     messages = [message for block in blocks for message in block.messages if message.person.id in people]
-    step = -(-len(messages) // size.bars) or 1
-    groups = [messages[start : start + step] for start in range(0, len(messages), step)]
+    groups = _neighbours(messages, size.bars)
     shown = leading(people)
     words = [
         [sum(len(m.entry["content"].split()) for m in group if m.person.id == person.id) for group in groups]
@@ -69,6 +76,12 @@ def floor_chart(blocks: Sequence[Block], people: People, size: Size) -> Markup:
     for person, values in zip(shown, words, strict=True):
         chart.add(person.id, values)
     return _svg(chart, "Words of each debater through the debate")
+
+
+def _neighbours(items: Sequence[_T], most: int) -> list[Sequence[_T]]:
+    """Split items into at most so many groups of neighbours."""
+    size = -(-len(items) // most) or 1
+    return [items[start : start + size] for start in range(0, len(items), size)]
 
 
 @cache

@@ -15,7 +15,6 @@ from moot.graph.documents import Json
 from moot.graph.reports import charts
 from moot.graph.reports.contents import Report, read
 from moot.graph.reports.prose import Prose
-from moot.graph.reports.spending import SECTIONS
 from moot.graph.reports.wording import clock, grouped
 from moot.state.entries import entry_id
 
@@ -49,7 +48,7 @@ def render_html(document: Mapping[str, Json]) -> str:
         style=Markup(_file("report.css")),  # noqa: S704  # our own file
         script=Markup(script),  # noqa: S704  # our own file
         script_hash=_digest(script),
-        sections=SECTIONS,
+        sections=charts.SECTIONS,
         prompt_charts=_prompt_charts(report),
         floor_charts=_floor_charts(report),
         floor_people=charts.leading(report.people),
@@ -92,14 +91,14 @@ def _contents(report: Report) -> Iterable[tuple[str, str]]:
         ("rounds", "Round by round", report.has_rounds),
         ("transcript", "Transcript", report.transcript.count),
         ("summaries", "Summaries", report.document["summaries"]),
-        ("tokens", "Tokens and cost", report.prompts.count or report.usage or report.plan),
+        ("tokens", "Tokens and cost", report.prompts.receipts or report.usage or report.plan),
         ("notes", "Notes", report.errors or report.config),
     )
     return ((anchor, title) for anchor, title, there in present if there)
 
 
 def _prompt_charts(report: Report) -> list[Markup]:
-    sizes = (charts.WIDE, charts.NARROW) if report.prompts.count > 1 else ()
+    sizes = (charts.WIDE, charts.NARROW) if len(report.prompts.receipts) > 1 else ()
     return [charts.prompt_chart(report.prompts, size) for size in sizes]
 
 

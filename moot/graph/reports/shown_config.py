@@ -29,18 +29,6 @@ class Bench(Seat, total=False):
     panel: list[Seat]
 
 
-class ShownBudget(TypedDict, total=False):
-    """Budget of a prompt."""
-
-    total: int
-
-
-class ShownMemory(TypedDict, total=False):
-    """How prompts are kept within their budget."""
-
-    budget: ShownBudget
-
-
 class Termination(TypedDict, total=False):
     """When a council ends."""
 
@@ -52,7 +40,6 @@ class ShownConfig(TypedDict):
 
     debaters: list[ShownDebater]
     judge: Bench
-    memory: ShownMemory
     termination: Termination
 
 

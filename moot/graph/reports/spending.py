@@ -9,32 +9,9 @@ from statistics import fmean
 
 from moot.graph.documents import DebateDocument
 from moot.graph.documents.document import Usage
-from moot.graph.reports.shown_config import shown_config
 from moot.graph.reports.wording import grouped
-from moot.state.conversation import Receipt
+from moot.state.conversation import LeftOut, Receipt
 from moot.state.entries import seq_of
-
-SECTIONS = ("system", "summary", "messages", "tail", "blackboard", "retrieved")
-"""Sections of a prompt in its own order, the most stable first."""
-
-
-@dataclass(frozen=True)
-class Bar:
-    """The mean prompt of neighbouring turns."""
-
-    label: str
-    sections: tuple[float, ...]
-    """Tokens of each of `SECTIONS`."""
-
-
-@dataclass(frozen=True)
-class Omission:
-    """What prompts left out, for one reason."""
-
-    what: str
-    why: str
-    times: int
-    tokens: int
 
 
 @dataclass(frozen=True)
@@ -48,18 +25,8 @@ class Prompts:
     mean: float
     over: int
     """Prompts above their budget: none, if Moot keeps its promise."""
-    omissions: tuple[Omission, ...]
-
-    @property
-    def count(self) -> int:
-        """How many there are."""
-        return len(self.receipts)
-
-    def bars(self, most: int) -> list[Bar]:
-        """Average the receipts in at most `most` groups of neighbours."""
-        size = -(-self.count // most) or 1
-        groups = [self.receipts[start : start + size] for start in range(0, self.count, size)]
-        return [_bar(group) for group in groups]
+    omissions: Sequence[LeftOut]
+    """What was left out most, for one reason each."""
 
 
 @dataclass(frozen=True)
@@ -94,10 +61,9 @@ def read_prompts(document: DebateDocument) -> Prompts:
     receipts = document["receipts"]
     budgets = [receipt["budget"] for receipt in receipts]
     totals = [receipt["total_tokens"] for receipt in receipts]
-    configured = shown_config(document)["memory"].get("budget", {}).get("total")
     return Prompts(
         receipts=receipts,
-        budget=max(budgets, default=configured),
+        budget=max(budgets, default=None),
         largest=max(totals, default=0),
         mean=fmean(totals) if totals else 0.0,
         over=sum(total > budget for total, budget in zip(totals, budgets, strict=True)),
@@ -131,13 +97,7 @@ def read_plan(document: DebateDocument) -> tuple[Comparison, ...]:
     return tuple(rows)
 
 
-def _bar(receipts: Sequence[Receipt]) -> Bar:
-    first, last = receipts[0]["seq"], receipts[-1]["seq"]
-    means = (fmean(receipt["sections"].get(name, 0) for receipt in receipts) for name in SECTIONS)
-    return Bar(str(first) if first == last else f"{first}–{last}", tuple(means))
-
-
-def _omissions(receipts: Sequence[Receipt]) -> tuple[Omission, ...]:
+def _omissions(receipts: Sequence[Receipt]) -> list[LeftOut]:
     times: Counter[tuple[str, str]] = Counter()
     tokens: Counter[tuple[str, str]] = Counter()
     for note in (note for receipt in receipts for note in receipt["left_out"]):
@@ -145,4 +105,7 @@ def _omissions(receipts: Sequence[Receipt]) -> tuple[Omission, ...]:
         key = ("messages" if seq_of(note["what"]) is not None else note["what"], note["why"])
         times[key] += 1
         tokens[key] += note["tokens"]
-    return tuple(Omission(*key, times[key], tokens[key]) for key, _ in tokens.most_common(12))
+    return [
+        {"what": key[0], "why": key[1], "tokens": total, "count": times[key]}
+        for key, total in tokens.most_common(12)
+    ]

@@ -118,11 +118,6 @@ class Panel:
         return self.agreement.get("alpha")
 
     @property
-    def flip_rate(self) -> float | None:
-        """Share of the judges who changed their mind with the order of presentation."""
-        return self.agreement.get("flip_rate")
-
-    @property
     def others(self) -> tuple[tuple[str, str], ...]:
         """Further figures of agreement, as (name, value)."""
         kappa, unanimous = self.agreement.get("kappa"), self.agreement.get("unanimous")
