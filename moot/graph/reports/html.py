@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterable, Mapping
-from functools import cache
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 
 from moot.graph.documents import Json
-from moot.graph.reports import charts
+from moot.graph.reports.charts import NARROW, SECTIONS, WIDE, floor_chart, leading, prompt_chart
 from moot.graph.reports.contents import Report, read
 from moot.graph.reports.prose import Prose
 from moot.graph.reports.wording import clock, grouped
 from moot.state.entries import entry_id
 
 TEMPLATES = Path(__file__).parent / "templates"
-WRITTEN = {"grouped": grouped, "clock": clock, "message_id": lambda seq: entry_id(max(seq, 0))}
-"""Filters of both forms of a report that need no escaping of their own."""
 
 
 def render_html(document: Mapping[str, Json]) -> str:
@@ -38,46 +35,45 @@ def render_html(document: Mapping[str, Json]) -> str:
     """
     report = read(document)
     prose = Prose(report.anchors)
-    environment = _environment()
-    environment.filters.update(block=prose.block, section=prose.section, inline=prose.inline)
-    environment.filters["cites"] = lambda ids: Markup(" ").join(map(prose.link, ids))
-    script = _file("report.js")
+    script = (TEMPLATES / "report.js").read_text(encoding="utf-8")
+    digest = hashlib.sha256(script.encode("utf-8")).digest()
+    floor_sizes = (WIDE, NARROW) if report.transcript.count > 3 and len(report.people) else ()
+    prompt_sizes = (WIDE, NARROW) if len(report.prompts.receipts) > 1 else ()
+    environment = template_environment(
+        block=prose.block,
+        section=prose.section,
+        inline=prose.inline,
+        cites=lambda ids: Markup(" ").join(map(prose.link, ids)),
+    )
     return environment.get_template("report.html.j2").render(
         report=report,
-        contents=list(_contents(report)),
-        style=Markup(_file("report.css")),  # noqa: S704  # our own file
+        contents=_contents(report),
+        style=Markup((TEMPLATES / "report.css").read_text(encoding="utf-8")),  # noqa: S704  # our own file
         script=Markup(script),  # noqa: S704  # our own file
-        script_hash=_digest(script),
-        sections=charts.SECTIONS,
-        prompt_charts=_prompt_charts(report),
-        floor_charts=_floor_charts(report),
-        floor_people=charts.leading(report.people),
+        script_hash=base64.b64encode(digest).decode("ascii"),
+        sections=SECTIONS,
+        prompt_charts=[prompt_chart(report.prompts, size) for size in prompt_sizes],
+        floor_charts=[floor_chart(report.transcript.blocks, report.people, s) for s in floor_sizes],
+        floor_people=leading(report.people),
     )
 
 
-def _environment() -> Environment:
+def template_environment(**filters: Callable[..., object]) -> Environment:
+    """Return what renders a form of the report: HTML escapes every text, Markdown does so by its filters."""
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
-        autoescape=True,
+        autoescape=select_autoescape(["html.j2"]),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(WRITTEN)
+    environment.filters.update(grouped=grouped, clock=clock, **filters)
+    environment.filters["message_id"] = lambda seq: entry_id(max(seq, 0))
     return environment
 
 
-@cache
-def _file(name: str) -> str:
-    return (TEMPLATES / name).read_text(encoding="utf-8")
-
-
-def _digest(script: str) -> str:
-    return base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
-
-
-def _contents(report: Report) -> Iterable[tuple[str, str]]:
-    """Yield anchor and title of each section that the report has."""
+def _contents(report: Report) -> list[tuple[str, str]]:
+    """Return anchor and title of each section that the report has."""
     board = report.document["blackboard"]
     present = (
         ("verdict", "Verdict", True),
@@ -94,14 +90,4 @@ def _contents(report: Report) -> Iterable[tuple[str, str]]:
         ("tokens", "Tokens and cost", report.prompts.receipts or report.usage or report.plan),
         ("notes", "Notes", report.errors or report.config),
     )
-    return ((anchor, title) for anchor, title, there in present if there)
-
-
-def _prompt_charts(report: Report) -> list[Markup]:
-    sizes = (charts.WIDE, charts.NARROW) if len(report.prompts.receipts) > 1 else ()
-    return [charts.prompt_chart(report.prompts, size) for size in sizes]
-
-
-def _floor_charts(report: Report) -> list[Markup]:
-    sizes = (charts.WIDE, charts.NARROW) if report.transcript.count > 3 and len(report.people) else ()
-    return [charts.floor_chart(report.transcript.blocks, report.people, size) for size in sizes]
+    return [(anchor, title) for anchor, title, there in present if there]

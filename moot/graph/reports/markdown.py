@@ -6,15 +6,12 @@ import re
 from collections.abc import Mapping
 from urllib.parse import quote
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import escape
 
 from moot.graph.documents import Json
 from moot.graph.reports.contents import read
-from moot.graph.reports.html import TEMPLATES, WRITTEN
+from moot.graph.reports.html import template_environment
 from moot.graph.reports.markdown_quotes import plain, quoted
-
-_GAPS = re.compile(r"\n{3,}")
 
 
 def render_markdown(document: Mapping[str, Json]) -> str:
@@ -36,17 +33,7 @@ def render_markdown(document: Mapping[str, Json]) -> str:
         return f"[{plain(message_id)}](#{quote(anchor)})" if anchor else plain(message_id)
 
     # The output is Markdown: each text goes through `plain` or `quoted`, which escape for both languages.
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=False,  # noqa: S701  # see above
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(WRITTEN, plain=plain, quoted=quoted, cite=cite, attribute=escape)
-    return _without_gaps(environment.get_template("report.md.j2").render(report=report))
-
-
-def _without_gaps(text: str) -> str:
-    """Shrink runs of empty lines; quoted ones carry a `>` and stay as they were said."""
-    return _GAPS.sub("\n\n", text).strip() + "\n"
+    environment = template_environment(plain=plain, quoted=quoted, cite=cite, attribute=escape)
+    text = environment.get_template("report.md.j2").render(report=report)
+    # Empty lines of what was said carry a `>` and stay.
+    return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
