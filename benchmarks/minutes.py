@@ -21,8 +21,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from moot.graph.importing import ImportedTranscript, Speaker, Utterance
 from moot.graph.importing.adopting import transcript_config, transcript_values
-from moot.graph.importing.transcript import ImportedTranscript, Speaker, Utterance
 from moot.nodes.driving.answering import Answering, Place
 from moot.nodes.driving.environment import Environment, NodeContext
 from moot.nodes.record import record

@@ -2,6 +2,6 @@
 
 from moot.graph.documents.document import FORMAT, DebateDocument
 from moot.graph.documents.making import make_document
-from moot.graph.documents.reading import Json, as_far_as_it_goes, whole_document
+from moot.graph.documents.reading import as_far_as_it_goes, whole_document
 
-__all__ = ["FORMAT", "DebateDocument", "Json", "as_far_as_it_goes", "make_document", "whole_document"]
+__all__ = ["FORMAT", "DebateDocument", "as_far_as_it_goes", "make_document", "whole_document"]

@@ -14,16 +14,14 @@ from moot.state.conversation import SCHEMA_VERSION
 from moot.state.entries import EntryKind, entry_id
 from moot.state.errors import InputError
 
-Json = Any
-"""Whatever JSON can hold, of which nothing is known yet."""
 _T = TypeVar("_T")
-_ZEROS: Mapping[Any, Json] = {str: "", int: 0, float: 0.0, bool: False, EntryKind: "speech"}
+_ZEROS: Mapping[Any, object] = {str: "", int: 0, float: 0.0, bool: False, EntryKind: "speech"}
 """What stands for a missing text, number, flag or kind of entry; for other literals their first value."""
 _GROWN = ("verdicts", "verdict", "agreement", "state")
 """Parts whose records have got more fields over time: what an older one lacks is filled in."""
 
 
-def whole_document(given: Mapping[str, Json]) -> DebateDocument:
+def whole_document(given: Mapping[str, object]) -> DebateDocument:
     """Return a `moot.debate/1` document that a debate can be made of again.
 
     Raises:
@@ -57,7 +55,7 @@ def whole_document(given: Mapping[str, Json]) -> DebateDocument:
     return document
 
 
-def as_far_as_it_goes(kind: type[_T], given: Json) -> _T:
+def as_far_as_it_goes(kind: type[_T], given: object) -> _T:
     """Return what `given` holds of a typed dict: what has another type is left out, what lacks is empty."""
     value = completed(kind, given if isinstance(given, dict) else {})
     adapter = _adapter(cast(Any, kind))
@@ -73,7 +71,7 @@ def as_far_as_it_goes(kind: type[_T], given: Json) -> _T:
             return cast(_T, value)
 
 
-def completed(kind: Any, value: Json) -> Json:
+def completed(kind: Any, value: Any) -> Any:
     """Return a copy of `value` in which what its type requires is there; `{}` for a record is none."""
     if is_typeddict(kind) and isinstance(value, dict):
         fields, needed = _fields(kind)
@@ -90,7 +88,7 @@ def completed(kind: Any, value: Json) -> Json:
     return value
 
 
-def _zero(kind: Any) -> Json:
+def _zero(kind: Any) -> object:
     if kind in _ZEROS:
         return _ZEROS[kind]
     if is_typeddict(kind):
@@ -115,7 +113,7 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
 
 
-def _take_out(value: Json, place: tuple[int | str, ...]) -> None:
+def _take_out(value: Any, place: tuple[int | str, ...]) -> None:
     """Remove what lies at a place, or the innermost thing around it that can be found."""
     *path, last = place
     for step in path:

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from moot.graph.documents import DebateDocument, Json, as_far_as_it_goes, whole_document
+from moot.graph.documents import DebateDocument, as_far_as_it_goes, whole_document
 from moot.graph.importing.transcript import ImportedTranscript, Speaker
 from moot.nodes.blackboard.by_rule import facts_of
 from moot.nodes.blackboard.update import NOTHING_READ
@@ -104,7 +104,7 @@ def transcript_values(
     return _values(document, config, environment)
 
 
-def document_values(given: Mapping[str, Json], environment: Environment) -> Values:
+def document_values(given: Mapping[str, object], environment: Environment) -> Values:
     """Return the state that a `moot.debate/1` document was made from.
 
     Raises:
@@ -171,9 +171,7 @@ OVER = frozenset({"done", "limit"})
 """Statuses of debates that have ended."""
 
 
-def imported_row(
-    values: Values, name: str | None, now: str, document: Mapping[str, Json] | None
-) -> DebateRow:
+def imported_row(values: Values, name: str | None, now: str, document: Mapping[str, Any] | None) -> DebateRow:
     """Return the catalogue's row: a document's own id, name and times unless it gets a new name."""
     known = document or {}
     try:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from moot.graph.importing.parse_result import CLOCK, CONTENT_KEYS, SPEAKER_KEYS, TIME_KEYS, Parsed, Said
+from moot.graph.importing.parse_result import CLOCK, CONTENT_KEYS, SPEAKER_KEYS, TIME_KEYS, Parsed, Utterance
 from moot.state.errors import InputError
 
 _NUMBER = r"\d+(?:[.,]\d+)?"
@@ -34,7 +34,7 @@ def read_csv(text: str) -> Parsed:
         header = _guessed(rows)
     else:
         rows = rows[1:]
-    return Parsed([_row_said(number, row, header, delimiter) for number, row in rows])
+    return Parsed([_utterance(number, row, header, delimiter) for number, row in rows])
 
 
 def _rows(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
@@ -107,7 +107,7 @@ def _guessed(rows: Sequence[tuple[int, list[str]]]) -> _Columns:
     return _Columns(speaker, text, times[0] if times else None, len(narrowest))
 
 
-def _row_said(number: int, row: list[str], columns: _Columns, delimiter: str) -> Said:
+def _utterance(number: int, row: list[str], columns: _Columns, delimiter: str) -> Utterance:
     needed = max(columns.speaker, columns.text, columns.time or 0) + 1
     if len(row) < needed:
         raise InputError(
@@ -123,6 +123,6 @@ def _row_said(number: int, row: list[str], columns: _Columns, delimiter: str) ->
         )
     if not row[columns.speaker].strip():
         raise InputError(f"line {number}: no speaker; fill column {columns.speaker + 1} in")
-    return Said(
+    return Utterance(
         row[columns.speaker], row[columns.text], row[columns.time].strip() if columns.time is not None else ""
     )

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import Any
 
-from moot.graph.importing.parse_result import CONTENT_KEYS, SPEAKER_KEYS, TIME_KEYS, Parsed, Said
+from moot.graph.importing.parse_result import CONTENT_KEYS, SPEAKER_KEYS, TIME_KEYS, Parsed, Utterance
 from moot.state.errors import InputError
 
 _TOPIC_KEYS = ("topic", "problem", "motion", "question", "title")
@@ -15,7 +14,7 @@ _LIST_KEYS = ("transcript", "utterances", "messages", "turns", "entries", "debat
 _INSTRUCTIONS = frozenset({"system", "developer", "tool"})
 
 
-def parse_json(text: str, line: int = 0) -> Any:
+def parse_json(text: str, line: int = 0) -> object:
     """Parse JSON; an error names the line, or `line` where the text is one line of a larger one."""
     try:
         return json.loads(text)
@@ -28,10 +27,10 @@ def parse_json(text: str, line: int = 0) -> Any:
         raise InputError(f"line {line or 1}: JSON that cannot be read ({error})") from error
 
 
-def read_json(value: Any) -> Parsed:
+def read_json(value: object) -> Parsed:
     """Read a list of utterances, an object that holds one, or dialectic's rounds."""
     if isinstance(value, list):
-        return Parsed(_said_in(value))
+        return Parsed(_utterances_in(value))
     if not isinstance(value, dict):
         raise InputError("line 1: a transcript in JSON is a list of utterances or an object that holds one")
     topic = _first_text(value, _TOPIC_KEYS)
@@ -39,18 +38,18 @@ def read_json(value: Any) -> Parsed:
         final = value.get("finalSolution")
         solution = final if isinstance(final, dict) else {"text": final}
         return Parsed(_contributions(value["rounds"]), topic, _first_text(solution, _TEXT_KEYS))
-    return Parsed(_said_in(_utterances_of(value)), topic)
+    return Parsed(_utterances_in(_utterances_of(value)), topic)
 
 
-def _utterances_of(document: dict[str, Any]) -> list[Any]:
+def _utterances_of(document: dict[str, object]) -> list[object]:
     """Return the list that goes by a known name, else the one that holds nothing but utterances.
 
     Raises:
         InputError: there is none, or more than one.
     """
-    named = {key: document[key] for key in _LIST_KEYS if isinstance(document.get(key), list)}
-    if named:
-        return next(iter(named.values()))
+    for key in _LIST_KEYS:
+        if isinstance(named := document.get(key), list):
+            return named
     found = _lists_of_utterances(document)
     if len(found) == 1:
         return next(iter(found.values()))
@@ -58,10 +57,10 @@ def _utterances_of(document: dict[str, Any]) -> list[Any]:
     raise InputError(f"line 1: {several}; name the one to read one of {', '.join(_LIST_KEYS)}")
 
 
-def _lists_of_utterances(document: dict[str, Any]) -> dict[str, list[Any]]:
+def _lists_of_utterances(document: dict[str, object]) -> dict[str, list[object]]:
     """Return every list of objects that each have a speaker and a content, by its dotted key."""
-    found: dict[str, list[Any]] = {}
-    waiting: list[tuple[str, Any]] = list(document.items())
+    found: dict[str, list[object]] = {}
+    waiting: list[tuple[str, object]] = list(document.items())
     for key, value in waiting:  # which grows
         if isinstance(value, dict):
             waiting += [(f"{key}.{inner}", each) for inner, each in value.items()]
@@ -70,7 +69,7 @@ def _lists_of_utterances(document: dict[str, Any]) -> dict[str, list[Any]]:
     return found
 
 
-def _is_utterance(item: Any) -> bool:
+def _is_utterance(item: object) -> bool:
     return (
         isinstance(item, dict)
         and bool(_first_text(item, SPEAKER_KEYS))
@@ -78,15 +77,17 @@ def _is_utterance(item: Any) -> bool:
     )
 
 
-def _contributions(rounds: Sequence[Any]) -> list[Said]:
+def _contributions(rounds: Sequence[object]) -> list[Utterance]:
     """Read dialectic's rounds, each with its contributions in the order in which they were made."""
     found = [r.get("contributions") for r in rounds if isinstance(r, dict)]
-    return _said_in(
+    return _utterances_in(
         [one for contributions in found if isinstance(contributions, list) for one in contributions]
     )
 
 
-def _said_in(items: Sequence[Any], unit: str = "entry", numbers: Iterable[int] | None = None) -> list[Said]:
+def _utterances_in(
+    items: Sequence[object], unit: str = "entry", numbers: Iterable[int] | None = None
+) -> list[Utterance]:
     said = []
     for number, item in zip(numbers or range(1, len(items) + 1), items, strict=False):
         if not isinstance(item, dict):
@@ -100,22 +101,24 @@ def _said_in(items: Sequence[Any], unit: str = "entry", numbers: Iterable[int] |
             raise InputError(f"{unit} {number}: nobody says this; add `speaker`")
         if not any(key in item for key in CONTENT_KEYS):
             raise InputError(f"{unit} {number}: {name!r} says nothing; add `content`")
-        said.append(Said(name, _text_of(_content(item), f"{unit} {number}"), _first_text(item, TIME_KEYS)))
+        said.append(
+            Utterance(name, _text_of(_content(item), f"{unit} {number}"), _first_text(item, TIME_KEYS))
+        )
     return said
 
 
-def _first_text(item: dict[str, Any], keys: Iterable[str]) -> str:
+def _first_text(item: dict[str, object], keys: Iterable[str]) -> str:
     values = (item.get(key) for key in keys)
     found = (str(v).strip() for v in values if isinstance(v, str | int | float) and not isinstance(v, bool))
     return next((text for text in found if text), "")
 
 
-def _content(item: dict[str, Any]) -> Any:
+def _content(item: dict[str, object]) -> object:
     """Return what stands under the first key of a content that is not null."""
     return next((item[key] for key in _TEXT_KEYS if item.get(key) is not None), None)
 
 
-def _text_of(value: Any, where: str) -> str:
+def _text_of(value: object, where: str) -> str:
     """Return the words of a content: a text, a number, a list of parts, or an object that holds it.
 
     Null is no words; nor are the parts of a chat message that are no text, such as images.
@@ -138,4 +141,4 @@ def read_jsonl(text: str) -> Parsed:
     """Read one utterance a line."""
     rows = [(number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
     values = [parse_json(line, number) for number, line in rows]
-    return Parsed(_said_in(values, "line", [number for number, _ in rows]))
+    return Parsed(_utterances_in(values, "line", [number for number, _ in rows]))

@@ -12,18 +12,20 @@ CLOCK = r"\d{0,2}(?::\d{2}){1,2}(?:[.,]\d+)?"
 
 
 @dataclass(frozen=True)
-class Said:
-    """One speech, its speaker still as the transcript writes it."""
+class Utterance:
+    """One thing that was said."""
 
-    name: str
+    speaker: str
+    """The speaker's id; before speakers are told apart, the name that the transcript writes."""
     content: str
     at: str = ""
+    """Time or minute as the transcript gives it, `""` where it gives none."""
 
 
 @dataclass(frozen=True)
 class Parsed:
     """A transcript before its speakers are told apart."""
 
-    said: list[Said]
+    utterances: list[Utterance]
     topic: str = ""
     solution: str = ""

@@ -10,10 +10,10 @@ from itertools import pairwise
 
 from markdown_it import MarkdownIt
 
-from moot.graph.importing.parse_result import CLOCK, Parsed, Said
+from moot.graph.importing.parse_result import CLOCK, Parsed, Utterance
 from moot.state.errors import InputError
 
-Heads = Mapping[int, Said]
+Heads = Mapping[int, Utterance]
 """What begins on which line: whose speech, with the words beside its head; in order."""
 
 _HEAD = (
@@ -69,14 +69,14 @@ def _line_heads(lines: Sequence[str]) -> Heads:
     return heads
 
 
-def _said(head: re.Match[str], text: str) -> Said:
-    return Said(head["name"], text, head["before"] or head["after"] or "")
+def _said(head: re.Match[str], text: str) -> Utterance:
+    return Utterance(head["name"], text, head["before"] or head["after"] or "")
 
 
-def _headed(head: str, text: str) -> Said:
+def _headed(head: str, text: str) -> Utterance:
     """Return a speech by its head in Markdown: a name, and perhaps a time in brackets."""
     match = re.fullmatch(_HEAD, head.strip())
-    return _said(match, text) if match else Said(head, text)
+    return _said(match, text) if match else Utterance(head, text)
 
 
 def _is_name(text: str, *, known: bool) -> bool:
@@ -148,7 +148,7 @@ def _spoken(lines: Sequence[str], heads: Heads, form: str) -> Parsed:
         raise InputError(f"line 1: no speaker found; write each speech as `{form}`")
     starts = [*heads, len(lines)]
     said = [
-        Said(head.name, "\n".join([head.content, *lines[at + 1 : end]]).strip(), head.at)
+        Utterance(head.speaker, "\n".join([head.content, *lines[at + 1 : end]]).strip(), head.at)
         for (at, head), end in zip(heads.items(), starts[1:], strict=True)
     ]
     topic = (_TOPIC.sub("", line.strip()) for line in lines[: starts[0]])

@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 
 from typing_extensions import TypedDict
 
-from moot.graph.documents import FORMAT, DebateDocument, Json, as_far_as_it_goes
+from moot.graph.documents import FORMAT, DebateDocument, as_far_as_it_goes
 from moot.graph.importing.csv_tables import header_of, read_csv
 from moot.graph.importing.json_records import parse_json, read_json, read_jsonl
-from moot.graph.importing.parse_result import Parsed, Said
+from moot.graph.importing.parse_result import Parsed, Utterance
 from moot.graph.importing.speaker_ids import slugs
 from moot.graph.importing.text_speeches import BOLD, is_listed, read_md, read_txt
 from moot.state.entries import clean_text, kind_of
@@ -34,17 +34,6 @@ class Speaker:
 
 
 @dataclass(frozen=True)
-class Utterance:
-    """One thing that was said."""
-
-    speaker: str
-    """The speaker's id."""
-    content: str
-    at: str = ""
-    """Time or minute as the transcript gives it, `""` where it gives none."""
-
-
-@dataclass(frozen=True)
 class ImportedTranscript:
     """A transcript, ready to become a debate."""
 
@@ -53,7 +42,7 @@ class ImportedTranscript:
     speakers: tuple[Speaker, ...]
     """In the order in which they first spoke."""
     utterances: tuple[Utterance, ...]
-    document: dict[str, Json] | None = None
+    document: dict[str, object] | None = None
     """The whole document where the input is a `moot.debate/1`, as it was given."""
     solution: str = ""
     """The conclusion where the input has one apart from what was said."""
@@ -90,17 +79,21 @@ def parse_transcript(text: str, *, format: str | None = None, filename: str = ""
 
 
 def _gathered(read: Parsed, filename: str) -> ImportedTranscript:
-    said = [Said(_tidy(one.name), one.content.strip(), one.at) for one in read.said if one.content.strip()]
-    if not said:
+    tidied = [
+        replace(one, speaker=_tidy(one.speaker), content=one.content.strip())
+        for one in read.utterances
+        if one.content.strip()
+    ]
+    if not tidied:
         raise InputError("line 1: nobody says anything in this transcript; write each speech as `NAME: text`")
     names: dict[str, str] = {}
-    for one in said:
-        names.setdefault(_identity(one.name), one.name)
+    for one in tidied:
+        names.setdefault(_identity(one.speaker), one.speaker)
     ids = slugs(names.values())
     return ImportedTranscript(
         topic=" ".join(read.topic.split()) or re.sub(r"[\W_]+", " ", PurePath(filename).stem).strip(),
         speakers=tuple(Speaker(ids[name], name) for name in names.values()),
-        utterances=tuple(Utterance(ids[names[_identity(one.name)]], one.content, one.at) for one in said),
+        utterances=tuple(replace(one, speaker=ids[names[_identity(one.speaker)]]) for one in tidied),
         solution=read.solution,
     )
 
@@ -126,7 +119,7 @@ def _sniffed(text: str) -> str:
     return "md" if is_listed(lines) else "txt"
 
 
-def _from_document(given: dict[str, Json]) -> ImportedTranscript:
+def _from_document(given: dict[str, object]) -> ImportedTranscript:
     if given["format"] != FORMAT:
         raise InputError(f"line 1: format {given['format']!r} is not known; this version reads {FORMAT}")
     document = as_far_as_it_goes(DebateDocument, given)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from moot.graph.documents import DebateDocument, Json, as_far_as_it_goes
+from moot.graph.documents import DebateDocument, as_far_as_it_goes
 from moot.graph.reports.cast import People
 from moot.graph.reports.positions import Standing, read_standings
 from moot.graph.reports.shown_config import shown_config
@@ -61,7 +61,7 @@ class Report:
         return bool(board["rounds"] or board["reflections"] or self.document.get("convergence"))
 
 
-def read(given: Json) -> Report:
+def read(given: object) -> Report:
     """Read a document of format `moot.debate/1`; what is missing in it is missing in the report."""
     document = as_far_as_it_goes(DebateDocument, cleaned(given))
     people = People(document)

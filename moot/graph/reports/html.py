@@ -10,7 +10,6 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 
-from moot.graph.documents import Json
 from moot.graph.reports.charts import NARROW, SECTIONS, WIDE, floor_chart, leading, prompt_chart
 from moot.graph.reports.contents import Report, read
 from moot.graph.reports.prose import Prose
@@ -20,7 +19,7 @@ from moot.state.entries import entry_id
 TEMPLATES = Path(__file__).parent / "templates"
 
 
-def render_html(document: Mapping[str, Json]) -> str:
+def render_html(document: Mapping[str, object]) -> str:
     """Render a report as one HTML file.
 
     The page makes no request (its content security policy forbids them too), follows the reader's light

@@ -8,13 +8,12 @@ from urllib.parse import quote
 
 from markupsafe import escape
 
-from moot.graph.documents import Json
 from moot.graph.reports.contents import read
 from moot.graph.reports.html import template_environment
 from moot.graph.reports.markdown_quotes import plain, quoted
 
 
-def render_markdown(document: Mapping[str, Json]) -> str:
+def render_markdown(document: Mapping[str, object]) -> str:
     """Render a report as Markdown: the same contents as the page, without charts.
 
     What was said stands in block quotes in its own Markdown, with HTML, images and odd links defused;

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing_extensions import TypedDict
 
-from moot.graph.documents import DebateDocument, Json, as_far_as_it_goes
+from moot.graph.documents import DebateDocument, as_far_as_it_goes
 
 
 class ShownDebater(TypedDict):
@@ -19,7 +19,7 @@ class ShownDebater(TypedDict):
 class Seat(TypedDict, total=False):
     """A judge's seat, or what counts for every seat."""
 
-    rubric: Json
+    rubric: object
     """A rubric, or the name of one that ships with Moot."""
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 
-from moot.graph.documents import Json
 from moot.state.entries import clean_text
 
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
@@ -14,7 +13,7 @@ _MOST = 2.0**63
 _SECRET = re.compile(r"(?i)(api[_-]?key|secret|password|passwd|authorization|credential|headers)$")
 
 
-def cleaned(value: Json) -> Json:
+def cleaned(value: object) -> object:
     """Return `value` with its strings free of what no page may carry, however deep they lie.
 
     NUL, lone surrogates and control characters (ANSI escapes among them) go; tabs and line ends stay. Texts
@@ -53,12 +52,12 @@ def shortened(text: str, limit: int) -> str:
     return line[:limit].rsplit(" ", 1)[0].rstrip(" ,;:") + "…"
 
 
-def as_json(value: Json) -> str:
+def as_json(value: object) -> str:
     """Write a configuration as readable JSON; values of keys that name a secret are masked."""
     return json.dumps(_without_secrets(value), ensure_ascii=False, indent=2, default=str)
 
 
-def _without_secrets(value: Json) -> Json:
+def _without_secrets(value: object) -> object:
     if isinstance(value, dict):
         return {k: "***" if v and _SECRET.search(k) else _without_secrets(v) for k, v in value.items()}
     if isinstance(value, list):

@@ -14,7 +14,6 @@ from moot.state.errors import ConfigError, InputError
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-    from moot.graph.documents import Json
 
 FORMATS = {".json": "json", ".md": "md", ".html": "html"}
 """What a file's ending asks for."""
@@ -88,7 +87,7 @@ def check_folder(path: Path) -> None:
         raise InputError(f"output file {str(path)!r}: it is a folder, or its folder does not exist")
 
 
-def render(document: Mapping[str, Json], form: str) -> str:
+def render(document: Mapping[str, object], form: str) -> str:
     """Return a debate's document as `json`, `md` or `html`.
 
     Raises:
