@@ -8,9 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 
-from typing_extensions import TypedDict
-
 from moot.graph.documents import FORMAT, DebateDocument, as_far_as_it_goes
+from moot.graph.documents.shown_config import shown_config
 from moot.graph.importing.csv_tables import header_of, read_csv
 from moot.graph.importing.json_records import parse_json, read_json, read_jsonl
 from moot.graph.importing.parse_result import Parsed, Utterance
@@ -124,7 +123,7 @@ def _from_document(given: dict[str, object]) -> ImportedTranscript:
         raise InputError(f"line 1: format {given['format']!r} is not known; this version reads {FORMAT}")
     document = as_far_as_it_goes(DebateDocument, given)
     said = [entry for entry in document["transcript"] if kind_of(entry).spoken]
-    debaters = as_far_as_it_goes(_Speaking, document["config"])["debaters"]
+    debaters = shown_config(document)["debaters"]
     names = {debater["id"]: debater["name"] or debater["id"] for debater in debaters}
     spoke = dict.fromkeys(entry["speaker"] for entry in said)
     return ImportedTranscript(
@@ -134,15 +133,6 @@ def _from_document(given: dict[str, object]) -> ImportedTranscript:
         document=given,
         solution=document["solution"],
     )
-
-
-class _Named(TypedDict):
-    id: str
-    name: str
-
-
-class _Speaking(TypedDict):
-    debaters: list[_Named]
 
 
 _READERS: dict[str, Callable[[str], Parsed]] = {

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from moot.graph.documents import DebateDocument
-from moot.graph.reports.shown_config import ShownDebater, shown_config
+from moot.graph.documents.shown_config import ShownDebater, shown_config
 
 COLOURS = 8
 """Colours of the palette; the ninth debater shares the first one's and is told apart by its monogram."""

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from moot.graph.documents import DebateDocument, as_far_as_it_goes
+from moot.graph.documents.shown_config import shown_config
 from moot.graph.reports.cast import People
 from moot.graph.reports.positions import Standing, read_standings
-from moot.graph.reports.shown_config import shown_config
 from moot.graph.reports.spending import Comparison, Figure, Prompts, read_plan, read_prompts, read_usage
 from moot.graph.reports.transcript_blocks import Transcript, anchors_of, read_transcript
 from moot.graph.reports.verdict_view import Panel, VerdictView, read_decision, read_panel

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import nh3
@@ -57,13 +57,8 @@ class Prose:
 
     def inline(self, text: str) -> Markup:
         """Escape plain text and link the citations in it."""
-        pieces: list[Markup] = []
-        done = 0
-        for match in CITATION.finditer(text):
-            if match[0] in self._anchors:
-                pieces += [escape(text[done : match.start()]), self.link(match[0])]
-                done = match.end()
-        return Markup().join([*pieces, escape(text[done:])])
+        parts = self._parts(text)
+        return Markup().join(self.link(part) if is_citation else escape(part) for part, is_citation in parts)
 
     def link(self, message_id: str) -> Markup:
         """Link a message id to its anchor; an id that the transcript lacks is marked as such."""
@@ -102,14 +97,21 @@ class Prose:
         return out
 
     def _cited(self, text: str) -> list[Token]:
-        out: list[Token] = []
+        tokens = (
+            _link(f"#{self._anchors[part]}", part, "cite") if is_citation else [_text(part)]
+            for part, is_citation in self._parts(text)
+        )
+        return [token for each in tokens for token in each]
+
+    def _parts(self, text: str) -> Iterator[tuple[str, bool]]:
+        """Yield the parts of a text in order, and whether each is the id of a message that there is."""
         done = 0
         for match in CITATION.finditer(text):
-            anchor = self._anchors.get(match[0])
-            if anchor is not None:
-                out += [_text(text[done : match.start()]), *_link(f"#{anchor}", match[0], "cite")]
+            if match[0] in self._anchors:
+                yield text[done : match.start()], False
+                yield match[0], True
                 done = match.end()
-        return [*out, _text(text[done:])]
+        yield text[done:], False
 
 
 def _place_headings(tokens: Sequence[Token], base: int | None) -> None:

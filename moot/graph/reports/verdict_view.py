@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import cast
 
 from moot.graph.documents import DebateDocument
+from moot.graph.documents.shown_config import shown_config
 from moot.graph.reports.cast import People, Person
-from moot.graph.reports.shown_config import shown_config
 from moot.nodes.judging.decision import RULES
 from moot.nodes.judging.rubrics import parse_rubric, shipped_rubrics
 from moot.state.errors import ConfigError

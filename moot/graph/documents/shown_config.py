@@ -1,10 +1,11 @@
-"""What a report reads of a debate's configuration, which another version of Moot may have written."""
+"""What is read of a document's configuration, which another version of Moot may have written."""
 
 from __future__ import annotations
 
 from typing_extensions import TypedDict
 
-from moot.graph.documents import DebateDocument, as_far_as_it_goes
+from moot.graph.documents.document import DebateDocument
+from moot.graph.documents.reading import as_far_as_it_goes
 
 
 class ShownDebater(TypedDict):
@@ -36,7 +37,7 @@ class Termination(TypedDict, total=False):
 
 
 class ShownConfig(TypedDict):
-    """The parts of a configuration that a report shows or needs."""
+    """The parts of a configuration that reports and imports need."""
 
     debaters: list[ShownDebater]
     judge: Bench
@@ -44,5 +45,5 @@ class ShownConfig(TypedDict):
 
 
 def shown_config(document: DebateDocument) -> ShownConfig:
-    """Return what a report reads of a document's configuration, as far as it goes."""
+    """Return what is read of a document's configuration, as far as it goes."""
     return as_far_as_it_goes(ShownConfig, document["config"])
