@@ -168,11 +168,6 @@ def test_an_outcome_that_no_judge_named_is_explained_wherever_it_is_shown(judged
     judged.judge(panel=["torn", "torn", "level"], rule="mean")
     document = judged.document()
     assert (document["verdict"]["winner"], document["verdict"]["confidence"]) == ("advocate", 0)
-    view = read(document).verdict
-    assert view is not None
-    assert view.ruling is not None
-    assert [(who, round(value)) for who, value in view.ruling.tally] == [("Advocate", 63), ("Skeptic", 56)]
-    assert view.ruling.dissent == (("level", "a tie"), ("torn", "a tie"), ("torn-2", "a tie"))
     for page in (render_markdown(document), _words(render_html(document)), _screen(document)):
         page = page.replace("\\", "")
         assert "No judge named this outcome: the rule 'mean' came to it." in page

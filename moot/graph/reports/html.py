@@ -14,6 +14,7 @@ from moot.graph.reports.charts import NARROW, SECTIONS, WIDE, floor_chart, leadi
 from moot.graph.reports.contents import Report, read
 from moot.graph.reports.prose import Prose
 from moot.graph.reports.wording import clock, grouped
+from moot.nodes.judging.decision import RULES
 from moot.state.entries import entry_id
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -67,6 +68,7 @@ def template_environment(**filters: Callable[..., object]) -> Environment:
         lstrip_blocks=True,
     )
     environment.filters.update(grouped=grouped, clock=clock, **filters)
+    environment.globals["rules"] = RULES
     environment.filters["message_id"] = lambda seq: entry_id(max(seq, 0))
     return environment
 

@@ -10,7 +10,6 @@ from typing import cast
 from moot.graph.documents import DebateDocument
 from moot.graph.documents.shown_config import shown_config
 from moot.graph.reports.cast import People, Person
-from moot.nodes.judging.decision import RULES
 from moot.nodes.judging.rubrics import parse_rubric, shipped_rubrics
 from moot.state.errors import ConfigError
 from moot.state.verdict import (
@@ -20,6 +19,7 @@ from moot.state.verdict import (
     TIE,
     CriterionScale,
     Decision,
+    Outcome,
     PanelReport,
     ScoreRecord,
     Verdict,
@@ -27,7 +27,6 @@ from moot.state.verdict import (
 
 _JUDGES = {"": "a judge", "judge": "the judge", PANEL: "the panel"}
 _HEADLINES = {TIE: "A tie", SYNTHESIS: "A synthesis of both sides", "": "Judged, without a winner"}
-_CHOICES = {TIE: "a tie", SYNTHESIS: "a synthesis"}
 _FULL = 100.0
 """Top of totals and of confidence."""
 
@@ -53,23 +52,6 @@ class CriterionRow:
 
 
 @dataclass(frozen=True)
-class Ruling:
-    """The count behind a panel's decision."""
-
-    rule: str
-    counted: str
-    """What the rule counts, in words."""
-    tally: tuple[tuple[str, float], ...]
-    """Who, or which choice, got how much, the most first."""
-    dissent: tuple[tuple[str, str], ...]
-    """Judges who chose otherwise, and what."""
-    speaker: str
-    """The judge whose reasons stand for the panel's; `""` where that is not known."""
-    speaker_chose: str
-    """What that judge chose, where it is not the decision."""
-
-
-@dataclass(frozen=True)
 class VerdictView:
     """One verdict. `headline` is all that a hurried reader needs; a failed one never names a winner."""
 
@@ -81,8 +63,8 @@ class VerdictView:
     confidence: int | None
     criteria: tuple[CriterionRow, ...]
     totals: tuple[Score, ...]
-    ruling: Ruling | None
-    """How several judges came to it."""
+    outcome: Outcome | None
+    """How several judges came to it; `None` for one judge's own."""
 
     @property
     def failed(self) -> bool:
@@ -197,29 +179,7 @@ def _view(verdict: Verdict, people: People, named: Mapping[str, Sequence[Criteri
             Score(person, totals[person.id], _bar(totals[person.id] / _FULL))
             for person in _in_order(record["totals"], people)
         ),
-        ruling=None if void else _ruling(record, people),
-    )
-
-
-def _ruling(record: Decision, people: People) -> Ruling | None:
-    """Return the count behind a panel's decision; `None` for anything else."""
-    outcome = record.get("outcome")
-    if record["judge"] != PANEL or not outcome:
-        return None
-
-    def choice(key: str) -> str:
-        return _CHOICES.get(key) or (people[key].name if key in people else key)
-
-    rule, speaker = outcome["rule"], record.get("speaker", "")
-    dissent = {each["judge"]: choice(each["winner"]) for each in outcome["dissent"]}
-    tally = ((choice(key), counted) for key, counted in outcome["tally"].items())
-    return Ruling(
-        rule=rule,
-        counted=RULES[rule].counts,
-        tally=tuple(sorted(tally, key=lambda row: -row[1])),
-        dissent=tuple(dissent.items()),
-        speaker=speaker,
-        speaker_chose=dissent.get(speaker, ""),
+        outcome=None if void or record["judge"] != PANEL else record.get("outcome"),
     )
 
 
