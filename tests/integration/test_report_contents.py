@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,11 @@ from moot.graph.api import Debates, open_debates
 from moot.graph.reports import render_html, render_markdown
 from moot.graph.reports.contents import read
 from moot.graph.reports.markdown_quotes import plain
+from moot.nodes.calls import ModelCall, Reply
 from moot.nodes.judging.rubrics import shipped_rubrics
 from moot.state.config import DebateConfig
 from moot.state.config.config_files import make_config
+from tests.support.fakes import FakeModel, answer
 from tests.support.personas import STATEMENTS, Personas, personas
 
 TOPIC = "Should freight leave the harbour? Night trains, barges, levy and dredging are in dispute."
@@ -30,10 +33,36 @@ def debates(tmp_path: Path) -> Any:
         yield opened
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_the_decision_is_the_judges(debates: Debates, seed: int) -> None:
-    document = _held(debates, turns=4, seed=seed)
+@pytest.fixture
+def judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, Any]]:
+    """Hold a debate that a model judges, with a winner of choice: the offline one would only stand in."""
+    monkeypatch.setenv("OPENAI_API_KEY", "test")
+
+    def hold(winner: str, **config: Any) -> dict[str, Any]:
+        def reply(call: ModelCall) -> Reply:
+            if call.purpose != "judge":
+                return answer(call)
+            given = {"reason": "so it was", "citations": ["m000001"]}
+            scores = [
+                {"debater": who, "criterion": each, "score": score, **given}
+                for who, score in (("Advocate", 4.5), ("Skeptic", 3.25))
+                for each in call.hints["criteria"]
+            ]
+            said = {"reasoning": "weighed", "scores": scores, "winner": winner, "confidence": 70}
+            return Reply(data=said, model=call.model)
+
+        environment = FakeModel(reply).environment()
+        with open_debates(str(tmp_path / "judged.sqlite"), environment=environment) as debates:
+            return _held(debates, model="m", **config)
+
+    return hold
+
+
+@pytest.mark.parametrize("winner", ["Advocate", "Skeptic", "tie", "synthesis"])
+def test_the_decision_is_the_judges(judged: Callable[..., dict[str, Any]], winner: str) -> None:
+    document = judged(winner, turns=4)
     verdict = document["verdict"]
+    assert verdict["winner"] == winner.lower()
     names = {"advocate": "Advocate wins", "skeptic": "Skeptic wins", "tie": "A tie"}
     expected = {**names, "synthesis": "A synthesis of both sides"}[verdict["winner"]]
     view = read(document).verdict
@@ -47,10 +76,12 @@ def test_the_decision_is_the_judges(debates: Debates, seed: int) -> None:
             assert criterion.name in page
 
 
-def test_every_score_stands_under_its_criterion_on_the_rubrics_scale(debates: Debates) -> None:
+def test_every_score_stands_under_its_criterion_on_the_rubrics_scale(
+    judged: Callable[..., dict[str, Any]],
+) -> None:
     ends = {"scale_min": 1, "scale_max": 5}
     rubric = {"name": "own", "criteria": [{"id": "fair_play", "name": "Fairness", **ends}]}
-    document = _held(debates, turns=2, judge={"rubric": rubric})
+    document = judged("tie", turns=2, judge={"rubric": rubric})
     view = read(document).verdict
     assert view is not None
     (row,) = view.criteria
