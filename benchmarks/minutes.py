@@ -23,11 +23,13 @@ from typing import Any, NamedTuple
 
 from moot.graph.importing import ImportedTranscript, Speaker, Utterance
 from moot.graph.importing.adopting import transcript_config, transcript_values
+from moot.nodes.blackboard.standing import ledger_of
 from moot.nodes.driving.answering import Answering, Place
 from moot.nodes.driving.environment import Environment, NodeContext
 from moot.nodes.record import record
 from moot.state.config import DebateConfig
 from moot.state.entries import seq_of
+from moot.state.ledger import MOTION
 
 DATA = Path(os.environ.get("MOOT_MINUTES", "/work/shared/data/minutes-dev.jsonl"))
 OVERLAP = 0.5
@@ -173,27 +175,40 @@ async def _driven(state: Any, config: DebateConfig, environment: Environment) ->
         return dict(end.value or {})
 
 
+SIDES = {"asserts": "for", "denies": "against", "conditional": "conditional"}
+
+
 def findings_of(state: Mapping[str, Any]) -> Findings:
-    """Return what the blackboard says, with the quotations that show it."""
+    """Return what the ledger says, with the quotations that show it."""
 
-    def span(text: str, message_id: str = "") -> Span:
-        match = re.search(r"\[(m\d+)\]$", text)
-        seq = seq_of(message_id or (match[1] if match else ""))
-        return Span((seq or 0) - 1, re.sub(r" \[m\d+\]$", "", text))
+    def span(note: Mapping[str, Any]) -> Span:
+        return Span((seq_of(note["message_id"]) or 0) - 1, note["quote"])
 
-    found = Findings()
-    for who, row in (state.get("ledger") or {}).items():
-        ids = [key for aspect in row["aspects"].values() for key in aspect["message_ids"]]
-        if row["stance"] and ids:
-            found.stances[who] = ("", span(row["stance"], ids[-1]))
-        found.concessions += [("", span(text)) for text in row["concessions"]]
-        found.shifts += [span(shift["to"], shift["message_id"]) for shift in row["shifts"]]
-        found.agreements += [span(each["on"], each["message_id"]) for each in row["agreements"]]
-        found.evidence += [span(text) for aspect in row["aspects"].values() for text in aspect["evidence"]]
-    for claim in (state.get("claims") or {}).values():
-        said = span(claim["claim"], claim["message_ids"][0])
-        found.claims.append(said)
-        found.propositions.append(Dispute((said,), (said,)))
+    ledger, found = ledger_of(state), Findings()
+    for who, event in ledger.stances(MOTION).items():
+        if event["kind"] in SIDES:
+            found.stances[who] = (SIDES[event["kind"]], span(event))
+    for key, course in ledger.courses.items():
+        events = [turn.event for turn in course]
+        if ledger.status(key) == "disputed":
+            yes, no = (
+                tuple(span(event) for event in events if event["kind"] in kinds)
+                for kinds in (("asserts", "conditional"), ("denies",))
+            )
+            found.propositions.append(Dispute(yes, no, motion=key == MOTION))
+        found.claims += [span(event) for event in events if event["kind"] in ("asserts", "denies")]
+        holders = [event for event in ledger.stances(key).values() if key != MOTION]
+        found.agreements += [span(event) for event in holders if ledger.status(key) == "agreed"]
+    for event in ledger.events:
+        if event["kind"] in ("concedes", "withdraws"):  # the labels count a withdrawal among concessions
+            found.concessions.append(("core" if ledger.is_core(event) else "side", span(event)))
+    # A withdrawal that comes with the new side, or a side that changed: one shift a message.
+    changes = {
+        (change.event["debater"], change.event["message_id"]): change.event for change in ledger.changes
+    }
+    found.shifts = [span(event) for event in changes.values()]
+    found.open_questions = [span(question) for question in ledger.open_questions()]
+    found.evidence = [span(item) for item in ledger.evidence]
     return found
 
 

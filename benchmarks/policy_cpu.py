@@ -25,7 +25,7 @@ from moot.nodes.open import open_debate
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState
 from moot.state.entries import Entry
-from moot.state.reducers import add_up, append, fold_rounds, fold_window, merge, merge_fields
+from moot.state.reducers import add_up, append, fold_window, merge
 
 TARGET = 1.3
 SPEAKERS = ("ada", "bo", "cy", "di")
@@ -36,9 +36,7 @@ FOLDS: Mapping[str, Callable[[Any, Any], Any]] = {
     "reflections": append,
     "errors": append,
     "messages": fold_window,
-    "round_records": fold_rounds,
-    "ledger": merge_fields,
-    "claims": merge,
+    "minutes": append,
     "protocol_state": merge,
     "crux_rooms": merge,
     "board_progress": merge,
@@ -122,7 +120,7 @@ class Debate:
 
 
 def _empty(key: str) -> Any:
-    return [] if FOLDS[key] in (append, fold_window, fold_rounds) else {}
+    return [] if FOLDS[key] in (append, fold_window) else {}
 
 
 @dataclass(frozen=True)

@@ -1,71 +1,104 @@
-"""`record`: notes on the blackboard what a step's entries did in the debate."""
+"""`record`: takes the minutes of what was said, where somebody will read them."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from moot.nodes.blackboard.by_model import StepFindings, extraction_call, found_in, notes_by_model
-from moot.nodes.blackboard.by_rule import notes_by_rule
-from moot.nodes.blackboard.ledger import open_challenges
-from moot.nodes.blackboard.notes import OVERALL, Notes
-from moot.nodes.blackboard.update import unread, update_board
-from moot.nodes.calls import ModelCall, Reply
+from moot.nodes.blackboard.bounds import OVERALL
+from moot.nodes.blackboard.by_model import chunks_of, minutes_by_model, room_for
+from moot.nodes.blackboard.by_rule import operations_by_rule
+from moot.nodes.blackboard.minutes import Minutes
+from moot.nodes.blackboard.rooms import with_entries
+from moot.nodes.blackboard.standing import ledger_of
+from moot.nodes.calls import Flow
 from moot.nodes.driving.environment import NodeContext
-from moot.nodes.effects import Body, errors_update
+from moot.nodes.effects import Body, Update, errors_update
 from moot.nodes.protocols.protocol_table import protocol_named
+from moot.nodes.trim import leaves_through
 from moot.state.config import DebateConfig
 from moot.state.config.frozen import frozen_config
 from moot.state.conversation import ConversationState
-from moot.state.entries import Entry
+from moot.state.entries import Entry, kind_of
 
 
 def record(state: ConversationState, context: NodeContext) -> Body:
-    """Update ledger, claims and the round's record; what a model cannot read, the rules do."""
+    """Add to the ledger what is due to be read; what a model cannot read, the rules do."""
     config = frozen_config(state)
-    entries = unread(state, config)
-    if not entries:
-        return {}
-    findings: dict[str, Any] = {"entries": []}
-    failure = ""
-    if reads_by_model(config):
-        findings, failure = yield from _findings(state, config, entries, context)
-    notes = [_notes(state, config, entry, findings) for entry in entries]
-    update = update_board(state, config, notes)
-    return {**update, **errors_update(state, "record", [failure])}
+    transcript = state["full_transcript"]
+    update: Update = {}
+    start = ledger_of(state).read_through + 1
+    if spoken_in := with_entries(state.get("crux_rooms", {}), transcript[start:]):
+        update["crux_rooms"] = spoken_in
+    through = due_through(state, config, context)
+    if through < start:
+        return update
+    entries = [
+        entry
+        for entry in transcript[start : through + 1]
+        if entry["speaker"] in config.names() and kind_of(entry).argues
+    ]
+    minutes, failure = yield from _taken(state, config, entries, context)
+    if entries:
+        update["minutes"] = minutes.close(through)
+    failed = f"read by rule: {failure}" if failure else ""
+    return {**update, **errors_update(state, "record", [failed])}
+
+
+def due_through(state: ConversationState, config: DebateConfig, context: NodeContext) -> int:
+    """Return the `seq` up to which minutes are due, -1 for none.
+
+    Rules read every step but a council's, whose debaters and judge read the proposals themselves. A model
+    reads a dialogue's every step, since rooms open on it; a council's once its proposals are refined; the
+    long form as messages leave the window, and what is left once the last turn is taken.
+    """
+    everything = len(state["full_transcript"]) - 1
+    protocol, step = protocol_named(config.protocol), state.get("step", {})
+    if not reads_by_model(config):
+        return -1 if protocol.minutes_after else everything
+    if protocol.minutes_after:
+        return everything if step.get("phase") == protocol.minutes_after else -1
+    over = not step or state.get("turn_count", 0) >= config.total_turns()
+    return everything if protocol.minutes_by_model or over else leaves_through(state, context)
 
 
 def reads_by_model(config: DebateConfig) -> bool:
-    """Return whether a model notes what was said."""
+    """Return whether a model takes the minutes."""
     return protocol_named(config.protocol).reads_by_model(config)
 
 
-def _findings(
+def _taken(
     state: ConversationState, config: DebateConfig, entries: Sequence[Entry], context: NodeContext
-) -> Generator[Sequence[ModelCall], list[Reply], tuple[dict[str, Any], str]]:
-    """Return a model's findings and why there are none, `""` where there are."""
-    aspect = _aspect(state, entries[0])
-    call = extraction_call(state, config, entries, context.env.count_for(config), aspect=aspect)
-    (reply,) = yield [call]
-    found = found_in(StepFindings, reply)
-    if found is not None:
-        return found, ""
-    return {"entries": []}, f"read by rule: {reply.error or 'the model gave no fitting answer'}"
-
-
-def _notes(state: ConversationState, config: DebateConfig, entry: Entry, findings: dict[str, Any]) -> Notes:
-    names, aspect = config.names(), _aspect(state, entry)
-    challenged = open_challenges((state.get("ledger") or {}).get(entry["speaker"]) or {})
-    found = notes_by_model(findings, entry, names, aspect=aspect, challenged=challenged)
-    return found or notes_by_rule(
-        entry, names, aspect=aspect, challenged=challenged, transcript=state["full_transcript"]
-    )
+) -> Flow[tuple[Minutes, str]]:
+    """Return the minutes of entries, and why the rules took some that a model was asked for."""
+    transcript = state["full_transcript"]
+    by_model = reads_by_model(config)
+    fields: dict[str, Any] = {
+        "topic": state["topic"],
+        "entries": {entry["id"]: entry for entry in entries},
+        "debaters": list(config.names()),
+    }
+    minutes = Minutes(known=state.get("minutes") or [], by="model" if by_model else "rule", **fields)
+    failure = ""
+    for chunk in chunks_of(entries, room_for(config)) if by_model else [list(entries)] if entries else []:
+        minutes.aspect, minutes.by = _aspect(state, chunk[0]), "model" if by_model else "rule"
+        minutes.threshold = config.blackboard.confidence if by_model else 0.0
+        failed = ""
+        if by_model:
+            failed = yield from minutes_by_model(minutes, config, chunk, context.env.count_for(config))
+            failure = failed or failure
+        if (failed or not by_model) and not protocol_named(config.protocol).minutes_after:
+            minutes.by, minutes.threshold = "rule", 0.0
+            before = transcript[max(0, chunk[0]["seq"] - 8) : chunk[0]["seq"]]
+            minutes.entries = {**minutes.entries, **{entry["id"]: entry for entry in before}}
+            minutes.take(operations_by_rule(chunk, config.names(), state["topic"], minutes.ledger, before))
+    return minutes, failure
 
 
 def _aspect(state: ConversationState, entry: Entry) -> str:
     """Return the aspect that an entry is about: its room's, else the one that the protocol is at."""
     room = state.get("crux_rooms", {}).get(entry["room"])
-    claim = (state.get("claims") or {}).get(room["claim"]) if room else None
-    if claim is not None:
-        return claim["aspect"]
+    known = ledger_of(state).propositions.get(room["claim"]) if room else None
+    if known is not None:
+        return known["aspect"]
     return state.get("step", {}).get("aspect") or OVERALL

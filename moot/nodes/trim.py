@@ -13,10 +13,16 @@ from moot.state.conversation import ConversationState
 def trim(state: ConversationState, context: NodeContext) -> Body:
     """Forget the oldest messages of an over-full window, in one block."""
     yield from ()
+    through = leaves_through(state, context)
+    return {} if through < 0 else {"messages": {"op": "drop_through", "seq": through}}
+
+
+def leaves_through(state: ConversationState, context: NodeContext) -> int:
+    """Return the `seq` up to which messages are about to leave the window, -1 for none."""
     config = frozen_config(state)
     transcript = state["full_transcript"]
     window = transcript[first_seq(state["messages"], len(transcript)) :]
     count = context.env.count_for(config)
     limits = WindowLimits.of(config.memory, rules_tokens(state["topic"], config, count))
     through = compact(window, limits, config.names(), count)
-    return {} if through is None else {"messages": {"op": "drop_through", "seq": through}}
+    return -1 if through is None else through

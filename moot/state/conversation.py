@@ -13,10 +13,10 @@ from langchain_core.messages import AnyMessage
 from langgraph.channels import DeltaChannel
 from typing_extensions import TypedDict
 
-from moot.state.blackboard import Claim, CruxCard, LedgerRow, Reflection, RoundRecord
 from moot.state.entries import Entry
-from moot.state.progress import BoardProgress, Clarifications, ConvergenceCheck, Room
-from moot.state.reducers import add_up, append, fold_rounds, fold_window, latest, merge, merge_fields
+from moot.state.ledger import CruxCard, Note, Reflection
+from moot.state.progress import Clarifications, ConvergenceCheck, Room
+from moot.state.reducers import add_up, append, fold_window, latest, merge
 from moot.state.verdict import Decision, Verdict
 
 SCHEMA_VERSION = 2
@@ -230,11 +230,8 @@ class ConversationState(TypedDict, total=False):
     """The judge's `Summary` of the final round."""
     summary_versions: Annotated[list[SummaryVersion], DeltaChannel(append, list, **_EVERY)]
     """Every version of every `Summary`, oldest first; of its points those shown, `{text, message_ids, …}`."""
-    ledger: Annotated[dict[str, LedgerRow], DeltaChannel(merge_fields, dict, **_EVERY)]
-    """Position ledger by debater."""
-    claims: Annotated[dict[str, Claim], DeltaChannel(merge, dict, **_EVERY)]
-    """Contested claims by id."""
-    round_records: Annotated[list[RoundRecord], DeltaChannel(fold_rounds, list, **_EVERY)]
+    minutes: Annotated[list[Note], DeltaChannel(append, list, **_EVERY)]
+    """The ledger: notes of what was said, append-only; how things stand is computed from them."""
     reflections: Annotated[list[Reflection], DeltaChannel(append, list, **_EVERY)]
     crux_cards: Annotated[dict[str, CruxCard], DeltaChannel(merge, dict, **_EVERY)]
     """Crux cards by id."""
@@ -248,8 +245,6 @@ class ConversationState(TypedDict, total=False):
     """What the protocol itself remembers, and nobody else reads."""
     crux_rooms: Annotated[dict[str, Room], DeltaChannel(merge, dict, **_EVERY)]
     """Every crux room that was opened, by id; a closed one's card tells what came of it."""
-    board_progress: Annotated[BoardProgress, DeltaChannel(merge, dict, **_EVERY)]
-    """How far the blackboard has read."""
     clarifications: Annotated[Clarifications, DeltaChannel(merge, dict, **_EVERY)]
     """How far debaters have asked a person."""
     convergence: Annotated[list[ConvergenceCheck], DeltaChannel(append, list, **_EVERY)]

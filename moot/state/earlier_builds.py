@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar, cast
 
-from moot.state.blackboard import Claim
 from moot.state.conversation import SCHEMA_VERSION
 from moot.state.entries import gifts_in
+from moot.state.ledger import CruxCard
 from moot.state.progress import Room
 
 _LIMIT = "limit: "
@@ -33,8 +33,7 @@ def up_to_date(state: _State) -> _State:
     today = {
         **values,
         "step": _step(values.get("step") or {}, drawer),
-        "crux_rooms": {**_rooms(drawer, values.get("claims") or {}), **(values.get("crux_rooms") or {})},
-        "board_progress": {**drawer.get("board", {}), **(values.get("board_progress") or {})},
+        "crux_rooms": {**_rooms(drawer, values.get("crux_cards") or {}), **(values.get("crux_rooms") or {})},
         "clarifications": {**drawer.get("clarifications", {}), **(values.get("clarifications") or {})},
         "gifts": gifts_in(values.get("full_transcript") or ()),
         "convergence": [check for _, check in sorted({**checks, **found}.items())],
@@ -56,28 +55,27 @@ def _step(step: Mapping[str, Any], drawer: Mapping[str, Any]) -> dict[str, Any]:
     return {**dialogue, **ended, **kept}
 
 
-def _rooms(drawer: Mapping[str, Any], claims: Mapping[str, Claim]) -> dict[str, Room]:
-    """Return the rooms with the round that each opened in; of a closed one its claim alone was kept."""
+def _rooms(drawer: Mapping[str, Any], cards: Mapping[str, CruxCard]) -> dict[str, Room]:
+    """Return the rooms with the round that each opened in; of a closed one its card alone was kept."""
     last: Mapping[str, int] = drawer.get("crux", {}).get("last", {})
 
     def opened(between: Sequence[str]) -> int:
         return last.get("|".join(sorted(between)), 0)
 
     rooms: dict[str, Room] = {
-        claim["room"]: {
-            "id": claim["room"],
-            "claim": claim["id"],
-            "between": claim["between"],
-            "round": opened(claim["between"]),
+        key.removeprefix("card-"): {
+            "id": key.removeprefix("card-"),
+            "claim": card["claim"],
+            "between": list(card["sides"]),
+            "round": opened(list(card["sides"])),
             "stage": "steelman",
             "cycle": 1,
             "assessed": 1,
             "closed": True,
-            "trigger": claim["message_ids"],
+            "trigger": card["message_ids"],
             "message_ids": [],
         }
-        for claim in claims.values()
-        if claim["room"]
+        for key, card in cards.items()
     }
     kept: Mapping[str, Room] = drawer.get("rooms", {})
     for key, room in kept.items():

@@ -1,4 +1,4 @@
-"""How far a debate has come: its crux rooms, what the blackboard has read, what was asked and checked."""
+"""How far a debate has come: its crux rooms, what was asked and what was checked."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ Stage = Literal["", "positions", "exchange", "steelman"]
 
 
 class Room(TypedDict):
-    """One crux room: a pair of debaters with one claim."""
+    """One crux room: a pair of debaters with one proposition."""
 
     id: str
     claim: str
-    """Id of the claim that it is about."""
+    """Id of the proposition that it is about."""
     between: list[str]
     round: int
     """Round in which it opened."""
@@ -31,21 +31,6 @@ class Room(TypedDict):
     """Ids of the messages that led to it."""
     message_ids: list[str]
     """What was said in it."""
-
-
-class BoardProgress(TypedDict, total=False):
-    """How far the blackboard has read, and what has happened since the last reflection."""
-
-    through: int
-    """`seq` of the last entry read, -1 for none."""
-    progress: int
-    """`seq` of the last entry that brought a new dispute, a concession, a shift or new evidence."""
-    disagreements: int
-    """New ones since the last reflection; likewise the next two."""
-    concessions: int
-    shifts: int
-    message_ids: list[str]
-    """Where they happened, the newest."""
 
 
 class Clarifications(TypedDict, total=False):

@@ -33,6 +33,12 @@ def _resume(path: Path, model: Personas, name: str = "d") -> dict[str, Any]:
         return debates.get(name).run()
 
 
+def _disputes(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the propositions that were in dispute, the motion aside."""
+    standing: list[dict[str, Any]] = document["blackboard"]["standing"]["propositions"]
+    return [each for each in standing if each["stage"] and each["id"] != "p000"]
+
+
 def _what_came_of_it(document: dict[str, Any]) -> dict[str, Any]:
     return {key: document[key] for key in ("transcript", "blackboard", "solution", "status", "errors")}
 
@@ -43,19 +49,22 @@ def test_a_seeded_disagreement_of_three_personas_becomes_a_card_and_its_claim_is
     model = Personas({"respond": (AB,)}, resolved=frozenset({STATEMENTS[0]}))
     document = _run(tmp_path / "d.sqlite", personas(3, **ONE_ASPECT), model)
     (card,) = document["blackboard"]["cards"]
-    (claim,) = document["blackboard"]["claims"]
+    (claim,) = _disputes(document)
     assert rooms_said(document["transcript"]) == {
         "room-01": [
             phase for stage in ("positions", "exchange", "steelman") for phase in [f"crux-{stage}"] * 2
         ]
     }
-    assert (claim["status"], claim["room"], claim["card"]) == ("resolved", "room-01", card["id"])
-    assert claim["between"] == ["ada", "bob"]
+    assert (claim["stage"], card["room"], claim["card"]) == ("resolved", "room-01", card["id"])
+    assert {who: each["kind"] for who, each in claim["stances"].items()} == {
+        "ada": "asserts",
+        "bob": "denies",
+    }
     assert card["resolved"]
     assert {who: side["answer"] for who, side in card["sides"].items()} == {"ada": "yes", "bob": "yes"}
     spoken = {entry["id"] for entry in document["transcript"]}
     assert set(card["message_ids"]) <= spoken
-    assert claim["message_ids"][0] in card["message_ids"]
+    assert {each["message_id"] for each in claim["stances"].values()} <= set(card["message_ids"])
     assert document["status"] == "done"
 
 
@@ -63,8 +72,8 @@ def test_a_disagreement_that_stays_is_abandoned_at_the_cap_with_a_path_to_a_reso
     tmp_path: Path,
 ) -> None:
     document = _run(tmp_path / "d.sqlite", personas(3, **ONE_ASPECT), Personas({"respond": (AB,)}))
-    (claim,) = document["blackboard"]["claims"]
-    assert (claim["status"], claim["card"]) == ("abandoned", "card-room-01")
+    (claim,) = _disputes(document)
+    assert (claim["stage"], claim["card"]) == ("abandoned", "card-room-01")
     assert len(rooms_said(document["transcript"])["room-01"]) == 2 * (1 + 2 * 2)
     assert "Count for one winter." in document["solution"]
     assert "a winter without delays" in document["solution"]
@@ -74,9 +83,10 @@ def test_a_claim_that_no_room_takes_up_is_abandoned_when_the_dialogue_ends(tmp_p
     crux = {"crux": {"enabled": False}, "aspects": ["freight"]}
     model = Personas({"respond": (("Bob", "Ada Quay", STATEMENTS[0]),), "closing": (CD,)})
     document = _run(tmp_path / "d.sqlite", personas(4, dialogue=crux), model)
-    claims = {tuple(claim["between"]): claim["status"] for claim in document["blackboard"]["claims"]}
-    assert claims == {("bob", "ada"): "abandoned", ("cyd", "dan"): "abandoned"}
-    assert "(Bob asserts, Ada Quay denies; abandoned)" in document["solution"]
+    claims = {frozenset(claim["stances"]): claim["stage"] for claim in _disputes(document)}
+    assert claims == {frozenset({"bob", "ada"}): "abandoned", frozenset({"cyd", "dan"}): "abandoned"}
+    assert "(still open; " in document["solution"]
+    assert "Bob: yes [" in document["solution"]
 
 
 def test_rooms_of_disjoint_pairs_run_at_the_same_time(tmp_path: Path) -> None:
@@ -90,7 +100,7 @@ def test_rooms_of_disjoint_pairs_run_at_the_same_time(tmp_path: Path) -> None:
     assert model.peak >= 4
     said = rooms_said(document["transcript"])
     assert (len(said["room-01"]), len(said["room-02"])) == (6, 10)
-    status = {claim["claim"]: claim["status"] for claim in document["blackboard"]["claims"]}
+    status = {claim["text"]: claim["stage"] for claim in _disputes(document)}
     assert status == {STATEMENTS[0]: "resolved", STATEMENTS[1]: "abandoned"}
 
 
@@ -143,7 +153,7 @@ def test_without_a_working_extractor_the_rules_read_and_the_dialogue_goes_on(tmp
     model = Personas(broken=frozenset({"extract", "reflect"}))
     document = _run(tmp_path / "d.sqlite", personas(3), model)
     assert document["status"] == "done"
-    assert set(document["blackboard"]["ledger"]) == {"ada", "bob", "cyd"}
+    assert document["blackboard"]["minutes"][-1]["by"] == "rule"
     assert document["errors"]
 
 
@@ -182,13 +192,10 @@ def test_the_state_of_a_dialogue_holds_json_types_alone(
     board = {
         key: values[key]
         for key in (
-            "ledger",
-            "claims",
+            "minutes",
             "crux_cards",
-            "round_records",
             "protocol_state",
             "crux_rooms",
-            "board_progress",
             "step",
         )
     }

@@ -116,14 +116,15 @@ def test_a_dialogue_shows_its_claims_rooms_and_cards(tmp_path: Path) -> None:
     with open_debates(str(tmp_path / "d.sqlite"), environment=model.environment()) as debates:
         document = debates.start(TOPIC, config).run()
     names = {debater["id"]: debater["name"] for debater in document["config"]["debaters"]}
-    (card,), (claim,) = document["blackboard"]["cards"], document["blackboard"]["claims"]
-    assert (card["resolved"], claim["status"], claim["card"]) == (True, "resolved", card["id"])
+    (card,), standing = document["blackboard"]["cards"], document["blackboard"]["standing"]
+    (claim,) = [each for each in standing["propositions"] if each["stage"] and each["id"] != "p000"]
+    assert (card["resolved"], claim["stage"], claim["card"]) == (True, "resolved", card["id"])
     page = render_markdown(document)
     assert f"### {plain(card['question'])}\n\nResolved, {card['type']} (" in page
     for who, side in card["sides"].items():
         assert f"- {names[who]}: **{side['answer']}**." in page
-    assert f"- **{plain(claim['claim'])}** resolved, between Ada Quay and Bob" in page
-    assert f"  - New disagreement: {plain(claim['claim'])}" in page
+    assert f"- **{plain(claim['text'])}** resolved; Ada Quay yes (" in page
+    assert f"  - New dispute: {plain(claim['text'])}" in page
 
 
 def test_what_went_wrong_is_told_with_its_place(debates: Debates) -> None:

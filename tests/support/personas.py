@@ -21,18 +21,19 @@ STATEMENTS = (
     "The harbour levy falls on poor households",
     "Dredging poisons the oyster beds",
 )
+KNOWN = re.compile(r"^- (p\d+): ([^|\n]+?)(?: \||$)", re.M)
 SHOWN = re.compile(r"^(?P<name>.+) \[(?P<id>m\d{6})\]:\n", re.M)
 
 
 def personas(number: int, **data: Any) -> DebateConfig:
-    """Return a dialogue of two to four personas on two aspects."""
+    """Return a dialogue of two to four personas on two aspects; `flips`: whether one can be turned."""
     people = [
         {
             "name": "Ada Quay",
             "id": "ada",
             "role": "harbour pilot",
             "stakes": "her licence",
-            "flip_conditions": ["a winter without delays"],
+            "flip_conditions": ["a winter without delays"] if data.pop("flips", True) else [],
             "anchors": [
                 {"name": "logbook", "text": "Night trains were late on nine days. Barges never were."}
             ],
@@ -47,6 +48,7 @@ def personas(number: int, **data: Any) -> DebateConfig:
             "debaters": people[:number],
             "dialogue": {"aspects": ["freight", "who pays"], **data.pop("dialogue", {})},
             "judge": {"enabled": False},
+            "blackboard": {"extraction": "llm", "second_look": False, **data.pop("blackboard", {})},
             **data,
         }
     )
@@ -90,7 +92,8 @@ class Personas:
         if call.schema is None:
             return Reply(text=self._speech(call), model=call.model, usage=usage)
         makers: dict[str, Any] = {
-            "StepFindings": self._findings,
+            "StepMinutes": self._minutes,
+            "SecondLook": lambda _: {"looks": []},
             "CruxFinding": self._finding,
             "Reflections": self._reflections,
             "Aspects": lambda _: {"reasoning": "", "aspects": ["freight", "who pays", "freight"]},
@@ -110,29 +113,50 @@ class Personas:
     def _speech(self, call: ModelCall) -> str:
         return f"{call.hints['speaker']} speaks in {call.hints['phase']} ({call.digest[:6]})."
 
-    def _findings(self, call: ModelCall) -> dict[str, Any]:
+    def _minutes(self, call: ModelCall) -> dict[str, Any]:
         shown = [SHOWN.match(message["content"]) for message in call.messages[1:]]
         said = [(match["name"], match["id"], match.string) for match in shown if match]
-        return {"reasoning": "read", "entries": [self._entry(*item) for item in said]}
+        known = dict(KNOWN.findall(call.messages[0]["content"]))
+        events = [event for item in said for event in self._events(*item, said, known)]
+        opened = [{"ref": f"n{n}", "text": text} for n, text in enumerate(STATEMENTS, 1)]
+        proof = [
+            {"message_id": key, "kind": "figure", "quote": f"{name} speaks", "proposition": ""}
+            for name, key, _ in said
+        ]
+        empty = ("challenges", "questions", "answers", "gaps", "same", "retractions")
+        lists: dict[str, Any] = {name: [] for name in empty}
+        return {"reasoning": "read", "propositions": opened, "events": events, "evidence": proof, **lists}
 
-    def _entry(self, name: str, message_id: str, text: str) -> dict[str, Any]:
+    def _events(
+        self,
+        name: str,
+        message_id: str,
+        text: str,
+        said: Sequence[tuple[str, str, str]],
+        known: Mapping[str, str],
+    ) -> list[dict[str, Any]]:
+        """Where the speaker stands, and whom it contradicts: that one's own message holds the other end."""
         phase = text.split(" speaks in ")[-1].split(" ")[0]
-        mine = [(to, on) for who, to, on in self.disputes.get(phase, ()) if who == name]
-        return {
-            "message_id": message_id,
-            "speaker": name,
-            "position": f"{name} holds to the {phase} view",
-            "key_argument": f"the {phase} argument of {name}",
-            "evidence": [f"{name} counted 12 ships in {phase}"],
-            "concessions": [],
-            "agreements": [],
-            "disagreements": [
-                {"with_debater": to, "claim": on, "strength": "strong", "specific": True, "confidence": 0.9}
-                for to, on in mine
-            ],
-            "changed_mind": phase == "closing",
-            "answered": [],
-        }
+        base = {"condition": "", "ground": False, "confidence": 0.9}
+        stance = "denies" if phase == "closing" else "asserts"
+        events = [
+            {
+                "message_id": message_id,
+                "proposition": "p000",
+                "kind": stance,
+                "quote": f"{name} speaks in {phase}",
+                **base,
+            }
+        ]
+        for who, to, on in self.disputes.get(phase, ()):
+            about = next((key for key, words in known.items() if words == on), f"n{STATEMENTS.index(on) + 1}")
+            for one, kind in ((who, "asserts"), (to, "denies")):
+                if one == name:
+                    quote = f"{name} speaks in {phase}"
+                    events.append(
+                        {"message_id": message_id, "proposition": about, "kind": kind, "quote": quote, **base}
+                    )
+        return events
 
     def _finding(self, call: ModelCall) -> dict[str, Any]:
         prompt = call.messages[0]["content"]
@@ -143,7 +167,15 @@ class Personas:
             "reasoning": "weighed",
             "question": f"{claim}?",
             "sides": [
-                {"debater": who, "reasoning": f"{who} says so", "answer": answer, "falsifier": "a count"}
+                {
+                    "debater": who,
+                    "reasoning": f"{who} says so",
+                    "answer": answer,
+                    "falsifier": "a count",
+                    "now": "asserts" if answer == "yes" else "denies",
+                    "message_id": "",
+                    "quote": "",
+                }
                 for who, answer in zip(call.hints["debaters"], answers, strict=True)
             ],
             "type": "evidence",

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from moot.graph.documents.board import board_document
 from moot.nodes.judging.opinion_check import failed_verdict
-from moot.state.blackboard import Claim, CruxCard, LedgerRow, Reflection, RoundRecord
 from moot.state.conversation import Receipt
 from moot.state.entries import entry_id, make_entry
+from moot.state.ledger import CruxCard, Reflection
 from moot.state.verdict import Verdict
 
 Document = dict[str, Any]
@@ -45,56 +46,96 @@ VERDICT: Verdict = {
     "usage": {},
 }
 FAILED = failed_verdict("Judge 2", "no JSON, twice")
-LEDGER: LedgerRow = {
-    "stance": "Modules first, ledger now",
-    "aspects": {
-        "Cost": {
-            "position": "Cheaper (m000001)",
-            "evidence": ["deploy log"],
-            "challenged": ["hidden cost"],
-            "message_ids": ["m000001"],
-        }
+PLACE: dict[str, Any] = {"debater": "ada", "by": "model"}
+EVENT: dict[str, Any] = {**PLACE, "note": "event", "condition": "", "ground": False, "confidence": 0.9}
+MINUTES: list[Any] = [
+    {
+        "note": "proposition",
+        "id": "p001",
+        "text": "A split doubles incidents.",
+        "aspect": "overall",
+        "seq": 1,
     },
-    "agreements": [{"with": "grace", "on": "the shared database", "strength": "", "message_id": "m000001"}],
-    "disagreements": [{"with": "grace", "on": "the order", "strength": "strong", "message_id": "m000002"}],
-    "concessions": ["Migration was underestimated"],
-    "shifts": [
-        {
-            "aspect": "overall",
-            "from": "Modules first",
-            "to": "Modules first, ledger now",
-            "round": 2,
-            "message_id": "m000003",
-        }
-    ],
-    "superseded": [],
-    "updated_round": 2,
-}
-CLAIM: Claim = {
-    "id": "c1",
-    "claim": "A split doubles incidents.",
-    "between": ["ada", "grace"],
-    "status": "in_crux_room",
-    "round": 1,
-    "message_ids": ["m000002"],
-    "aspect": "overall",
-    "confidence": 0.8,
-    "specific": True,
-    "touched": 1,
-    "room": "k1",
-    "resolution": "",
-    "card": "",
-}
-ROUND: RoundRecord = {
-    "round": 1,
-    "phase": "speech",
-    "positions": {
-        "ada": {"position": "Modules first", "key_argument": "", "evidence": [], "engaged": ["grace"]}
+    {"note": "proposition", "id": "p002", "text": "The database is shared.", "aspect": "overall", "seq": 1},
+    {
+        **EVENT,
+        "id": "e001",
+        "kind": "asserts",
+        "proposition": "p000",
+        "message_id": "m000001",
+        "quote": "Modules first",
     },
-    "summary": "Both name the database.",
-    "new_disagreements": ["c1"],
-    "shifts": [],
-}
+    {
+        **EVENT,
+        "id": "e002",
+        "kind": "asserts",
+        "proposition": "p001",
+        "message_id": "m000001",
+        "quote": "Cheaper",
+    },
+    {
+        **EVENT,
+        "id": "e003",
+        "kind": "denies",
+        "proposition": "p001",
+        "message_id": "m000002",
+        "quote": "No",
+        "debater": "grace",
+    },
+    {
+        **EVENT,
+        "id": "e004",
+        "kind": "asserts",
+        "proposition": "p002",
+        "message_id": "m000001",
+        "quote": "One database",
+    },
+    {
+        **EVENT,
+        "id": "e005",
+        "kind": "asserts",
+        "proposition": "p002",
+        "message_id": "m000002",
+        "quote": "Shared",
+        "debater": "grace",
+    },
+    {
+        **EVENT,
+        "id": "e006",
+        "kind": "concedes",
+        "proposition": "",
+        "message_id": "m000003",
+        "quote": "Migration was underestimated",
+    },
+    {
+        **EVENT,
+        "id": "e007",
+        "kind": "denies",
+        "proposition": "p000",
+        "message_id": "m000003",
+        "quote": "Modules first, ledger now",
+    },
+    {
+        **PLACE,
+        "note": "evidence",
+        "id": "x001",
+        "kind": "source",
+        "message_id": "m000001",
+        "quote": "deploy log",
+        "proposition": "p001",
+    },
+    {
+        **PLACE,
+        "note": "challenge",
+        "id": "c001",
+        "debater": "grace",
+        "to": "ada",
+        "message_id": "m000002",
+        "quote": "hidden cost",
+        "proposition": "p001",
+    },
+    {"note": "reading", "through": 4, "by": "model", "dropped": {}},
+]
 REFLECTION: Reflection = {
     "id": "r1",
     "content": "They differ on order.",
@@ -107,7 +148,7 @@ REFLECTION: Reflection = {
 CARD: CruxCard = {
     "id": "k1",
     "question": "Does a split double incidents?",
-    "claim": "c1",
+    "claim": "p001",
     "sides": {"ada": {"answer": "yes", "reasoning": "Two of three.", "falsifier": "A calm quarter."}},
     "type": "evidence",
     "diagnosis": "Different incidents.",
@@ -116,12 +157,19 @@ CARD: CruxCard = {
     "message_ids": ["m000002"],
     "round": 1,
 }
+TRANSCRIPT: list[Any] = [make_entry(seq, "ada", "speech", "…", round=(seq + 1) // 2) for seq in range(5)]
+ROOM = {"id": "room-01", "claim": "p001", "closed": False}
 BLACKBOARD: Document = {
-    "ledger": {"ada": LEDGER},
-    "claims": [CLAIM],
-    "rounds": [ROUND],
-    "reflections": [REFLECTION],
-    "cards": [CARD],
+    **board_document(
+        {
+            "topic": "Should we split?",
+            "minutes": MINUTES,
+            "full_transcript": TRANSCRIPT,
+            "crux_cards": {"k1": CARD},
+            "reflections": [REFLECTION],
+            "crux_rooms": {"room-01": ROOM},
+        }
+    )
 }
 
 
@@ -249,12 +297,31 @@ def hostile() -> Document:
     scores = {name: {name: {"score": 3, "reason": bad, "citations": [name, "m000001"]}}}
     verdict = {**VERDICT, "judge": name, "model": name, "reasoning": bad, "winner": name, "scores": scores}
     verdict |= {"totals": {name: 3}, "open_questions": [bad], "tradeoffs": [bad], "recommendations": [bad]}
-    ledger = {name: {**LEDGER, "stance": bad, "aspects": {name: {"position": bad, "evidence": [bad]}}}}
-    board = {
-        "ledger": ledger,
-        "rounds": [{"round": 1, "summary": bad, "positions": {name: {"position": bad}}}],
+    stance = {"kind": name, "quote": bad, "message_id": name, "condition": bad, "history": [name, "e001"]}
+    admission = {"event": "e001", "debater": name, "proposition": name, "quote": bad, "message_id": name}
+    standing = {
+        "propositions": [
+            {"id": key, "text": bad, "status": "disputed", "stage": name, "stances": {name: stance}}
+            for key in ("p000", name)
+        ],
+        "concessions": [admission],
+        "changes": [{**admission, "before": bad}],
+        "rounds": [{"round": 1, "positions": {name: bad}, "new_disputes": [name], "moved": ["e001"]}],
     }
-    board["claims"] = [{"claim": bad, "between": [name], "status": name, "message_ids": [name]}]
+    kinds = ("event", "evidence", "challenge")
+    minutes = [
+        {
+            "note": kind,
+            "id": "e001",
+            "debater": name,
+            "to": name,
+            "quote": bad,
+            "message_id": name,
+            "proposition": name,
+        }
+        for kind in kinds
+    ]
+    board: Document = {"minutes": minutes, "standing": standing}
     board["cards"] = [{"question": bad, "sides": {name: {"answer": name, "reasoning": bad}}, "type": name}]
     return debate(
         id=name,

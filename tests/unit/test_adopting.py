@@ -113,24 +113,14 @@ def documents(draw: st.DrawFn) -> dict[str, Any]:
     ]
     covered = draw(st.integers(-1, len(entries) - 1))
     summary = {**SUMMARY, "text": draw(TEXT), "covers_through_seq": covered}
-    row = {
-        "stance": draw(TEXT),
-        "aspects": {},
-        "agreements": [],
-        "disagreements": [],
-        "concessions": [draw(TEXT)],
-        "shifts": [],
-        "superseded": [],
-        "updated_round": 1,
-    }
+    opened = {"note": "proposition", "id": "p001", "text": draw(TEXT), "aspect": "overall", "seq": 0}
     verdict = {**failed_verdict("judge", ""), "status": "ok", "winner": "tie", "reasoning": draw(TEXT)}
     return {
         "topic": draw(st.text(min_size=1, max_size=40)), "config": config.to_json(),
         "transcript": [{**entry, "tokens": COUNT(entry["content"])} for entry in entries],
         "summaries": [{**summary, "points": []}] if covered >= 0 else [],
         "blackboard": {
-            "ledger": draw(st.sampled_from([{}, {"advocate": row}])), "claims": [], "rounds": [],
-            "reflections": [], "cards": [],
+            **draw(st.sampled_from([{}, {"minutes": [opened]}])), "reflections": [], "cards": [],
         },
         "verdicts": [verdict], "verdict": verdict, "solution": draw(TEXT),
         "state": {"rolling_summary": summary} if covered >= 0 else {},
@@ -241,7 +231,7 @@ def test_the_speakers_of_a_transcript_are_the_debaters_but_for_the_moderator(deb
         "ann-lee",
     ]
     assert (document["status"], debates.get("tv").row.turns) == ("done", 3)
-    assert set(document["blackboard"]["ledger"]) == {"ann-lee", "bob-ray"}
+    assert document["blackboard"]["minutes"][-1]["through"] == 4
 
 
 def test_who_argues_can_be_chosen_by_name() -> None:

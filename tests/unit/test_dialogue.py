@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import groupby, pairwise
 from typing import Any, cast
@@ -14,6 +14,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from moot.graph.debate import build_graph
 from moot.nodes.blackboard.rooms import make_room
+from moot.nodes.blackboard.standing import ledger_of
 from moot.nodes.calls import Reply
 from moot.nodes.protocols.agreeableness import agreement_text
 from moot.nodes.protocols.dialogue.crux_rooms import new_rooms
@@ -27,7 +28,6 @@ from moot.nodes.protocols.protocol_table import PROTOCOLS
 from moot.nodes.protocols.stand_in import forecast
 from moot.nodes.text.tokens import counter
 from moot.nodes.views.anchors import anchor_text, fitting
-from moot.state.blackboard import Claim
 from moot.state.config import DebateConfig
 from moot.state.config.personas import Anchor
 from moot.state.conversation import ConversationState, Step
@@ -41,23 +41,35 @@ TOPIC = "Should freight leave the harbour? Night trains, barges, levy and dredgi
 AB = ("Ada Quay", "Bob", STATEMENTS[0])
 
 
-def _claim(**fields: Any) -> Claim:
-    base = {
-        "id": "c1",
-        "claim": STATEMENTS[0],
-        "between": ["ada", "bob"],
-        "status": "active",
-        "round": 2,
-        "message_ids": ["m000001"],
-        "aspect": "freight",
-        "confidence": 0.9,
-        "specific": True,
-        "touched": 2,
-        "room": "",
-        "resolution": "",
-        "card": "",
-    }
-    return cast(Claim, {**base, **fields})
+def _contest(
+    text: str = STATEMENTS[0],
+    between: tuple[str, str] = ("ada", "bob"),
+    *,
+    confidence: float = 0.9,
+    aspect: str = "freight",
+    key: str = "p001",
+    ends: Sequence[str] = ("asserts", "denies"),
+    ground: bool = False,
+) -> list[Any]:
+    """Return the notes of a proposition on which a pair differs."""
+    number = int(key[1:])
+    events = [
+        {
+            "note": "event",
+            "id": f"e{2 * number + place:03d}",
+            "kind": kind,
+            "proposition": key,
+            "debater": who,
+            "message_id": f"m{2 * number + place:06d}",
+            "quote": "…",
+            "condition": "",
+            "ground": ground,
+            "by": "model",
+            "confidence": confidence,
+        }
+        for place, (who, kind) in enumerate(zip(between, ends, strict=True))
+    ]
+    return [{"note": "proposition", "id": key, "text": text, "aspect": aspect, "seq": 1}, *events]
 
 
 def _state(config: DebateConfig, **fields: Any) -> ConversationState:
@@ -72,10 +84,6 @@ def _state(config: DebateConfig, **fields: Any) -> ConversationState:
         },
     }
     return cast(ConversationState, {**base, **fields})
-
-
-def _claims(*claims: Mapping[str, Any]) -> dict[str, Any]:
-    return {f"c{n}": {**claim, "id": f"c{n}"} for n, claim in enumerate(claims)}
 
 
 def _run(config: DebateConfig, model: Personas) -> dict[str, Any]:
@@ -147,47 +155,48 @@ def test_a_speaker_that_fails_is_noted_and_the_dialogue_goes_on() -> None:
 
 
 @pytest.mark.parametrize(
-    ("claim", "earlier"),
+    ("notes", "earlier"),
     [
-        pytest.param(_claim(confidence=0.5), {}, id="not sure enough"),
-        pytest.param(_claim(specific=False), {}, id="not specific"),
-        pytest.param(
-            _claim(claim="Grammar matters more than style", aspect="prose"), {}, id="beside the topic"
-        ),
-        pytest.param(_claim(status="resolved"), {}, id="settled"),
-        pytest.param(_claim(between=["ada", "zoe"]), {}, id="somebody who is not there"),
-        pytest.param(_claim(), {"between": ["bob", "ada"], "rounds": [1]}, id="the pair cools down"),
-        pytest.param(_claim(), {"between": ["cyd", "ada"], "rounds": [-9] * 4}, id="no more rooms"),
+        pytest.param(_contest(confidence=0.5), {}, id="not sure enough"),
+        pytest.param(_contest("Barges sink"), {}, id="not specific"),
+        pytest.param(_contest("Grammar matters more than style", aspect="prose"), {}, id="beside the topic"),
+        pytest.param(_contest(ends=("asserts", "concedes")), {}, id="settled"),
+        pytest.param(_contest(ends=("asserts", "asserts")), {}, id="both hold the same view"),
+        pytest.param(_contest(between=("ada", "zoe")), {}, id="somebody who is not there"),
+        pytest.param(_contest(), {"between": ["bob", "ada"], "rounds": [1]}, id="the pair cools down"),
+        pytest.param(_contest(), {"between": ["cyd", "ada"], "rounds": [-9] * 4}, id="no more rooms"),
     ],
 )
-def test_no_room_opens_for(claim: Claim, earlier: dict[str, Any]) -> None:
+def test_no_room_opens_for(notes: list[Any], earlier: dict[str, Any]) -> None:
     config = personas(3)
-    state = _state(config, claims=_claims(claim))
+    state = _state(config, minutes=notes)
     state["crux_rooms"] = {
-        f"room-{number}": make_room(f"room-{number}", _claim(between=earlier["between"]), round_no)
-        for number, round_no in enumerate(earlier.get("rounds", ()))
+        key: {**make_room(key, "p009", earlier["between"], (), round_no), "closed": True}
+        for key, round_no in ((f"room-{n}", no) for n, no in enumerate(earlier.get("rounds", ())))
     }
     assert new_rooms(state, config) == {}
 
 
-def test_no_room_opens_where_both_hold_the_same_view() -> None:
-    config = personas(2)
-    aspect = {"position": "Barges should go", "evidence": [], "challenged": [], "message_ids": []}
-    row = {"aspects": {"freight": aspect}}
-    state = _state(config, claims=_claims(_claim()), ledger={"ada": row, "bob": row})
-    assert new_rooms(state, config) == {}
-
-
 def test_rooms_open_for_disjoint_pairs_the_surest_claim_first() -> None:
-    config = personas(4)
-    claims = _claims(
-        _claim(confidence=0.7),
-        _claim(confidence=0.9, between=["bob", "cyd"]),
-        _claim(confidence=0.8, between=["ada", "dan"]),
-    )
-    rooms = new_rooms(_state(config, claims=claims), config)
+    config = personas(4, flips=False)
+    notes = [
+        *_contest(confidence=0.7, between=("cyd", "bob")),
+        *_contest(STATEMENTS[1], confidence=0.9, between=("bob", "cyd"), key="p002"),
+        *_contest(STATEMENTS[2], confidence=0.8, between=("ada", "dan"), key="p003"),
+    ]
+    rooms = new_rooms(_state(config, minutes=notes), config)
     assert [room["between"] for room in rooms.values()] == [["bob", "cyd"], ["ada", "dan"]]
     assert list(rooms) == ["room-01", "room-02"]
+
+
+def test_the_contest_on_which_more_rests_goes_before_the_surer_one() -> None:
+    config = personas(2)
+    notes = [
+        *_contest(confidence=0.9),
+        *_contest(STATEMENTS[1], confidence=0.7, key="p002", ground=True),
+    ]
+    (room,) = new_rooms(_state(config, minutes=notes), config).values()
+    assert room["claim"] == "p002"
 
 
 def test_a_room_that_goes_in_circles_closes_before_its_cap() -> None:
@@ -201,9 +210,10 @@ def test_a_room_that_goes_in_circles_closes_before_its_cap() -> None:
     assert room.count("crux-steelman") == 2 * 2
 
 
-def test_a_new_room_is_entered_with_the_messages_that_led_to_it() -> None:
-    room = make_room("room-01", _claim(message_ids=["m000004", "m000007"]), 2)
-    assert room["trigger"] == ["m000004", "m000007"]
+def test_a_new_room_is_entered_with_both_ends_of_the_contradiction() -> None:
+    config = personas(2)
+    (room,) = new_rooms(_state(config, minutes=_contest(key="p002")), config).values()
+    assert room["trigger"] == ["m000004", "m000005"]
 
 
 # What is seen
@@ -212,7 +222,7 @@ def test_a_new_room_is_entered_with_the_messages_that_led_to_it() -> None:
 @cache
 def _prompts() -> Personas:
     model = Personas({"respond": (AB,), "opening": (("Cyd", "Bob", STATEMENTS[2]),)})
-    _run(personas(3, blackboard={"reflect_at": 2}), model)
+    _run(personas(3, blackboard={"reflect_at": 2, "second_look": True}), model)
     return model
 
 
@@ -224,7 +234,7 @@ def test_the_prompt_of_a_phase_is_as_reviewed(phase: str) -> None:
     check_snapshot(f"dialogue-{phase}", prompt_markdown(_prompts().in_phase(phase)[0].messages))
 
 
-@pytest.mark.parametrize("schema", ["StepFindings", "CruxFinding", "Reflections"])
+@pytest.mark.parametrize("schema", ["StepMinutes", "SecondLook", "CruxFinding", "Reflections"])
 def test_the_prompt_of_the_blackboard_s_model_is_as_reviewed(schema: str) -> None:
     calls = [call for call in _prompts().calls if call.schema and call.schema.__name__ == schema]
     check_snapshot(f"blackboard-{schema}", prompt_markdown(calls[-1].messages))
@@ -245,8 +255,8 @@ def test_an_opening_is_a_cold_start() -> None:
 
 def test_a_first_take_sees_the_blackboard_and_no_recent_exchange() -> None:
     seen = _shown(_prompts(), "take")
-    assert "holds to the opening view" in seen
-    assert "speaks in" not in seen
+    assert "yes: “Ada Quay speaks in opening” [m000001] (round 1)" in seen
+    assert ":\nAda Quay speaks in" not in seen
 
 
 def test_a_room_sees_claim_trigger_positions_and_the_whole_room() -> None:
@@ -255,18 +265,19 @@ def test_a_room_sees_claim_trigger_positions_and_the_whole_room() -> None:
     seen = _shown(model, "crux-steelman")
     for text in (STATEMENTS[0], "speaks in respond", "speaks in crux-positions", "speaks in crux-exchange"):
         assert text in seen
-    assert "# Positions of the two of you\nAda Quay" in seen
+    assert "# Positions of the two of you\n- Ada Quay: yes" in seen
 
 
 def test_a_closing_sees_ledger_cards_reflections_and_rounds() -> None:
     seen = _shown(_prompts(), "closing")
-    for heading in ("# Where everybody stands", "# Cruxes", "# Insights", "# Round by round"):
+    for heading in ("# Where everybody stands", "# Cruxes", "# Insights"):
         assert heading in seen
 
 
 def test_shifts_are_detected_when_positions_at_the_end_differ() -> None:
     values = _run(personas(2), Personas())
-    assert all(row["shifts"] for row in values["ledger"].values())
+    changed = {change.event["debater"] for change in ledger_of(values).changes}
+    assert changed == {"ada", "bob"}
     assert "## Changes of mind\n- Ada Quay" in values["solution"]
 
 
@@ -310,6 +321,12 @@ def _after(config: DebateConfig, *speakers: str, **fields: Any) -> ConversationS
             **fields,
         },
     )
+
+
+def _shown_in(seq: int) -> list[Any]:
+    """Return a note of evidence in a message: progress."""
+    place = {"debater": "ada", "message_id": f"m{seq:06d}", "quote": "…", "proposition": "", "by": "rule"}
+    return [{"note": "evidence", "id": "x001", "kind": "figure", **place}]
 
 
 def _moderated(state: ConversationState, config: DebateConfig, reply: Reply) -> Step:
@@ -356,13 +373,13 @@ def test_without_progress_the_least_recent_speaker_gets_the_floor(
 
 def test_with_progress_the_moderator_may_let_the_same_one_go_on() -> None:
     config = _long("moderated")
-    state = _after(config, "bob", "ada", "ada", board_progress={"progress": 3})
+    state = _after(config, "bob", "ada", "ada", minutes=_shown_in(3))
     assert not is_stuck(state, config, "ada")
 
 
 def test_calls_of_tools_are_no_turns_without_progress() -> None:
     config = _long("moderated")
-    state = _after(config, "bob", "ada", "ada", board_progress={"progress": 2})
+    state = _after(config, "bob", "ada", "ada", minutes=_shown_in(2))
     *before, last = state["full_transcript"]
     tools = [make_entry(3, "ada", "tool_call", "…"), make_entry(4, "tools", "tool_result", "…")]
     state["full_transcript"] = [*before, *tools, Entry(**{**last, "seq": 5, "id": "m000005"})]

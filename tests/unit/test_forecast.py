@@ -79,7 +79,7 @@ CASES: dict[str, dict[str, Any]] = {
     "council read by a model": {
         "protocol": "council",
         "rounds": 2,
-        "blackboard": {"extraction": "llm"},
+        "blackboard": {"extraction": "llm", "second_look": False},
         "memory": NEVER,
     },
     "council until so many turns": {"protocol": "council", "turns": 40, "memory": NEVER},

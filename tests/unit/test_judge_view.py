@@ -18,6 +18,7 @@ from moot.nodes.text.tokens import counter, cut_middle, message_tokens, prompt_t
 from moot.state.config import DebateConfig
 from moot.state.config.config_files import make_config
 from moot.state.entries import Entry, make_entry
+from moot.state.ledger import MOTION, Event
 
 COUNT = counter()
 DEBATERS = [{"name": "Alice Johnson", "id": "alice"}, {"name": "Bob Smith", "id": "bob"}]
@@ -27,6 +28,23 @@ def entries_of(said: Sequence[tuple[str, str]], kind: Any = "speech") -> list[En
     topic = make_entry(0, "user", "topic", "Should we tax carbon?")
     speeches = [make_entry(seq, who, kind, words) for seq, (who, words) in enumerate(said, 1)]
     return [{**entry, "tokens": COUNT(entry["content"])} for entry in (topic, *speeches)]
+
+
+def stance_of(who: str, seq: int, quote: str) -> Event:
+    """Return a note of where somebody stands."""
+    return {
+        "note": "event",
+        "id": f"e{seq:03d}",
+        "kind": "asserts",
+        "proposition": MOTION,
+        "debater": who,
+        "message_id": f"m{seq:06d}",
+        "quote": quote,
+        "condition": "",
+        "ground": False,
+        "by": "model",
+        "confidence": 0.9,
+    }
 
 
 def calls_for(
@@ -172,20 +190,10 @@ def test_a_moderator_and_the_floor_get_a_small_part() -> None:
 
 def test_no_name_reaches_a_blinded_judge() -> None:
     said = [("alice", "Bob Smith is wrong, and Bob knows it."), ("bob", "Alice, as Ms Johnson says herself.")]
-    ledger = {
-        "alice": {
-            "stance": "Alice Johnson is for it",
-            "aspects": {
-                "overall": {
-                    "position": "Johnson is for it",
-                    "evidence": [],
-                    "challenged": [],
-                    "message_ids": [],
-                }
-            },
-        }
+    more = {
+        "rolling_summary": {"text": "Alice Johnson opened; Bob Smith doubted."},
+        "minutes": [stance_of("alice", 1, "Alice Johnson is for it")],
     }
-    more = {"rolling_summary": {"text": "Alice Johnson opened; Bob Smith doubted."}, "ledger": ledger}
     for call in calls_for(entries_of(said), make_config({"debaters": DEBATERS}), more):
         shown = str([{**message} for message in call.messages])
         assert not any(name in shown for name in ("Alice", "Bob", "Johnson", "Smith", "alice", "bob"))
@@ -198,24 +206,11 @@ def test_names_are_shown_to_a_judge_who_may_see_them() -> None:
 
 
 def test_the_ledger_is_shown_in_the_order_of_presentation() -> None:
-    rows = {
-        who: {
-            "stance": f"stance of {who}",
-            "aspects": {
-                "overall": {
-                    "position": f"position of {who}",
-                    "evidence": [],
-                    "challenged": [],
-                    "message_ids": [],
-                }
-            },
-        }
-        for who in ("alice", "bob")
-    }
+    notes = [stance_of(who, seq, f"position of {who}") for seq, who in ((1, "alice"), (2, "bob"))]
     config = make_config({"debaters": DEBATERS, "judge": {"blind": False}})
     first, second = (
         next(m["content"] for m in call.messages if m["content"].startswith("# Where the debate stands"))
-        for call in calls_for(entries_of([("alice", "Yes."), ("bob", "No.")]), config, {"ledger": rows})
+        for call in calls_for(entries_of([("alice", "Yes."), ("bob", "No.")]), config, {"minutes": notes})
     )
     assert first.index("position of alice") < first.index("position of bob")
     assert second.index("position of bob") < second.index("position of alice")

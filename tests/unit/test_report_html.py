@@ -16,7 +16,7 @@ from moot.graph.reports.charts import leading
 from moot.graph.reports.html import TEMPLATES
 from moot.graph.reports.transcript_blocks import BLOCK, anchors_of, read_transcript
 from moot.state.entries import make_entry
-from tests.support.report_documents import BLACKBOARD, VERDICT, debate, hostile
+from tests.support.report_documents import BLACKBOARD, MINUTES, VERDICT, debate, hostile
 
 
 def typed(**keys: Any) -> DebateDocument:
@@ -65,7 +65,7 @@ class Page(HTMLParser):
         "25 %",
         "no JSON, twice",
         "Modules first, ledger now",
-        "Cheaper (",
+        "Cheaper",
         "deploy log",
         "A split doubles incidents.",
         "in crux room",
@@ -216,7 +216,7 @@ def test_short_debates_need_no_script_and_long_ones_wait_in_templates() -> None:
 
 
 @pytest.mark.parametrize(
-    "document", [{}, {"verdict": None}, {"transcript": None}, {"blackboard": {"ledger": []}}]
+    "document", [{}, {"verdict": None}, {"transcript": None}, {"blackboard": {"minutes": []}}]
 )
 @pytest.mark.parametrize("render", [render_html, render_markdown])
 def test_whatever_is_missing_is_left_out(document: dict[str, Any], render: Any) -> None:
@@ -233,10 +233,18 @@ def test_dropping_any_one_key_still_gives_a_report() -> None:
 
 
 def test_long_lists_are_folded_and_long_timelines_keep_their_shifts() -> None:
-    rounds = [
-        {"round": n, "summary": f"s{n}", "debaters": {"ada": {"position": f"p{n}"}}} for n in range(1, 200)
-    ]
-    html = render_html(debate(blackboard={**BLACKBOARD, "rounds": rounds}))
+    standing = BLACKBOARD["standing"]
+    rounds = [{"round": n, "positions": {"ada": f"p{n}"}} for n in range(1, 200)]
+    said = [{**MINUTES[2], "id": f"h{n}", "quote": f"p{n}"} for n in range(1, 200)]
+    motion, *others = standing["propositions"]
+    stance = {**motion["stances"]["ada"], "history": [*(each["id"] for each in said), "e007"]}
+    propositions = [{**motion, "stances": {"ada": stance}}, *others]
+    board = {
+        **BLACKBOARD,
+        "minutes": [*MINUTES, *said],
+        "standing": {**standing, "rounds": rounds, "propositions": propositions},
+    }
+    html = render_html(debate(blackboard=board))
     timeline = html.partition('id="positions"')[2].partition("</section>")[0]
     assert "All 199 rounds" in html
     assert "p150" not in timeline

@@ -7,11 +7,11 @@ from typing import Any, Literal, NotRequired
 from pydantic import ConfigDict, with_config
 from typing_extensions import TypedDict
 
+from moot.graph.documents.board import Blackboard
 from moot.nodes.people.questions import Question
-from moot.state.blackboard import Claim, CruxCard, LedgerRow, Reflection, RoundRecord
 from moot.state.conversation import Problem, Receipt, Step, Summary, SummaryVersion
 from moot.state.entries import Entry
-from moot.state.progress import BoardProgress, Clarifications, ConvergenceCheck, Room
+from moot.state.progress import Clarifications, ConvergenceCheck, Room
 from moot.state.verdict import Decision, PanelReport, Verdict
 
 FORMAT: Literal["moot.debate/1"] = "moot.debate/1"
@@ -33,17 +33,6 @@ class Usage(TypedDict):
     """Seconds of running, pauses not counted."""
 
 
-class Blackboard(TypedDict):
-    """What the orchestrator has extracted."""
-
-    ledger: dict[str, LedgerRow]
-    """Position ledger by debater."""
-    claims: list[Claim]
-    rounds: list[RoundRecord]
-    reflections: list[Reflection]
-    cards: list[CruxCard]
-
-
 class CarriedState(TypedDict, total=False):
     """Channels that a document carries as they are, so that the debate can be gone on with elsewhere."""
 
@@ -53,7 +42,6 @@ class CarriedState(TypedDict, total=False):
     protocol_state: dict[str, Any]
     """What the protocol remembers."""
     crux_rooms: dict[str, Room]
-    board_progress: BoardProgress
     clarifications: Clarifications
     interjections_taken: int
     step: Step

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
+from moot.graph.documents.board import board_document
 from moot.graph.documents.document import FORMAT, CarriedState, DebateDocument, Usage
 from moot.state.catalogue import DebateRow
 from moot.state.config import DebateConfig
@@ -29,13 +30,7 @@ def make_document(row: DebateRow, values: Mapping[str, Any], *, status: str | No
         "transcript": state.get("full_transcript", []),
         "summaries": state.get("summary_versions", []),
         "receipts": state.get("receipts", []),
-        "blackboard": {
-            "ledger": state.get("ledger", {}),
-            "claims": list(state.get("claims", {}).values()),
-            "rounds": state.get("round_records", []),
-            "reflections": state.get("reflections", []),
-            "cards": list(state.get("crux_cards", {}).values()),
-        },
+        "blackboard": board_document(state),
         "verdicts": state.get("verdicts", []),
         "verdict": verdict,
         "agreement": verdict.get("agreement", {}) if verdict else {},

@@ -17,7 +17,7 @@ from moot.state.errors import InputError
 _T = TypeVar("_T")
 _ZEROS: Mapping[Any, object] = {str: "", int: 0, float: 0.0, bool: False, EntryKind: "speech"}
 """What stands for a missing text, number, flag or kind of entry; for other literals their first value."""
-_GROWN = ("verdicts", "verdict", "agreement", "state")
+_GROWN = ("blackboard", "verdicts", "verdict", "agreement", "state")
 """Parts whose records have got more fields over time: what an older one lacks is filled in."""
 
 
@@ -64,7 +64,8 @@ def as_far_as_it_goes(kind: type[_T], given: object) -> _T:
             adapter.validate_python(value, strict=True)
         except ValidationError as error:
             # From behind, so that the numbers of a list's items hold while others are taken out of it.
-            for place in reversed(dict.fromkeys(each["loc"] for each in error.errors(include_url=False))):
+            places = [_found_place(value, each["loc"]) for each in error.errors(include_url=False)]
+            for place in reversed(dict.fromkeys(places)):
                 _take_out(value, place)
             value = completed(kind, value)
         else:
@@ -113,19 +114,21 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
 
 
-def _take_out(value: Any, place: tuple[int | str, ...]) -> None:
-    """Remove what lies at a place, or the innermost thing around it that can be found."""
-    *path, last = place
-    for step in path:
+def _found_place(value: Any, place: tuple[int | str, ...]) -> tuple[int | str, ...]:
+    """Return a place as far as it can be followed: what a union's alternatives add to it leads nowhere."""
+    found: list[int | str] = []
+    for step in place:
         try:
-            inner = value[step]
+            value = value[step]
         except (KeyError, IndexError, TypeError):
-            inner = None
-        if not isinstance(inner, dict | list):
-            last = step
             break
-        value = inner
-    if isinstance(value, dict):
-        value.pop(last, None)
-    elif isinstance(last, int):
-        del value[last]
+        found.append(step)
+    return tuple(found)
+
+
+def _take_out(value: Any, place: tuple[int | str, ...]) -> None:
+    """Remove what lies at a place."""
+    for step in place[:-1]:
+        value = value[step]
+    if place:
+        del value[place[-1]]

@@ -9,7 +9,6 @@ from typing import Any
 from moot.graph.documents import DebateDocument, as_far_as_it_goes, whole_document
 from moot.graph.importing.transcript import ImportedTranscript, Speaker
 from moot.nodes.blackboard.by_rule import facts_of
-from moot.nodes.blackboard.update import NOTHING_READ
 from moot.nodes.driving.environment import Environment
 from moot.nodes.memory.window import WindowLimits, compact, window_message
 from moot.nodes.reading.facts import importance
@@ -126,7 +125,6 @@ def _values(document: DebateDocument, config: DebateConfig, environment: Environ
     shown = entries[rolling["covers_through_seq"] + 1 if rolling else 0 :]
     dropped = compact(shown, WindowLimits.of(config.memory), config.names(), count)
     step = max((receipt["step"] for receipt in document["receipts"]), default=0)
-    read = {**NOTHING_READ, "through": len(entries) - 1} if board["ledger"] else {}
     values = {
         "topic": document["topic"],
         "full_transcript": entries,
@@ -134,9 +132,7 @@ def _values(document: DebateDocument, config: DebateConfig, environment: Environ
         "messages": [window_message(entry) for entry in shown if dropped is None or entry["seq"] > dropped],
         "config": document["config"],
         "summary_versions": document["summaries"],
-        "ledger": board["ledger"],
-        "claims": {claim["id"]: claim for claim in board["claims"]},
-        "round_records": board["rounds"],
+        "minutes": board["minutes"],  # what earlier builds noted has no quotations: it is read anew
         "reflections": board["reflections"],
         "crux_cards": {card["id"]: card for card in board["cards"]},
         "convergence": document.get("convergence", []),
@@ -155,8 +151,7 @@ def _values(document: DebateDocument, config: DebateConfig, environment: Environ
         "schema_version": document["schema_version"],
         **carried,
     }
-    values = {**up_to_date(values), "schema_version": SCHEMA_VERSION}
-    return {**values, "board_progress": values.get("board_progress") or read}
+    return {**up_to_date(values), "schema_version": SCHEMA_VERSION}
 
 
 _IMPORTED: Step = {

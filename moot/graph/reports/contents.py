@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from moot.graph.documents import DebateDocument, as_far_as_it_goes
+from moot.graph.documents.board import PropositionStanding
 from moot.graph.documents.shown_config import shown_config
 from moot.graph.reports.cast import People
-from moot.graph.reports.positions import Standing, read_standings
+from moot.graph.reports.positions import Standing, contested, read_standings
 from moot.graph.reports.spending import Comparison, Figure, Prompts, read_plan, read_prompts, read_usage
 from moot.graph.reports.transcript_blocks import Transcript, anchors_of, read_transcript
 from moot.graph.reports.verdict_view import Panel, VerdictView, read_decision, read_panel
 from moot.graph.reports.wording import as_json, cleaned, clock, shortened
+from moot.nodes.blackboard.digest import SAYS
+from moot.state.ledger import EventKind
 
 TITLE = 160
 """Characters of a topic that still make a title."""
@@ -42,8 +45,9 @@ class Report:
     solution: str
     panel: Panel
     standings: tuple[Standing, ...]
-    claims: Mapping[str, str]
-    """Words of the contested claims, by id."""
+    contested: Sequence[PropositionStanding]
+    propositions: Mapping[str, str]
+    """Words of all propositions, by id."""
     threshold: float | None
     """Agreement at which a council ends, where that is known."""
     prompts: Prompts
@@ -55,10 +59,15 @@ class Report:
     config: str
 
     @property
+    def says(self) -> Mapping[EventKind, str]:
+        """What a stance is called."""
+        return SAYS
+
+    @property
     def has_rounds(self) -> bool:
         """Whether there is anything to tell round by round."""
         board = self.document["blackboard"]
-        return bool(board["rounds"] or board["reflections"] or self.document.get("convergence"))
+        return bool(board["standing"]["rounds"] or board["reflections"] or self.document.get("convergence"))
 
 
 def read(given: object) -> Report:
@@ -82,7 +91,10 @@ def read(given: object) -> Report:
         solution=document["solution"] or (verdict.solution if verdict else ""),
         panel=read_panel(document, people),
         standings=read_standings(document, people),
-        claims={claim["id"]: claim["claim"] for claim in document["blackboard"]["claims"]},
+        contested=contested(document),
+        propositions={
+            each["id"]: each["text"] for each in document["blackboard"]["standing"]["propositions"]
+        },
         threshold=shown_config(document)["termination"].get("threshold"),
         prompts=read_prompts(document),
         usage=read_usage(document["usage"]),

@@ -83,7 +83,7 @@ def _contents(report: Report) -> list[tuple[str, str]]:
         ("earlier", "Earlier verdicts", bool(report.panel.earlier)),
         ("sides", "Who argued what", report.standings),
         ("positions", "Positions over time", any(s.moments for s in report.standings)),
-        ("claims", "Contested claims", board["claims"]),
+        ("claims", "What was in dispute", report.contested),
         ("cruxes", "Crux cards", board["cards"]),
         ("rounds", "Round by round", report.has_rounds),
         ("transcript", "Transcript", report.transcript.count),

@@ -1,16 +1,28 @@
-"""Where each debater stood, and when that changed."""
+"""Where each debater stands, and when that changed."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from moot.graph.documents import DebateDocument, as_far_as_it_goes
+from moot.graph.documents import DebateDocument
+from moot.graph.documents.board import PropositionStanding, Stance
 from moot.graph.reports.cast import People, Person
-from moot.state.blackboard import LedgerRow, Relation, RoundRecord
+from moot.nodes.blackboard.digest import SAYS
+from moot.state.ledger import MOTION, Challenge, Event, Evidence
 
 MOST_MOMENTS = 24
-"""Moments above which a timeline leaves out what the round records say, and keeps the shifts."""
+"""Moments above which a timeline leaves out what was said again, and keeps the changes of mind."""
+
+
+@dataclass(frozen=True)
+class Holding:
+    """What a debater holds of one proposition, with what it rests on and what was put against it."""
+
+    name: str
+    position: str
+    evidence: tuple[str, ...]
+    challenged: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -19,7 +31,7 @@ class Moment:
 
     when: str
     kind: str
-    """`start`, `held`, `shift` or `now`."""
+    """`start`, `held` or `shift`."""
     text: str
     before: str = ""
     message_id: str = ""
@@ -30,54 +42,106 @@ class Standing:
     """All that is known of one debater's position."""
 
     person: Person
-    row: LedgerRow
     stance: str
+    holdings: tuple[Holding, ...]
     agreements: tuple[str, ...]
     disagreements: tuple[str, ...]
+    concessions: tuple[str, ...]
     moments: tuple[Moment, ...]
 
 
 def read_standings(document: DebateDocument, people: People) -> tuple[Standing, ...]:
-    """Build the standing of each debater from the ledger, the round records and the configuration."""
-    board = document["blackboard"]
-    rows = {person: board["ledger"].get(person.id) or as_far_as_it_goes(LedgerRow, {}) for person in people}
-    return tuple(
-        Standing(
-            person=person,
-            row=row,
-            stance=row["stance"] or person.stance,
-            agreements=tuple(_relation(each, people) for each in row["agreements"]),
-            disagreements=tuple(_relation(each, people) for each in row["disagreements"]),
-            moments=_moments(person, row, board["rounds"]),
-        )
-        for person, row in rows.items()
+    """Build the standing of each debater from the ledger and from its contract."""
+    return tuple(_standing(document, person, people) for person in people)
+
+
+def contested(document: DebateDocument) -> list[PropositionStanding]:
+    """Return what was in dispute, or given up."""
+    propositions = document["blackboard"]["standing"]["propositions"]
+    return [each for each in propositions if each["status"] in ("disputed", "settled")]
+
+
+def mark(stance: Stance) -> str:
+    """Return a stance with its quotation."""
+    return f"{SAYS[stance['kind']]}: {quoted(stance)}"
+
+
+def quoted(note: Stance | Event | Evidence | Challenge) -> str:
+    """Return a note's quotation with its message."""
+    return f"“{note['quote']}” [{note['message_id']}]"
+
+
+def _standing(document: DebateDocument, person: Person, people: People) -> Standing:
+    standing = document["blackboard"]["standing"]
+    propositions = standing["propositions"]
+    motion = next((each["stances"].get(person.id) for each in propositions if each["id"] == MOTION), None)
+    others = [each for each in propositions if each["id"] != MOTION]
+    shared = {other: _shared(others, person.id, other.id) for other in people if other.id != person.id}
+    return Standing(
+        person=person,
+        stance=mark(motion) if motion else person.stance,
+        holdings=tuple(_holdings(document, others, person.id)),
+        agreements=tuple(f"{other.name}: {text}" for other, (same, _) in shared.items() for text in same),
+        disagreements=tuple(f"{other.name}: {text}" for other, (_, not_) in shared.items() for text in not_),
+        concessions=tuple(
+            f"“{each['quote']}” [{each['message_id']}]"
+            for each in standing["concessions"]
+            if each["debater"] == person.id
+        ),
+        moments=tuple(_moments(document, person, motion)),
     )
 
 
-def _relation(relation: Relation, people: People) -> str:
-    strength = f" ({relation['strength']})" if relation["strength"] else ""
-    return f"{people[relation['with']].name}: {relation['on']}{strength}"
+def _shared(propositions: Sequence[PropositionStanding], one: str, other: str) -> tuple[list[str], list[str]]:
+    """Return on what two debaters agree and on what they differ."""
+    agreed, differing = [], []
+    for each in propositions:
+        kinds = {each["stances"][who]["kind"] for who in (one, other) if who in each["stances"]}
+        both = one in each["stances"] and other in each["stances"]
+        if both and "denies" in kinds and kinds & {"asserts", "conditional"}:
+            differing.append(each["text"])
+        elif both and kinds in ({"asserts"}, {"denies"}, {"asserts", "concedes"}):
+            agreed.append(each["text"])
+    return agreed, differing
 
 
-def _moments(person: Person, row: LedgerRow, rounds: Sequence[RoundRecord]) -> tuple[Moment, ...]:
-    """Order what is known by round, without what a record repeats, or any record where they are many."""
-    moments = [Moment("At the start", "start", person.stance)] if person.stance else []
-    held = [(record["round"], record["positions"].get(person.id)) for record in rounds]
-    changes = [
-        *((number, 0, Moment(f"Round {number}", "held", row["position"])) for number, row in held if row),
-        *(
-            (
-                each["round"],
-                1,
-                Moment(f"Round {each['round']}", "shift", each["to"], each["from"], each["message_id"]),
-            )
-            for each in row["shifts"]
-        ),
+def _holdings(
+    document: DebateDocument, propositions: Sequence[PropositionStanding], who: str
+) -> Iterator[Holding]:
+    """Yield what a debater holds, with evidence and open challenges; what is about nothing known is last."""
+    notes, waiting = document["blackboard"]["minutes"], document["blackboard"]["standing"]["open_challenges"]
+    shown = [note for note in notes if note["note"] == "evidence" and note["debater"] == who]
+    against = [n for n in notes if n["note"] == "challenge" and n["to"] == who and n["id"] in waiting]
+    for each in propositions:
+        stance = each["stances"].get(who)
+        evidence = tuple(quoted(note) for note in shown if note["proposition"] == each["id"])
+        challenged = tuple(quoted(note) for note in against if note["proposition"] == each["id"])
+        if stance or evidence or challenged:
+            yield Holding(each["text"], mark(stance) if stance else "", evidence, challenged)
+    evidence = tuple(quoted(note) for note in shown if not note["proposition"])
+    challenged = tuple(quoted(note) for note in against if not note["proposition"])
+    if evidence or challenged:
+        yield Holding("Beside that", "", evidence, challenged)
+
+
+def _moments(document: DebateDocument, person: Person, motion: Stance | None) -> Iterator[Moment]:
+    """Yield what a debater said of the motion, and every change of mind."""
+    rounds: Mapping[str, int] = {entry["id"]: entry["round"] for entry in document["transcript"]}
+    changes = {each["event"]: each for each in document["blackboard"]["standing"]["changes"]}
+    held = set(motion["history"]) if motion else set()
+    moments = [
+        Moment(
+            when=f"Round {rounds.get(note['message_id'], 0)}",
+            kind="shift" if note["id"] in changes else "held",
+            text=note["quote"],
+            before=changes[note["id"]]["before"] if note["id"] in changes else "",
+            message_id=note["message_id"],
+        )
+        for note in document["blackboard"]["minutes"]
+        if note["note"] == "event" and note["debater"] == person.id
+        if note["id"] in held or note["id"] in changes
     ]
-    for _, _, moment in sorted(changes, key=lambda change: change[:2]):
-        if moment.text and (moment.kind == "shift" or not moments or moments[-1].text != moment.text):
-            moments.append(moment)
-    if row["stance"] and (not moments or moments[-1].text != row["stance"]):
-        moments.append(Moment("At the end", "now", row["stance"]))
+    if person.stance:
+        yield Moment("At the start", "start", person.stance)
     many = len(moments) > MOST_MOMENTS
-    return tuple(moment for moment in moments if not many or moment.kind != "held")
+    yield from (moment for moment in moments if not many or moment.kind == "shift")

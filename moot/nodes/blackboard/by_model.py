@@ -1,18 +1,16 @@
-"""Notes by a model: one structured call a step, checked against what was really said."""
+"""The ledger's operations by model: one structured call over new messages, and a second look."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError, create_model
 
-from moot.nodes.blackboard.bounds import EVIDENCE, SHORT, TEXT, noted
-from moot.nodes.blackboard.by_rule import split_source
-from moot.nodes.blackboard.digest import render_blackboard
-from moot.nodes.blackboard.ledger import open_challenges
-from moot.nodes.blackboard.notes import Accord, Notes, Opposition
-from moot.nodes.calls import Hints, ModelCall, Purpose, Reply, WireMessage
+from moot.nodes.blackboard.bounds import noted
+from moot.nodes.blackboard.minutes import Minutes, standing_changes
+from moot.nodes.blackboard.standing import Ledger
+from moot.nodes.calls import Flow, Hints, ModelCall, Purpose, Reply, WireMessage
 from moot.nodes.prompts.fitting import fit_messages
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.prompts.rendering import render_entry
@@ -20,79 +18,239 @@ from moot.nodes.prompts.request import make_call, voice_of
 from moot.nodes.text.plain import inert
 from moot.nodes.text.tokens import TokenCounter, cut_middle
 from moot.state.config import DebateConfig
-from moot.state.conversation import ConversationState
+from moot.state.config.model_settings import is_built_in
 from moot.state.entries import Entry
+from moot.state.ledger import MOTION, Event, EventKind, EvidenceKind
 
-EXTRACT = load_prompt("extract", "topic", "aspect", "debaters", "board")
+EXTRACT = load_prompt("extract", "topic", "aspect", "debaters", "ledger")
+SECOND_LOOK = load_prompt("second-look", "topic")
 
-_FRAME = 700
+FRAME = 900
 """Tokens of the prompt's own words and the schema's, kept free of what is shown."""
+_NEW = 12
+"""Propositions that one reading may open."""
+_QUESTIONED = 24
+"""Events of one reading that are looked at again."""
 
 
-class AccordFinding(BaseModel):
-    """An agreement or a concession."""
+def asks_model(config: DebateConfig, *, auto: bool) -> bool:
+    """Return whether a model is asked for the minutes.
 
-    with_debater: str = Field(description="Id of the other debater.")
-    on: str = Field(description="On what, in one sentence.")
-
-
-class DisagreementFinding(BaseModel):
-    """A disagreement on one statement."""
-
-    with_debater: str = Field(description="Id of the other debater.")
-    claim: str = Field(description="The statement that the speaker asserts and the other denies.")
-    strength: Literal["mild", "strong"]
-    specific: bool = Field(description="Whether it could be settled.")
-    confidence: float = Field(ge=0, le=1, description="0 to 1.")
+    Args:
+        config: the debate's.
+        auto: whether its protocol wants one where nothing is configured; the built-in ones read nothing, so
+            that they are only asked where somebody says so.
+    """
+    chosen = config.blackboard.extraction
+    built_in = is_built_in(config.blackboard.model or config.model)
+    return chosen == "llm" or (chosen == "auto" and auto and not built_in)
 
 
-class EntryFinding(BaseModel):
-    """What one message did."""
-
-    message_id: str
-    speaker: str
-    position: str = Field(description="Position on what is under discussion; empty where none is taken.")
-    key_argument: str
-    evidence: list[str]
-    concessions: list[AccordFinding]
-    agreements: list[AccordFinding]
-    disagreements: list[DisagreementFinding]
-    changed_mind: bool
-    answered: list[str] = Field(description="Ids of the messages whose challenges it answers.")
+def _one_of(values: Iterable[str]) -> Any:
+    """Return the type of a text that is one of these; another is dropped by itself alone."""
+    return Annotated[str, Field(json_schema_extra={"enum": list(values) or [""]})]
 
 
-class StepFindings(BaseModel):
-    """The minutes of one step."""
+def minutes_schema(entries: Sequence[Entry], debaters: Sequence[str], ledger: Ledger) -> type[BaseModel]:
+    """Return the schema of the minutes of some entries: every id that may be used is enumerated."""
+    said = _one_of(entry["id"] for entry in entries)
+    somebody = _one_of(debaters)
+    refs = [f"n{number}" for number in range(1, _NEW + 1)]
+    known = [*ledger.propositions, *refs]
+    about, perhaps = _one_of(known), _one_of([*known, ""])
+    waiting = [each["id"] for each in (*ledger.open_challenges(), *ledger.open_questions())]
+    notes = [each["id"] for each in (*ledger.events, *ledger.evidence, *ledger.gaps)]
+    answered = {
+        "answered_in": (_one_of([*(entry["id"] for entry in entries), ""]), ...),
+        "answer": (str, ...),
+    }
 
+    def row(name: str, doc: str, **fields: Any) -> Any:
+        model = create_model(name, __doc__=doc, **fields)
+        return (list[model], ...)
+
+    return create_model(
+        "StepMinutes",
+        __doc__="Operations on the ledger.",
+        reasoning=(str, ...),
+        propositions=row(
+            "New", "A proposition that the ledger does not have.", ref=(_one_of(refs), ...), text=(str, ...)
+        ),
+        events=row(
+            "Said",
+            "What a message says of a proposition.",
+            message_id=(said, ...),
+            proposition=(about, ...),
+            kind=(EventKind, ...),
+            quote=(str, ...),
+            condition=(str, ...),
+            ground=(bool, ...),
+            confidence=(Annotated[float, Field(ge=0, le=1)], ...),
+        ),
+        challenges=row(
+            "Challenged",
+            "One point against somebody.",
+            message_id=(said, ...),
+            to=(somebody, ...),
+            quote=(str, ...),
+            proposition=(perhaps, ...),
+            **answered,
+        ),
+        questions=row(
+            "Asked",
+            "A question that wants an answer.",
+            message_id=(said, ...),
+            to=(_one_of([*debaters, ""]), ...),
+            quote=(str, ...),
+            **answered,
+        ),
+        answers=row(
+            "Answered",
+            "What answers an open challenge or question.",
+            to=(_one_of(waiting), ...),
+            message_id=(said, ...),
+            quote=(str, ...),
+        ),
+        evidence=row(
+            "Shown",
+            "Evidence.",
+            message_id=(said, ...),
+            kind=(EvidenceKind, ...),
+            quote=(str, ...),
+            proposition=(perhaps, ...),
+        ),
+        gaps=row(
+            "Unknown",
+            "What the speaker admits not to know.",
+            message_id=(said, ...),
+            quote=(str, ...),
+            proposition=(perhaps, ...),
+        ),
+        same=row(
+            "Same",
+            "Two propositions that are one.",
+            one=(about, ...),
+            other=(about, ...),
+            opposite=(bool, ...),
+        ),
+        retractions=row("Wrong", "A note that was wrong.", of=(_one_of(notes), ...), why=(str, ...)),
+    )
+
+
+class Look(BaseModel):
+    """What a quotation does, looked at by itself."""
+
+    number: int
     reasoning: str
-    entries: list[EntryFinding]
+    kind: Literal["asserts", "denies", "conditional", "concedes", "withdraws", "open"]
 
 
-def extraction_call(
-    state: ConversationState,
+class SecondLook(BaseModel):
+    """What each quotation does to its proposition."""
+
+    looks: list[Look]
+
+
+def minutes_by_model(
+    minutes: Minutes, config: DebateConfig, entries: Sequence[Entry], count: TokenCounter
+) -> Flow[str]:
+    """Read entries; return why that failed, `""` where it did not.
+
+    What would change a standing is looked at again by itself, all of it in one call; where the two readings
+    differ, nothing is noted.
+    """
+    before = minutes.ledger
+    schema = minutes_schema(entries, minutes.debaters, before)
+    (reply,) = yield [_reading_call(minutes, config, entries, schema, before, count)]
+    found = found_in(schema, reply)
+    if found is None:
+        return reply.error or "the model gave no fitting answer"
+    minutes.take(found)  # type: ignore[arg-type]  # the schema's lists are the operations
+    doubtful = list(standing_changes(minutes))[:_QUESTIONED]
+    if doubtful and config.blackboard.second_look:
+        (reply,) = yield [_second_call(minutes, config, doubtful, count)]
+        looks = found_in(SecondLook, reply)
+        if looks is not None:
+            seen = {look["number"]: look["kind"] for look in looks["looks"]}
+            wrong = [
+                e["id"] for n, e in enumerate(doubtful, 1) if seen.get(n, e["kind"]) not in _alike(e["kind"])
+            ]
+            minutes.drop(wrong, "second look")
+    return ""
+
+
+def _alike(kind: EventKind) -> tuple[str, ...]:
+    """Return the kinds that a second look may find where the first found `kind`."""
+    return ("concedes", "withdraws") if kind in ("concedes", "withdraws") else (kind,)
+
+
+def chunks_of(entries: Sequence[Entry], room: int) -> list[list[Entry]]:
+    """Return entries in batches that fit `room` tokens, a longer one by itself."""
+    chunks: list[list[Entry]] = []
+    used = room + 1
+    for entry in entries:
+        cost = entry["tokens"] + 16
+        if used + cost > room:
+            chunks.append([])
+            used = 0
+        chunks[-1].append(entry)
+        used += cost
+    return chunks
+
+
+def room_for(config: DebateConfig) -> int:
+    """Return the tokens of messages that one reading is shown."""
+    return max(200, config.memory.budget.total - FRAME) // 2
+
+
+def _reading_call(
+    minutes: Minutes,
     config: DebateConfig,
     entries: Sequence[Entry],
+    schema: type[BaseModel],
+    ledger: Ledger,
     count: TokenCounter,
-    *,
-    aspect: str,
 ) -> ModelCall:
-    """Return the call that reads a step's entries, within the view's budget."""
-    names, room = config.names(), max(200, config.memory.budget.total - _FRAME)
-    speaker = entries[0]["speaker"]
-    board = render_blackboard(state, speaker, max_tokens=room // 6, count=count, names=names)
-    challenges = "\n".join(
-        f"- to {names[who]}: {text}"
-        for who in dict.fromkeys(entry["speaker"] for entry in entries)
-        for text in open_challenges((state.get("ledger") or {}).get(who) or {})
-    )
+    """Return the call that reads entries, within the view's budget, shown the ledger with its ids."""
+    room = 2 * room_for(config)
     system = EXTRACT.render(
-        topic=cut_middle(state["topic"], room // 6, count),
-        aspect=inert(aspect),
+        topic=cut_middle(minutes.topic, room // 6, count),
+        aspect=inert(minutes.aspect),
         debaters=debater_lines(config),
-        board=f"{board}\nUnanswered challenges:\n{cut_middle(challenges, room // 6, count) or '- none'}",
+        ledger=cut_middle("\n".join(ledger_lines(ledger)) or "- nothing yet", room // 3, count),
     )
-    said = shown_entries(entries, names, room // 2, count)
-    return structured_call("extract", config, system, said, StepFindings, count)
+    said = shown_entries(entries, config.names(), room // 2, count)
+    return structured_call("extract", config, system, said, schema, count, about=entries)
+
+
+def ledger_lines(ledger: Ledger) -> Iterable[str]:
+    """Yield the ledger as its keeper sees it: what is most urgent first, everything with its id."""
+    for key in ledger.by_salience:
+        events = ledger.stances(key).values()
+        stances = "; ".join(f"{e['debater']} {e['kind']} ({e['id']}, {e['message_id']})" for e in events)
+        text = "the topic, as a statement" if key == MOTION else inert(ledger.propositions[key]["text"])
+        yield f"- {key}: {text}" + (f" | {stances}" if stances else "")
+    for each in (*ledger.open_challenges(), *ledger.open_questions()):
+        whom = f"{each['debater']} to {each['to'] or 'all'}"
+        yield f"- {each['id']}: {whom} ({each['message_id']}): {noted(each['quote'])}"
+
+
+def _second_call(
+    minutes: Minutes, config: DebateConfig, events: Sequence[Event], count: TokenCounter
+) -> ModelCall:
+    room = max(120, 2 * room_for(config) // max(1, len(events)))
+    propositions = minutes.ledger.propositions
+    said = []
+    for number, event in enumerate(events, 1):
+        context = cut_middle(minutes.entries[event["message_id"]]["content"], room // 2, count)
+        known = propositions.get(event["proposition"])
+        text = minutes.topic if event["proposition"] == MOTION or not known else known["text"]
+        said.append(
+            f"{number}. Proposition: {noted(text)}\nSpeaker: {event['debater']}\n"
+            f"Quotation: {noted(event['quote'], 400)}\nIn its message:\n{context}"
+        )
+    system = SECOND_LOOK.render(topic=cut_middle(minutes.topic, 400, count))
+    return structured_call("extract", config, system, said, SecondLook, count)
 
 
 def structured_call(
@@ -105,11 +263,14 @@ def structured_call(
     *,
     floor: int = 0,
     debaters: Sequence[str] = (),
+    about: Sequence[Entry] = (),
 ) -> ModelCall:
     """Return a structured call on the blackboard's model."""
     shown: list[WireMessage] = [{"role": "user", "content": text} for text in said]
     view = fit_messages([{"role": "system", "content": system}, *shown], config.memory.budget.total, count)
     hints: Hints = {"debaters": list(debaters) or list(config.names())}
+    if about:
+        hints["message_ids"] = [entry["id"] for entry in about]
     voice = voice_of(config, config.blackboard)
     return make_call(voice, purpose, view, schema=schema, floor=floor, hints=hints)
 
@@ -145,69 +306,3 @@ def known_debater(name: str, names: Mapping[str, str]) -> str:
     """Return the id of the debater whom a model calls `name`, `""` where there is none."""
     wanted = name.strip().casefold()
     return next((who for who, shown in names.items() if wanted in (who, shown.casefold())), "")
-
-
-def notes_by_model(
-    data: Mapping[str, Any],
-    entry: Entry,
-    names: Mapping[str, str],
-    *,
-    aspect: str,
-    challenged: Sequence[str],
-) -> Notes | None:
-    """Return the notes on one entry from a model's findings, `None` where they have none on it."""
-    found = next((item for item in data["entries"] if item["message_id"].strip("[] ") == entry["id"]), None)
-    if found is None:
-        return None
-    position = noted(found["position"])
-    accords = {kind: _accords(found[kind], entry, names) for kind in ("concessions", "agreements")}
-    oppositions = tuple(_oppositions(found["disagreements"], entry, names))
-    engaged = [accord.to for kind in accords.values() for accord in kind if accord.to]
-    answered = {message_id.strip("[] ") for message_id in found["answered"]}
-    # A change of mind is told even where the model says nowhere to what.
-    moved_to = position or noted(found["key_argument"]) or noted(entry["content"])
-    return Notes(
-        entry=entry,
-        aspect=aspect,
-        position=position,
-        firm=bool(position),
-        argument=noted(found["key_argument"]),
-        evidence=tuple(noted(text, SHORT) for text in found["evidence"][:EVIDENCE] if text.strip()),
-        concessions=accords["concessions"],
-        agreements=accords["agreements"],
-        oppositions=oppositions,
-        shift=moved_to if found["changed_mind"] else "",
-        engaged=tuple(dict.fromkeys([*engaged, *(o.to for o in oppositions)])),
-        answered=tuple(text for text in challenged if split_source(text)[1] in answered),
-    )
-
-
-_MOST = 3
-"""Accords or disagreements of one kind that one message can have."""
-
-
-def _accords(
-    found: Sequence[Mapping[str, Any]], entry: Entry, names: Mapping[str, str]
-) -> tuple[Accord, ...]:
-    some = [
-        Accord(known_debater(item["with_debater"], names), noted(item["on"], TEXT))
-        for item in found[:_MOST]
-        if item["on"].strip()
-    ]
-    return tuple(accord for accord in some if accord.to != entry["speaker"])
-
-
-def _oppositions(
-    found: Sequence[Mapping[str, Any]], entry: Entry, names: Mapping[str, str]
-) -> list[Opposition]:
-    oppositions = [
-        Opposition(
-            known_debater(item["with_debater"], names),
-            noted(item["claim"]),
-            item["strength"],
-            round(item["confidence"], 2),
-            item["specific"],
-        )
-        for item in found[:_MOST]
-    ]
-    return [o for o in oppositions if o.claim and o.to not in ("", entry["speaker"])]

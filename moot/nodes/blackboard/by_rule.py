@@ -1,24 +1,56 @@
-"""Notes by rule: no model, any language, time linear in the entry's length."""
+"""The ledger's operations by rule: few and precise, linear in what is read; no dispute is settled by rule."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
-from moot.nodes.blackboard.bounds import EVIDENCE, SHORT, noted
-from moot.nodes.blackboard.notes import OVERALL, Accord, Notes, Opposition
-from moot.nodes.reading.facts import Accord as FoundAccord
-from moot.nodes.reading.facts import Challenge, Facts, Finding, extract
-from moot.nodes.text.terms import term_set, terms
-from moot.state.entries import Entry, EntryKind, make_entry, seq_of
+from moot.nodes.blackboard.minutes import Operations
+from moot.nodes.blackboard.standing import Ledger
+from moot.nodes.reading.exhibits import EvidenceForm, shows_evidence
+from moot.nodes.reading.facts import Facts, extract
+from moot.nodes.reading.moves import (
+    Side,
+    asks_somebody,
+    concedes,
+    contradicts,
+    denies_plainly,
+    keeps_position,
+    shifts,
+    standpoint,
+)
+from moot.nodes.reading.names import debaters_among, mentions
+from moot.nodes.text.likeness import likeness
+from moot.nodes.text.sentences import Sentence, split_sentences
+from moot.nodes.text.terms import term_set
+from moot.state.entries import Entry, EntryKind, make_entry
+from moot.state.ledger import EventKind, EvidenceKind
 
-SPECIFIC_TERMS = 5
-"""A disputed sentence with so many content words, or with a digit, is specific."""
+CLAUSE_TERMS = 3
+"""Content words without which a sentence opens no proposition."""
 ANSWER_SHARE = 0.2
 """A challenge counts as answered by a message to its author that takes up this share of its terms."""
-_OPPOSITIONS = 2
-_CONFIDENCE = {"mild": 0.4, "strong": 0.7}
+REPEATED = 0.7
+"""Likeness from which a question is asked again."""
+_LOOK_BACK = 8
+"""Entries before one in which what it contradicts is looked for."""
+_SHORT_TURN = 3
+"""Sentences of a turn that a bare denial can be about: of a longer one nobody knows which is meant."""
+_EVIDENCE = 6
+"""Pieces of evidence of one message."""
+_SURE = 0.9
+_KINDS: Mapping[Side, EventKind] = {"for": "asserts", "against": "denies", "conditional": "conditional"}
+_SIDES: Mapping[EventKind, Side] = {"asserts": "for", "denies": "against"}
+_FORMS: Mapping[EvidenceForm, EvidenceKind] = {
+    "link": "source",
+    "citation": "source",
+    "quote": "source",
+    "percent": "figure",
+    "number": "figure",
+    "case": "case",
+}
 
 
 @lru_cache(maxsize=256)
@@ -46,128 +78,188 @@ def facts_of(entry: Entry, names: Mapping[str, str]) -> Facts:
     )
 
 
-def notes_by_rule(
-    entry: Entry,
+Waiting = tuple[str, dict[str, Any]]
+"""A challenge or question that is not answered: its id, `""` where it is being noted, and what was said."""
+
+
+class RuleReader:
+    """Reads entries in their order."""
+
+    def __init__(self, names: Mapping[str, str], topic: str, ledger: Ledger) -> None:
+        self.names = names
+        self.topic = topic
+        self.ops: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        self._sides: dict[str, tuple[Side, bool]] = {}
+        for who in names:
+            stance = ledger.stance(who)
+            if stance and stance["kind"] in _SIDES:
+                self._sides[who] = (_SIDES[stance["kind"]], True)
+        self._waiting: list[Waiting] = [(each["id"], dict(each)) for each in ledger.open_questions()]
+        self._challenges: list[Waiting] = [(each["id"], dict(each)) for each in ledger.open_challenges()]
+
+    def read(self, entries: Sequence[Entry], before: Sequence[Entry] = ()) -> Operations:
+        """Return what is to be noted of entries.
+
+        Args:
+            entries: debaters' words, oldest first.
+            before: what was said just before them.
+        """
+        said = [*before[-_LOOK_BACK:], *entries]
+        for place, entry in enumerate(said):
+            if place >= len(said) - len(entries):
+                self._read(entry, said[max(0, place - _LOOK_BACK) : place])
+        return cast(Operations, dict(self.ops))
+
+    def _read(self, entry: Entry, before: Sequence[Entry]) -> None:
+        sentences = [each for each in split_sentences(entry["content"]) if each.kind not in ("quote", "code")]
+        self._answer(entry, sentences)
+        self._take_side(entry, sentences)
+        self._dispute(entry, sentences, before)
+        self._challenge(entry)
+        self._ask(entry, sentences)
+        for sentence in sentences:
+            given_up = shifts(sentence.text)
+            if given_up:
+                self._event(entry, sentence.text, "p000", "withdraws")
+            elif concedes(sentence.text):
+                full = len(term_set(sentence.text)) >= CLAUSE_TERMS
+                self._event(entry, sentence.text, self._open(sentence.text) if full else "", "concedes")
+        exhibits = ((each, shows_evidence(each.text)) for each in sentences)
+        shown = [(each.text, form) for each, form in exhibits if form]
+        for text, form in shown[:_EVIDENCE]:
+            item = {"message_id": entry["id"], "kind": _FORMS[form], "quote": text, "proposition": ""}
+            self.ops["evidence"].append(item)
+
+    def _take_side(self, entry: Entry, sentences: Sequence[Sentence]) -> None:
+        """Note the last side taken in so many words, else the last that the topic said again tells."""
+        known = self._sides.get(entry["speaker"])
+        taken: tuple[Side, bool] | None = None
+        words = ""
+        for sentence in sentences:
+            found = standpoint(sentence.text, self.topic)
+            side = (found.side, found.explicit) if found else None
+            if side is None and known and keeps_position(sentence.text):
+                side = (known[0], True)
+            if side and (taken is None or side[1] >= taken[1]):
+                taken, words = side, sentence.text
+        # Who has said where it stands does not change over without saying so.
+        if taken and (not known or taken[1] >= known[1]):
+            self._sides[entry["speaker"]] = taken
+            self._event(entry, words, "p000", _KINDS[taken[0]])
+
+    def _dispute(self, entry: Entry, sentences: Sequence[Sentence], before: Sequence[Entry]) -> None:
+        """Note what an entry denies outright: the last word said, or a sentence said again with a “not”."""
+        last = before[-1] if before else None
+        if sentences and last and self._is_rival(last, entry) and denies_plainly(sentences[0].text):
+            claims = split_sentences(last["content"])
+            if len(claims) <= _SHORT_TURN and len(term_set(claims[-1].text)) >= CLAUSE_TERMS:
+                self._oppose(last, claims[-1].text, entry, sentences[0].text)
+        for sentence in sentences:
+            for other in reversed(before):
+                if not self._is_rival(other, entry):
+                    continue
+                for claim in split_sentences(other["content"]):
+                    way = contradicts(sentence.text, claim.text)
+                    if way > 0:
+                        self._oppose(entry, sentence.text, other, claim.text)
+                    elif way < 0:
+                        self._oppose(other, claim.text, entry, sentence.text)
+
+    def _is_rival(self, other: Entry, entry: Entry) -> bool:
+        return other["speaker"] in self.names and other["speaker"] != entry["speaker"]
+
+    def _oppose(self, asserting: Entry, claim: str, denying: Entry, denial: str) -> None:
+        key = self._open(claim)
+        self._event(asserting, claim, key, "asserts")
+        self._event(denying, denial, key, "denies")
+
+    def _challenge(self, entry: Entry) -> None:
+        """Note the strongest contradiction, where it can be told who is contradicted."""
+        found = [each for each in facts_of(entry, self.names)["challenges"] if each["strength"] == "strong"]
+        for challenge in sorted(found, key=lambda each: -each["score"])[:1]:
+            others = [who for who in self.names if who != entry["speaker"]]
+            whom = [who for who in challenge["about"] if who in others] or others
+            if challenge["about"] or len(others) == 1:
+                self._challenges.append(("", self._wait("challenges", entry, whom[0], challenge["text"])))
+
+    def _ask(self, entry: Entry, sentences: Sequence[Sentence]) -> None:
+        others = [who for who in self.names if who != entry["speaker"]]
+        for sentence in sentences:
+            if asks_somebody(sentence.text):
+                named = mentions(sentence.text, self.names, entry["speaker"])
+                meant = debaters_among(entry["targets"], self.names, entry["speaker"])
+                for to in (named or meant or others[: len(others) == 1])[:1]:
+                    item = self._wait("questions", entry, to, sentence.text)
+                    self._insist(item)
+                    self._waiting.append(("", item))
+
+    def _insist(self, item: dict[str, Any]) -> None:
+        """Note that a question that is asked again was not answered before."""
+        for other in self.ops["questions"]:
+            same = likeness(other["quote"], item["quote"]) >= REPEATED and other["debater"] == item["debater"]
+            if other is not item and same:
+                other |= {"answered_in": "", "answer": ""}
+                item["insisted"] = True
+
+    def _wait(self, note: str, entry: Entry, to: str, quote: str) -> dict[str, Any]:
+        """Note what waits for an answer."""
+        item = {"message_id": entry["id"], "to": to, "quote": quote, "answered_in": "", "answer": ""}
+        self.ops[note].append({**item, "proposition": "", "debater": entry["speaker"]})
+        return self.ops[note][-1]
+
+    def _answer(self, entry: Entry, sentences: Sequence[Sentence]) -> None:
+        """Note that who was asked speaks next, and that who was challenged takes the challenge up."""
+        if not sentences:
+            return
+        said, words = term_set(entry["content"]), sentences[0].text
+        about = {*entry["targets"], *mentions(entry["content"], self.names, entry["speaker"])}
+
+        def takes_up(challenge: Mapping[str, Any]) -> bool:
+            wanted = term_set(challenge["quote"])
+            addressed = len(self.names) == 2 or challenge["debater"] in about
+            return addressed and len(wanted & said) >= ANSWER_SHARE * len(wanted)
+
+        def answers(question: Mapping[str, Any]) -> bool:
+            wanted = term_set(question["quote"])
+            return not question.get("insisted") or 2 * len(wanted & said) >= len(wanted)
+
+        mine = [each for each in self._waiting if each[1]["to"] == entry["speaker"] and answers(each[1])]
+        met = [each for each in self._challenges if each[1]["to"] == entry["speaker"] and takes_up(each[1])]
+        for key, item in (*mine, *met):
+            if key:
+                self.ops["answers"].append({"to": key, "message_id": entry["id"], "quote": words})
+            else:
+                item |= {"answered_in": entry["id"], "answer": words}
+        self._waiting = [each for each in self._waiting if each not in mine]
+        self._challenges = [each for each in self._challenges if each not in met]
+
+    def _open(self, text: str) -> str:
+        """Return the reference of a proposition in these words."""
+        known: dict[str, str] = {each["text"]: each["ref"] for each in self.ops["propositions"]}
+        if text not in known:
+            known[text] = f"n{len(known) + 1}"
+            self.ops["propositions"].append({"ref": known[text], "text": text})
+        return known[text]
+
+    def _event(self, entry: Entry, quote: str, proposition: str, kind: EventKind) -> None:
+        item = {"message_id": entry["id"], "proposition": proposition, "kind": kind, "quote": quote}
+        self.ops["events"].append({**item, "condition": "", "ground": False, "confidence": _SURE})
+
+
+def operations_by_rule(
+    entries: Sequence[Entry],
     names: Mapping[str, str],
-    *,
-    aspect: str = OVERALL,
-    challenged: Sequence[str] = (),
-    transcript: Sequence[Entry] = (),
-) -> Notes:
-    """Read one entry.
+    topic: str,
+    ledger: Ledger,
+    before: Sequence[Entry] = (),
+) -> Operations:
+    """Return what the rules want noted of entries.
 
     Args:
-        entry: a debater's words.
+        entries: debaters' words, oldest first.
         names: display names by debater id.
-        aspect: the aspect under discussion.
-        challenged: the speaker's open challenges, as the ledger has them.
-        transcript: everything said, to find who made a challenge.
+        topic: the motion.
+        ledger: what is noted already.
+        before: what was said just before.
     """
-    facts = facts_of(entry, names)
-    position, firm = _position(facts)
-    claims = sorted(facts["claims"], key=lambda claim: -claim["score"])
-    engaged = _engaged(entry, facts, names)
-    return Notes(
-        entry=entry,
-        aspect=aspect,
-        stance=position if firm and aspect == OVERALL else "",
-        position=position,
-        firm=firm,
-        argument=noted(claims[0]["text"]) if claims else "",
-        evidence=_texts(facts["evidence"], EVIDENCE),
-        concessions=tuple(_accords(facts["concessions"], entry, names)),
-        agreements=tuple(_accords(facts["agreements"], entry, names)),
-        oppositions=tuple(_oppositions(facts, entry, names)),
-        shift=noted(facts["shifts"][-1]["text"]) if facts["shifts"] else "",
-        engaged=tuple(engaged),
-        answered=tuple(_answered(entry, challenged, engaged, transcript)),
-    )
-
-
-def _position(facts: Facts) -> tuple[str, bool]:
-    """Return the position taken and whether it was stated as one."""
-    conceded = {concession["order"] for concession in facts["concessions"]}
-    stated = facts["shifts"] or [found for found in facts["positions"] if found["order"] not in conceded]
-    if stated:
-        return noted(stated[-1]["text"]), True
-    best = max(facts["claims"], key=lambda claim: claim["score"], default=None)
-    return (noted(best["text"]), False) if best else ("", False)
-
-
-def _texts(found: Sequence[Finding], most: int) -> tuple[str, ...]:
-    best = sorted(found, key=lambda item: (-item["score"], item["order"]))[:most]
-    return tuple(dict.fromkeys(noted(item["text"], SHORT) for item in best))
-
-
-def _whom(about: Sequence[str], entry: Entry, names: Mapping[str, str]) -> list[str]:
-    """Return whom a finding is about; in a debate of two there is only one other."""
-    others = [name for name in names if name != entry["speaker"]]
-    known = [name for name in about if name in names and name != entry["speaker"]]
-    return known or (others if len(others) == 1 else [])
-
-
-def _engaged(entry: Entry, facts: Facts, names: Mapping[str, str]) -> list[str]:
-    about = [
-        *entry["targets"],
-        *facts["mentions"],
-        *(who for item in (*facts["challenges"], *facts["concessions"]) for who in item["about"]),
-    ]
-    known = [name for name in dict.fromkeys(about) if name in names and name != entry["speaker"]]
-    return known or (_whom((), entry, names) if entry["seq"] > 1 else [])
-
-
-def _accords(found: Iterable[FoundAccord], entry: Entry, names: Mapping[str, str]) -> Iterable[Accord]:
-    for item in found:
-        whom = _whom(item["about"], entry, names)
-        yield Accord(whom[0] if whom else "", noted(item["text"]))
-
-
-def _oppositions(facts: Facts, entry: Entry, names: Mapping[str, str]) -> Iterable[Opposition]:
-    """Yield the strongest contradictions, at most one a debater contradicted."""
-    seen: set[str] = set()
-    ranked = sorted(facts["challenges"], key=lambda c: (c["strength"] != "strong", -c["score"], c["order"]))
-    for challenge in ranked:
-        for who in _whom(challenge["about"], entry, names):
-            if who not in seen and len(seen) < _OPPOSITIONS:
-                seen.add(who)
-                yield _opposition(who, challenge, bool(facts["evidence"]))
-
-
-def _opposition(who: str, challenge: Challenge, backed: bool) -> Opposition:
-    text = noted(challenge["text"])
-    specific = any(char.isdigit() for char in text) or len(set(terms(text))) >= SPECIFIC_TERMS
-    confidence = _CONFIDENCE[challenge["strength"]] + 0.15 * backed + 0.1 * specific
-    return Opposition(who, text, challenge["strength"], round(min(1.0, confidence), 2), specific)
-
-
-def _answered(
-    entry: Entry, challenged: Sequence[str], engaged: Sequence[str], transcript: Sequence[Entry]
-) -> Iterable[str]:
-    """Yield the open challenges whose author the entry answers, in words that the challenge used."""
-    if not challenged:
-        return
-    said = term_set(entry["content"])
-    for challenge in challenged:
-        text, source = split_source(challenge)
-        author = speaker_of(source, transcript)
-        wanted = set(terms(text))
-        addressed = author in engaged or source in entry["targets"]
-        if addressed and len(wanted & said) >= ANSWER_SHARE * len(wanted):
-            yield challenge
-
-
-def with_source(text: str, message_id: str) -> str:
-    """Return a noted text with the id of its message."""
-    return f"{text} [{message_id}]"
-
-
-def split_source(text: str) -> tuple[str, str]:
-    """Take a text that `with_source` made apart again."""
-    body, _, source = text.rpartition(" [")
-    return (body, source.rstrip("]")) if body else (text, "")
-
-
-def speaker_of(message_id: str, transcript: Sequence[Any]) -> str:
-    """Return who said a message, `""` where there is none of that id."""
-    seq = seq_of(message_id)
-    return str(transcript[seq]["speaker"]) if seq is not None and seq < len(transcript) else ""
+    return RuleReader(names, topic, ledger).read(entries, before)

@@ -1,4 +1,4 @@
-"""Crux cards: what came of a crux room, and how its claim ends."""
+"""Crux cards: what came of a crux room, and what each of the two then holds."""
 
 from __future__ import annotations
 
@@ -9,16 +9,20 @@ from pydantic import BaseModel, Field
 
 from moot.nodes.blackboard.bounds import noted
 from moot.nodes.blackboard.by_model import debater_lines, known_debater, shown_entries, structured_call
-from moot.nodes.blackboard.by_rule import facts_of
+from moot.nodes.blackboard.minutes import Minutes
 from moot.nodes.blackboard.rooms import CYCLES
+from moot.nodes.blackboard.standing import ledger_of
 from moot.nodes.calls import ModelCall
 from moot.nodes.prompts.library import load_prompt
+from moot.nodes.reading.moves import concedes, keeps_position, shifts
 from moot.nodes.text.likeness import likeness
+from moot.nodes.text.sentences import split_sentences
+from moot.nodes.text.terms import term_set
 from moot.nodes.text.tokens import TokenCounter, cut_middle
-from moot.state.blackboard import Claim, CruxCard, CruxSide
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState
 from moot.state.entries import Entry, seq_of
+from moot.state.ledger import CruxCard, CruxSide, EventKind, Note
 from moot.state.progress import Room
 
 CARD = load_prompt("crux-card", "topic", "claim", "debaters")
@@ -37,6 +41,9 @@ class SideFinding(BaseModel):
     reasoning: str
     answer: Literal["yes", "no", "nuanced"]
     falsifier: str = Field(description="What would change this answer.")
+    now: EventKind = Field(description="What the debater now does about the disputed statement.")
+    message_id: str
+    quote: str = Field(description="Its own words in the room that show this, literally.")
 
 
 class CruxFinding(BaseModel):
@@ -67,10 +74,9 @@ def card_call(
 ) -> ModelCall:
     """Return the call that asks a model what a room found, within the view's budget."""
     size = max(200, config.memory.budget.total - _FRAME)
-    claim = (state.get("claims") or {}).get(room["claim"])
     system = CARD.render(
         topic=cut_middle(state["topic"], size // 6, count),
-        claim=claim["claim"] if claim else "",
+        claim=claim_text(state, room),
         debaters=debater_lines(config, room["between"]),
     )
     entries = room_entries(state, [*room["trigger"], *room["message_ids"]])
@@ -85,6 +91,7 @@ def card_call(
         count,
         floor=floor,
         debaters=[names[who] for who in room["between"]],
+        about=entries,
     )
 
 
@@ -104,6 +111,7 @@ def card_by_model(
         "claim": room["claim"],
         "message_ids": [*room["trigger"], *room["message_ids"]],
         "round": int(state.get("round", 0)),
+        "room": room["id"],
         "question": noted(data["question"]) or _question(state, room),
         "sides": sides,
         "type": data["type"],
@@ -114,24 +122,48 @@ def card_by_model(
     }
 
 
+def card_events(
+    state: ConversationState,
+    config: DebateConfig,
+    room: Room,
+    data: Mapping[str, Any],
+    before: Sequence[Note] = (),
+) -> list[Note]:
+    """Return what each of the two holds after the room, as notes, as far as their own words there show it."""
+    entries = {entry["id"]: entry for entry in room_entries(state, room["message_ids"])}
+    minutes = Minutes(
+        known=[*(state.get("minutes") or []), *before],
+        topic=state["topic"],
+        entries=entries,
+        debaters=room["between"],
+        by="model",
+    )
+    for side in data["sides"]:
+        entry = entries.get(side["message_id"].strip("[] "))
+        who = known_debater(side["debater"], {who: config.names()[who] for who in room["between"]})
+        if entry is not None and entry["speaker"] == who:
+            event = {"proposition": room["claim"], "kind": side["now"], "confidence": 1.0, "ground": False}
+            words = {"message_id": entry["id"], "quote": side["quote"], "condition": ""}
+            minutes.take({"events": [{**event, **words}]})
+    return minutes.new
+
+
 def card_by_rule(state: ConversationState, config: DebateConfig, room: Room) -> CruxCard:
-    """Return a card without a model: resolved where somebody concedes or shifts in the last cycle."""
+    """Return a card without a model: resolved where somebody gives up this very statement at last."""
     sides = {who: _ruled_side(state, config, room, who) for who in room["between"]}
     moved = [who for who, side in sides.items() if side["answer"] == "nuanced"]
     names = config.names()
     moved_names = " and ".join(names[who] for who in moved)
-    backed = all(_facts(state, config, room, who, "evidence") for who in room["between"])
     return {
         "id": card_id(room),
         "claim": room["claim"],
         "message_ids": [*room["trigger"], *room["message_ids"]],
         "round": int(state.get("round", 0)),
+        "room": room["id"],
         "question": _question(state, room),
         "sides": sides,
-        "type": "evidence" if backed else "claim",
-        "diagnosis": "Each side offers evidence that the other does not accept."
-        if backed
-        else "The two differ on this statement.",
+        "type": "claim",
+        "diagnosis": "The two differ on this statement.",
         "resolved": bool(moved),
         "resolution": f"{moved_names} moved towards the other side." if moved else "",
     }
@@ -141,17 +173,6 @@ def room_closes(state: ConversationState, config: DebateConfig, room: Room, card
     """Return whether a room is over: converged, at its cap, or going in circles."""
     at_cap = room["cycle"] >= room.get("cycles", CYCLES)
     return card["resolved"] or at_cap or _stagnates(state, room)
-
-
-def settled(claim: Claim, card: CruxCard) -> Claim:
-    """Return a claim as its room leaves it: resolved, or abandoned with a card that says why."""
-    outcome = card["resolution"] if card["resolved"] else card["diagnosis"]
-    return {
-        **claim,
-        "status": "resolved" if card["resolved"] else "abandoned",
-        "resolution": outcome,
-        "card": card["id"],
-    }
 
 
 def _stagnates(state: ConversationState, room: Room) -> bool:
@@ -164,9 +185,15 @@ def _stagnates(state: ConversationState, room: Room) -> bool:
     return True
 
 
+def claim_text(state: Mapping[str, Any], room: Room) -> str:
+    """Return what a room is about, in words."""
+    known = ledger_of(state).propositions.get(room["claim"])
+    return noted(known["text"]) if known else ""
+
+
 def _question(state: ConversationState, room: Room) -> str:
-    claim = (state.get("claims") or {}).get(room["claim"])
-    return noted(f"Is this so: {claim['claim']}") if claim else ""
+    text = claim_text(state, room)
+    return noted(f"Is this so: {text}") if text else ""
 
 
 def _found_side(found: Mapping[str, Any]) -> CruxSide:
@@ -178,20 +205,16 @@ def _found_side(found: Mapping[str, Any]) -> CruxSide:
 
 
 def _ruled_side(state: ConversationState, config: DebateConfig, room: Room, who: str) -> CruxSide:
-    """Return a side as the rules see it: who raised the dispute says yes, who concedes is nuanced."""
-    raised = room_entries(state, room["trigger"][:1])
-    moved = _facts(state, config, room, who, "concessions") or _facts(state, config, room, who, "shifts")
-    claims = _facts(state, config, room, who, "claims")
+    """Return a side as the rules see it: as the ledger has it, nuanced where its last words give it up."""
+    own = [entry for entry in room_entries(state, room["message_ids"]) if entry["speaker"] == who]
+    said = [each.text for each in split_sentences(own[-1]["content"])] if own else []
+    claim = term_set(claim_text(state, room))
+    about = [text for text in said if 2 * len(term_set(text) & claim) >= len(claim)]
+    moved = any(concedes(text) or shifts(text) for text in about) and not any(map(keeps_position, said))
+    stands = "yes" if ledger_of(state).sign(who, room["claim"]) > 0 else "no"
     flips = config.debater(who).flip_conditions
-    stands = "yes" if raised and raised[0]["speaker"] == who else "no"
     return {
         "answer": "nuanced" if moved else stands,  # type: ignore[typeddict-item]  # one of the three
-        "reasoning": noted(claims[-1]["text"], LONG) if claims else "",
+        "reasoning": noted(about[-1], LONG) if about else "",
         "falsifier": noted(flips[0], LONG) if flips else "",
     }
-
-
-def _facts(state: ConversationState, config: DebateConfig, room: Room, who: str, kind: str) -> list[Any]:
-    """Return what the rules find of one kind in a debater's last words in the room."""
-    own = [entry for entry in room_entries(state, room["message_ids"]) if entry["speaker"] == who]
-    return facts_of(own[-1], config.names())[kind] if own else []  # type: ignore[literal-required]  # a list of Facts

@@ -1,27 +1,51 @@
-"""The blackboard as one speaker sees it: deterministic, within its tokens, the most urgent first."""
+"""The ledger in words: as a speaker sees it, as a judge does, and as a whole; each line with its messages."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
-from moot.nodes.blackboard.claims import OPEN, sides_text
-from moot.nodes.blackboard.ledger import open_challenges
+from moot.nodes.blackboard.bounds import SHORT, TEXT, noted
+from moot.nodes.blackboard.standing import Ledger, ledger_of
 from moot.nodes.text.plain import inert
 from moot.nodes.text.tokens import TokenCounter
+from moot.state.entries import seq_of
+from moot.state.ledger import MOTION, Event, EventKind
 
 HEADING = "# Where the debate stands, as noted by the program"
 INSIGHTS = 4
 """Reflections and crux cards that a speaker is shown."""
 SECTIONS = (
+    "On the topic itself",
     "Challenges to you, not answered yet",
-    "Your position",
+    "What you hold",
     "You conceded",
-    "Where the others stand",
-    "Open disputes",
+    "Between you and whom you answer",
+    "Disputed",
+    "What the others hold",
+    "Conceded",
+    "Changes of mind",
+    "In the last round",
     "Found out so far",
 )
 """Headings in the order in which they are shown."""
+TOPIC, CHALLENGES, OWN, CONCEDED, BETWEEN, DISPUTED, OTHERS, GIVEN, CHANGES, LAST, FOUND = range(11)
+
+SAYS: Mapping[EventKind, str] = {
+    "asserts": "yes",
+    "denies": "no",
+    "conditional": "yes, on a condition",
+    "concedes": "conceded",
+    "withdraws": "withdrawn",
+    "unsure": "open",
+}
+
+MOST = 12
+"""Lines of one section that are considered: the most salient or the newest of them."""
+
+State = Mapping[str, Any]
+Names = Mapping[str, str]
 
 
 class Line(NamedTuple):
@@ -34,28 +58,25 @@ class Line(NamedTuple):
 
 
 def render_blackboard(
-    state: Mapping[str, Any],
+    state: State,
     speaker: str,
     *,
     max_tokens: int,
     count: TokenCounter,
-    names: Mapping[str, str],
+    names: Names,
+    answering: Sequence[str] = (),
 ) -> str:
-    """Return what the blackboard tells a speaker, `""` where it holds nothing or there is no room.
-
-    Unanswered challenges and the speaker's own commitments get room first, then the others' positions, open
-    disputes and insights; whole lines are left out where room is short.
+    """Return what the ledger tells a speaker, `""` where it holds nothing or there is no room.
 
     Args:
-        state: the debate's state; only its blackboard channels are read.
-        speaker: id of the debater who gets the view.
+        state: the debate's state.
+        speaker: id of the debater who gets the view; anybody else, as a judge, is shown all sides alike.
         max_tokens: exact size that the text never exceeds.
         count: token counter.
-        names: display names by debater id.
+        names: display names by debater id, in the order in which they are told.
+        answering: whom the speaker answers: ids of debaters, others are passed over.
     """
-    shown = {who: inert(name) for who, name in names.items()}
-    lines = list(_lines(state, speaker, shown))
-    return compose(lines, max_tokens, count)
+    return compose(list(board_lines(state, speaker, names, answering)), max_tokens, count)
 
 
 def compose(lines: Sequence[Line], max_tokens: int, count: TokenCounter, heading: str = HEADING) -> str:
@@ -91,55 +112,180 @@ def _join(lines: Sequence[Line], chosen: Iterable[int], heading: str) -> str:
     return "\n".join(out)
 
 
-def _lines(state: Mapping[str, Any], speaker: str, names: Mapping[str, str]) -> Iterable[Line]:
-    ledger: Mapping[str, Any] = state.get("ledger") or {}
-    own = ledger.get(speaker) or {}
-    yield from _own_lines(own)
-    yield from _others(ledger, speaker, names)
-    yield from _disputes(state.get("claims") or {}, speaker, names)
-    yield from _insights(state, speaker)
+def board_lines(state: State, speaker: str, names: Names, answering: Sequence[str] = ()) -> Iterator[Line]:
+    """Yield the lines of a view; see `render_blackboard`."""
+    ledger = ledger_of(state)
+    shown = {who: inert(name) for who, name in names.items()}
+    board = _Board(state, ledger, shown)
+    yield from board.on_topic(speaker)
+    if speaker in names:
+        yield from board.own(speaker)
+        other = next((who for who in answering if who in names and who != speaker), "")
+        told = set[str]()
+        if other:
+            agreed, differing = ledger.shared(speaker, other)
+            told = {*agreed, *differing} - {MOTION}
+            for key in islice((key for key in differing if key != MOTION), MOST):
+                yield Line(BETWEEN, 3, f"you differ on {board.disputed(key)}")
+            for key in islice((key for key in agreed if key != MOTION), MOST):
+                yield Line(BETWEEN, 4, f"you agree on {board.named(key)}")
+    else:
+        told = set()
+        yield from board.standings()
+    disputed = (key for key in ledger.by_salience if ledger.status(key) == "disputed" and key != MOTION)
+    for key in islice((key for key in disputed if key not in told), MOST):
+        mine = any(speaker in pair for pair in ledger.pairs(key))
+        yield Line(DISPUTED, 4 if mine else 6, board.disputed(key))
+    yield from board.last_round()
+    yield from board.insights(speaker)
 
 
-def _own_lines(own: Mapping[str, Any]) -> Iterable[Line]:
-    for text in reversed(open_challenges(own)):
-        yield Line(0, 1, text)
-    for number, (name, aspect) in enumerate(reversed((own.get("aspects") or {}).items())):
-        if aspect["position"]:
-            yield Line(1, 1 if number == 0 else 6, _on(name, aspect["position"]))
-        for text in reversed(aspect["evidence"]):
-            yield Line(1, 4 if number == 0 else 7, f"your evidence: {text}")
-    for text in reversed(own.get("concessions") or []):
-        yield Line(2, 2, text)
-    for shift in reversed((own.get("shifts") or [])[-2:]):
-        yield Line(2, 3, f"you changed your mind: {shift['to']} [{shift['message_id']}]")
+class _Board:
+    """Puts a ledger into words."""
+
+    def __init__(self, state: State, ledger: Ledger, names: Names) -> None:
+        self.state = state
+        self.ledger = ledger
+        self.names = names
+
+    def name(self, who: str) -> str:
+        return self.names.get(who) or inert(who)
+
+    def text(self, key: str) -> str:
+        return noted(self.ledger.propositions[key]["text"])
+
+    def named(self, key: str) -> str:
+        return f"{key}: {self.text(key)}"
+
+    def quote(self, event: Mapping[str, Any], limit: int = SHORT) -> str:
+        return f"“{noted(event['quote'], limit)}” [{event['message_id']}]"
+
+    def round_of(self, message_id: str) -> int:
+        seq, transcript = seq_of(message_id), self.state.get("full_transcript") or []
+        return int(transcript[seq]["round"]) if seq is not None and seq < len(transcript) else 0
+
+    def stance(self, event: Event) -> str:
+        round_no = self.round_of(event["message_id"])
+        when = f" (round {round_no})" if round_no else ""
+        said = f"yes, if {event['condition']}" if event["condition"] else SAYS[event["kind"]]
+        return f"{said}: {self.quote(event, TEXT)}{when}"
+
+    def disputed(self, key: str) -> str:
+        """Return a dispute: who says yes and who no, with the message of each."""
+        stances = self.ledger.stances(key)
+        yes, no = (
+            " and ".join(f"{self.name(who)} [{stances[who]['message_id']}]" for who in side)
+            for side in self.ledger.sides(key)
+        )
+        return f"{self.named(key)} ({yes} yes; {no} no)"
+
+    def on_topic(self, speaker: str) -> Iterator[Line]:
+        for who in self.names:
+            event = self.ledger.stance(who)
+            if event:
+                name = "you" if who == speaker else self.name(who)
+                yield Line(TOPIC, 0 if who == speaker else 2, f"{name}: {self.stance(event)}")
+
+    def own(self, who: str) -> Iterator[Line]:
+        """Yield what concerns one debater: challenges to it, what it holds, and what it conceded."""
+        for challenge in self.ledger.open_challenges(who)[:MOST]:
+            yield Line(CHALLENGES, 1, f"{self.name(challenge['debater'])}: {self.quote(challenge, TEXT)}")
+        for question in self.ledger.open_questions(who)[:MOST]:
+            yield Line(CHALLENGES, 1, f"{self.name(question['debater'])} asks: {self.quote(question, TEXT)}")
+        held = ((key, self.ledger.stance(who, key)) for key in self.ledger.by_salience if key != MOTION)
+        kept = ((key, one) for key, one in held if one and one["kind"] not in ("concedes", "withdraws"))
+        for key, event in islice(kept, MOST):
+            urgency = 3 if self.ledger.status(key) == "disputed" else 5
+            yield Line(OWN, urgency, f"{self.named(key)}: {SAYS[event['kind']]} [{event['message_id']}]")
+        shown = (item for item in reversed(self.ledger.evidence) if item["debater"] == who)
+        for item in islice(shown, MOST):
+            yield Line(OWN, 6, f"your evidence: {self.quote(item)}")
+        for event in self.ledger.concessions(who)[: -MOST - 1 : -1]:
+            yield Line(CONCEDED, 2, self.conceded(event))
+        moved = (change.event for change in reversed(self.ledger.changes) if change.event["debater"] == who)
+        for event in islice((event for event in moved if event["kind"] != "concedes"), MOST):
+            yield Line(CONCEDED, 3, f"you changed your mind: {self.quote(event)}")
+
+    def conceded(self, event: Event) -> str:
+        """Return a concession: what it settles, where that was said, and the words."""
+        key = event["proposition"]
+        about = "" if key in ("", MOTION) else f"{self.named(key)}: "
+        return f"{about}{self.quote(event)}"
+
+    def standings(self) -> Iterator[Line]:
+        """Yield what everybody holds, conceded and changed."""
+        quiet = (key for key in self.ledger.by_salience if self.ledger.status(key) != "disputed")
+        for key in islice((key for key in quiet if key != MOTION and self.ledger.stances(key)), MOST):
+            held = "; ".join(
+                f"{self.name(who)} {SAYS[event['kind']]} [{event['message_id']}]"
+                for who, event in self.ledger.stances(key).items()
+            )
+            yield Line(OTHERS, 5, f"{self.named(key)} ({held})")
+        for event in self.ledger.concessions()[: -MOST - 1 : -1]:
+            yield Line(GIVEN, 2, f"{self.name(event['debater'])}: {self.conceded(event)}")
+        moved = (change.event for change in reversed(self.ledger.changes))
+        for event in islice((event for event in moved if event["kind"] != "concedes"), MOST):
+            yield Line(CHANGES, 3, f"{self.name(event['debater'])}: {self.quote(event)}")
+
+    def last_round(self) -> Iterator[Line]:
+        """Yield what the round before the present one brought."""
+        before = int(self.state.get("round") or 0) - 1
+        for change in self.ledger.changes:
+            if before > 0 and self.round_of(change.event["message_id"]) == before:
+                yield Line(LAST, 6, f"{self.name(change.event['debater'])} moved: {self.quote(change.event)}")
+        for event in self.ledger.concessions():
+            if before > 0 and self.round_of(event["message_id"]) == before:
+                yield Line(LAST, 6, f"{self.name(event['debater'])} conceded: {self.quote(event)}")
+
+    def insights(self, speaker: str) -> Iterator[Line]:
+        for card in list((self.state.get("crux_cards") or {}).values())[-INSIGHTS:][::-1]:
+            outcome = card["resolution"] if card["resolved"] else f"unresolved: {card['diagnosis']}"
+            ids = ", ".join(card["message_ids"][-2:])
+            yield Line(FOUND, 5 if speaker in card["sides"] else 6, f"{card['question']} ({outcome}) [{ids}]")
+        recent = (self.state.get("reflections") or [])[-3 * INSIGHTS :]
+        ranked = sorted(recent, key=lambda item: -item["importance"])
+        for content in list(dict.fromkeys(item["content"] for item in ranked))[:INSIGHTS]:
+            yield Line(FOUND, 6, content)
 
 
-def _on(aspect: str, position: str) -> str:
-    return position if aspect == "overall" else f"{inert(aspect)}: {position}"
+def whole_board(state: State, names: Names) -> str:
+    """Return all of the ledger, for those who may read it at length."""
+    lines = [*board_lines(state, "", names)]
+    return _join(lines, range(len(lines)), HEADING)
 
 
-def _others(ledger: Mapping[str, Any], speaker: str, names: Mapping[str, str]) -> Iterable[Line]:
-    for who, row in ledger.items():
-        if who != speaker and row["aspects"]:
-            name, aspect = next(reversed(row["aspects"].items()))
-            text = _on(name, aspect["position"]) if aspect["position"] else row["stance"]
-            if text:
-                yield Line(3, 3, f"{names.get(who, who)}: {text}")
+def positions_text(state: State, names: Names, debaters: Sequence[str]) -> str:
+    """Return where some debaters stand: on the topic, on what they hold, and what they conceded."""
+    shown = {who: inert(names.get(who, who)) for who in debaters}
+    board = _Board(state, ledger_of(state), shown)
+    out = [f"- {line.text}" for line in board.on_topic("")]
+    for who in debaters:
+        out += [f"- {shown[who]} holds: {line.text}" for line in board.own(who) if line.section == OWN]
+        out += [
+            f"- {shown[who]} conceded: {line.text}" for line in board.own(who) if line.section == CONCEDED
+        ]
+    return "\n".join(out)
 
 
-def _disputes(claims: Mapping[str, Any], speaker: str, names: Mapping[str, str]) -> Iterable[Line]:
-    newest = sorted(claims.values(), key=lambda claim: (-claim["touched"], claim["id"]))
-    for claim in newest:
-        if claim["status"] in OPEN:
-            urgency, sides = 5 if speaker in claim["between"] else 7, sides_text(claim, names)
-            yield Line(4, urgency, f"{sides}: {claim['claim']} [{claim['message_ids'][-1]}]")
+def reflections_text(state: State) -> str:
+    """Return all reflections, the most important first."""
+    ranked = sorted(state.get("reflections") or [], key=lambda item: (-item["importance"], item["id"]))
+    return "\n".join(f"- {item['content']}" for item in ranked)
 
 
-def _insights(state: Mapping[str, Any], speaker: str) -> Iterable[Line]:
-    for card in list((state.get("crux_cards") or {}).values())[-INSIGHTS:][::-1]:
-        outcome = card["resolution"] if card["resolved"] else f"unresolved: {card['diagnosis']}"
-        yield Line(5, 5 if speaker in card["sides"] else 6, f"{card['question']} ({outcome})")
-    recent = (state.get("reflections") or [])[-3 * INSIGHTS :]
-    ranked = [item["content"] for item in sorted(recent, key=lambda item: -item["importance"])]
-    for content in list(dict.fromkeys(ranked))[:INSIGHTS]:
-        yield Line(5, 6, content)
+def card_text(card: Mapping[str, Any], names: Names) -> str:
+    """Return one crux card."""
+    sides = [
+        f"- {inert(names.get(who, who))}: {side['answer']}. {side['reasoning']}"
+        + (f" (what would change it: {side['falsifier']})" if side["falsifier"] else "")
+        for who, side in card["sides"].items()
+    ]
+    outcome = (
+        f"- {'resolved' if card['resolved'] else 'not resolved'}: {card['resolution'] or card['diagnosis']}"
+    )
+    return "\n".join([f"{card['question']} ({card['type']})", *sides, outcome])
+
+
+def cards_text(state: State, names: Names) -> str:
+    """Return all crux cards."""
+    return "\n\n".join(card_text(card, names) for card in (state.get("crux_cards") or {}).values())

@@ -6,24 +6,22 @@ al. (2023), *Generative Agents*, section 4.2, with epistemic events in the place
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence, Set
+from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, Field
 
 from moot.nodes.blackboard.bounds import SOURCES, noted
 from moot.nodes.blackboard.by_model import debater_lines, known_debater, shown_entries, structured_call
-from moot.nodes.blackboard.by_rule import speaker_of
 from moot.nodes.blackboard.digest import render_blackboard
-from moot.nodes.blackboard.update import progress_of
+from moot.nodes.blackboard.standing import Ledger, fold_notes, ledger_of
 from moot.nodes.calls import ModelCall
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.text.tokens import TokenCounter, cut_middle
-from moot.state.blackboard import Reflection
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState
 from moot.state.entries import seq_of
-from moot.state.progress import BoardProgress
+from moot.state.ledger import MOTION, Event, Reflection
 
 REFLECT = load_prompt("reflect", "topic", "debaters", "board")
 
@@ -52,15 +50,60 @@ class Reflections(BaseModel):
     reflections: list[ReflectionFinding]
 
 
-def score(progress: BoardProgress) -> int:
-    """Return how much has happened since the last reflection."""
-    return sum(weight * progress[event] for event, weight in WEIGHTS.items())  # type: ignore[literal-required]  # its keys
+class News(NamedTuple):
+    """What happened since the last look from outside."""
+
+    disputes: list[str]
+    """Ids of propositions that came to be disputed."""
+    concessions: list[Event]
+    shifts: list[Event]
+
+    @property
+    def score(self) -> int:
+        """How much that is."""
+        counts = {
+            "disagreements": len(self.disputes),
+            "concessions": len(self.concessions),
+            "shifts": len(self.shifts),
+        }
+        return sum(weight * counts[name] for name, weight in WEIGHTS.items())
+
+    def message_ids(self, state: Mapping[str, Any]) -> list[str]:
+        """Return where it happened, the newest."""
+        ledger = ledger_of(state)
+        opposed = [event["message_id"] for key in self.disputes for event in ledger.stances(key).values()]
+        moved = [event["message_id"] for event in (*self.concessions, *self.shifts)]
+        return sorted({*opposed, *moved}, key=lambda key: seq_of(key) or 0)[-SOURCES:]
+
+
+def news_of(state: Mapping[str, Any]) -> News:
+    """Return what the ledger's notes brought since the last look from outside."""
+    notes = state.get("minutes") or []
+    looks = [number for number, note in enumerate(notes, 1) if note["note"] == "outlook"]
+    start = looks[-1] if looks else 0
+    new = {note["id"] for note in notes[start:] if note["note"] == "event"}
+    if not new:
+        return News([], [], [])
+    after = ledger_of(state)
+    touched = {event["proposition"] for event in after.events if event["id"] in new}
+    disputes = [key for key in after.propositions if key in touched and after.status(key) == "disputed"]
+    disputes = [key for key in disputes if _without(after, key, new).status(key) != "disputed"]
+    shifts = [change.event for change in after.changes if change.event["id"] in new]
+    moved = {event["id"] for event in shifts}
+    concessions = [event for event in after.concessions() if event["id"] in new - moved]
+    return News(disputes, concessions, shifts)
+
+
+def _without(ledger: Ledger, key: str, events: Set[str]) -> Ledger:
+    """Return the ledger of one proposition alone, without some events."""
+    earlier = [turn.event for turn in ledger.courses[key] if turn.event["id"] not in events]
+    return fold_notes([ledger.propositions[key], *earlier])
 
 
 def reflection_due(state: ConversationState) -> bool:
     """Return whether enough has happened."""
     threshold = state["config"].get("blackboard", {}).get("reflect_at", 15)
-    return score(progress_of(state)) > int(threshold)
+    return news_of(state).score > int(threshold)
 
 
 def reflection_call(
@@ -69,7 +112,7 @@ def reflection_call(
     """Return the call that asks a model for insights."""
     room = max(200, config.memory.budget.total - _FRAME)
     names, transcript = config.names(), state["full_transcript"]
-    ids = progress_of(state)["message_ids"]
+    ids = news_of(state).message_ids(state)
     entries = [transcript[seq] for seq in map(seq_of, ids) if seq is not None and seq < len(transcript)]
     board = render_blackboard(state, "", max_tokens=room // 3, count=count, names=names)
     system = REFLECT.render(
@@ -97,29 +140,30 @@ def reflections_by_model(
 
 
 def reflections_by_rule(state: ConversationState, config: DebateConfig) -> list[Reflection]:
-    """Return one insight from the counts: what happened most, between whom."""
-    progress, names = progress_of(state), config.names()
-    kinds: dict[str, Literal["escalation", "convergence", "shift"]] = {
-        "disagreements": "escalation",
-        "concessions": "convergence",
-        "shifts": "shift",
-    }
-    event = max(WEIGHTS, key=lambda name: (WEIGHTS[name] * progress[name], name))  # type: ignore[literal-required]  # its keys
-    about = [speaker_of(key, state["full_transcript"]) for key in progress["message_ids"]]
-    about = [who for who in dict.fromkeys(about) if who in names]
-    counts = ", ".join(f"{progress[name]} {_WORDS[name]}" for name in WEIGHTS if progress[name])  # type: ignore[literal-required]  # its keys
-    who = ", ".join(names[name] for name in about)
-    content = noted(f"{_VERDICTS[kinds[event]]} ({counts} since the last look): {who}", CONTENT)
-    importance = min(10, 4 + score(progress) // 10)
-    return [_reflection(state, 0, content, kinds[event], about, progress["message_ids"], importance)]
-
-
-_WORDS = {"disagreements": "new disagreements", "concessions": "concessions", "shifts": "changes of mind"}
-_VERDICTS = {
-    "escalation": "Disagreement grows",
-    "convergence": "Positions come closer",
-    "shift": "Positions have moved",
-}
+    """Return one insight by rule: the weightiest that happened, with the words that show it."""
+    news, ledger, names = news_of(state), ledger_of(state), config.names()
+    if not news.score:
+        return []
+    kind: Literal["escalation", "convergence", "shift"] = "escalation"
+    if news.shifts or news.concessions:
+        event = [*news.concessions, *news.shifts][-1]
+        kind = "shift" if news.shifts else "convergence"
+        about = [event["debater"]]
+        did = "no longer holds what it held" if news.shifts else "gave way on one point"
+        content = f"{names.get(event['debater'], event['debater'])} {did}: “{noted(event['quote'])}”"
+    else:
+        key = news.disputes[0]
+        yes, no = ledger.sides(key)
+        about = [*yes, *no]
+        what = "the topic itself" if key == MOTION else f"this: {noted(ledger.propositions[key]['text'])}"
+        offered = [item for item in ledger.evidence if item["proposition"] == key]
+        lack = "" if offered else "; neither has named evidence for it yet"
+        content = (
+            f"{' and '.join(names.get(who, who) for who in about)} contradict each other on {what}{lack}"
+        )
+    importance = min(10, 4 + news.score // 10)
+    ids = news.message_ids(state)
+    return [_reflection(state, 0, noted(content, CONTENT), kind, about, ids, importance)]
 
 
 def _reflection(
@@ -140,7 +184,3 @@ def _reflection(
         "round": int(state.get("round", 0)),
         "importance": importance,
     }
-
-
-COUNTS_SET_BACK: BoardProgress = {"disagreements": 0, "concessions": 0, "shifts": 0, "message_ids": []}
-"""What a reflection leaves of the events that led to it."""

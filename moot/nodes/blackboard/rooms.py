@@ -2,30 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
-from moot.state.blackboard import Claim
 from moot.state.conversation import ConversationState
-from moot.state.entries import Entry
+from moot.state.entries import Entry, kind_of
 from moot.state.progress import Room
 
 CYCLES = 2
 """Exchanges with steelmanning in a room, at most, where nothing else is configured."""
 
 
-def make_room(room_id: str, claim: Claim, round_no: int, cycles: int = CYCLES) -> Room:
-    """Return a new room for a claim, opened in a round, for at most so many exchanges."""
+def make_room(
+    room_id: str,
+    claim: str,
+    between: Sequence[str],
+    trigger: Sequence[str],
+    round_no: int,
+    cycles: int = CYCLES,
+) -> Room:
+    """Return a new room for a pair that differs on a proposition.
+
+    Args:
+        room_id: its id.
+        claim: the proposition's id.
+        between: who asserts it, then who denies it.
+        trigger: ids of the messages in which they do.
+        round_no: the round in which it opens.
+        cycles: exchanges that there may be at most.
+    """
     return {
         "id": room_id,
-        "claim": claim["id"],
-        "between": list(claim["between"]),
+        "claim": claim,
+        "between": list(between),
         "round": round_no,
         "stage": "",
         "cycle": 0,
         "cycles": cycles,
         "assessed": 0,
         "closed": False,
-        "trigger": list(claim["message_ids"]),
+        "trigger": list(trigger),
         "message_ids": [],
     }
 
@@ -44,6 +59,6 @@ def with_entries(rooms: Mapping[str, Room], entries: Iterable[Entry]) -> dict[st
     grown: dict[str, Room] = {}
     for entry in entries:
         room = grown.get(entry["room"]) or rooms.get(entry["room"])
-        if room is not None:
+        if room is not None and entry["id"] not in room["message_ids"] and kind_of(entry).argues:
             grown[room["id"]] = {**room, "message_ids": [*room["message_ids"], entry["id"]]}
     return grown

@@ -106,15 +106,14 @@ def _summary(bench: Bench) -> list[Block]:
 
 def _ledger(bench: Bench) -> list[Block]:
     """Return where the debaters stand, in the order of presentation."""
-    ledger = bench.state.get("ledger") or {}
-    rows = {debater: ledger[debater] for debater in bench.order if debater in ledger}
+    names = bench.config.names()
     budget = int(bench.config.memory.budget.total * LEDGER_SHARE)
     text = render_blackboard(
-        {**bench.state, "ledger": rows},
+        bench.state,
         "",
         max_tokens=budget,
         count=bench.count,
-        names=bench.config.names(),
+        names={debater: names[debater] for debater in bench.order if debater in names},
     )
     if not text:
         return []

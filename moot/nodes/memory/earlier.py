@@ -7,12 +7,14 @@ import re
 from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
+from moot.nodes.blackboard.standing import ledger_of
 from moot.nodes.effects import LookUp, Remember
 from moot.nodes.text.plain import clip, inert
 from moot.nodes.text.terms import term_set
 from moot.state.config import DebateConfig, slug
 from moot.state.config.frozen import frozen_config
 from moot.state.conversation import ConversationState
+from moot.state.ledger import MOTION
 
 HEADING = "# You, in earlier debates"
 LOOKED_AT, KEPT = 200, 3
@@ -59,17 +61,19 @@ def namespace_of(identity: str) -> tuple[str, ...]:
 
 
 def _position(state: ConversationState, debater: str) -> dict[str, Any]:
-    row: Mapping[str, Any] = (state.get("ledger") or {}).get(debater) or {}
+    ledger = ledger_of(state)
     own = [entry for entry in state["full_transcript"] if entry["speaker"] == debater]
     if not own:
         return {}
-    aspects: Mapping[str, Any] = row.get("aspects") or {}
-    positions = [each["position"] for each in aspects.values() if each["position"]]
+    stance = ledger.stance(debater)
+    held = (ledger.stance(debater, key) for key in reversed(ledger.by_salience) if key != MOTION)
+    positions = [event["quote"] for event in held if event]
+    concessions = [event["quote"] for event in ledger.concessions(debater)]
     return {
         "topic": _line(state["topic"], TOPIC_CHARS),
-        "stance": _line(row.get("stance") or "", TEXT_CHARS),
+        "stance": _line(stance["quote"] if stance else "", TEXT_CHARS),
         "positions": [_line(text, TEXT_CHARS) for text in positions[-POSITIONS:]],
-        "concessions": [_line(text, TEXT_CHARS) for text in (row.get("concessions") or [])[-CONCESSIONS:]],
+        "concessions": [_line(text, TEXT_CHARS) for text in concessions[-CONCESSIONS:]],
         "last": _line(own[-1]["content"], TEXT_CHARS),
         "winner": state.get("verdict", {}).get("winner", "") == debater,
     }

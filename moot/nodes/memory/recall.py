@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
+from moot.nodes.blackboard.bounds import noted
+from moot.nodes.blackboard.standing import Change, ledger_of
 from moot.nodes.effects import Job
 from moot.nodes.memory.window import first_seq
 from moot.nodes.prompts.rendering import display_name
@@ -219,13 +221,12 @@ def memory_items(state: Mapping[str, Any], names: Mapping[str, str], count: Toke
 
     items = [
         item(
-            f"shift:{who}:{shift['message_id']}",
-            _shift_text(who, shift, names),
+            f"shift:{change.event['id']}",
+            _shift_text(change, names),
             _SHIFT_IMPORTANCE,
-            [shift["message_id"]],
+            [change.event["message_id"]],
         )
-        for who, row in (state.get("ledger") or {}).items()
-        for shift in row.get("shifts") or []
+        for change in ledger_of(state).changes
     ]
     items += [
         item(card["id"], _card_text(card, names), _CARD_IMPORTANCE, card["message_ids"])
@@ -247,9 +248,11 @@ def _memory_item(key: str, text: str, importance: int, seq: int, count: TokenCou
     return MemoryItem(key, line, count(f"- {line}\n"), importance, seq)
 
 
-def _shift_text(who: str, shift: Mapping[str, Any], names: Mapping[str, str]) -> str:
-    before = f" from “{shift['from']}”" if shift["from"] else ""
-    return f"{display_name(who, names)} moved{before} to “{shift['to']}” [{shift['message_id']}]"
+def _shift_text(change: Change, names: Mapping[str, str]) -> str:
+    event = change.event
+    before = f" from “{noted(change.before['quote'])}”" if change.before else ""
+    who = display_name(event["debater"], names)
+    return f"{who} moved{before} to “{noted(event['quote'])}” [{event['message_id']}]"
 
 
 def _card_text(card: Mapping[str, Any], names: Mapping[str, str]) -> str:

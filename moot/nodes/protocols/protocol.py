@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal
 
+from moot.nodes.blackboard.by_model import asks_model
 from moot.nodes.calls import Flow, ModelCall, Purpose, Reply
 from moot.nodes.judging.brief import JudgeBrief
 from moot.nodes.prompts.fitting import Block
@@ -74,6 +75,9 @@ class Protocol(Terms):
     """
 
     brief: JudgeBrief = JudgeBrief()
+    minutes_after: str = ""
+    """The one phase after which the minutes of a round are taken, by a model alone; `""` where they are taken
+    all along."""
     minutes_by_model: bool = False
     """Whether `blackboard.extraction: auto` means that a model reads what was said, after every step."""
     perspectives: bool = False
@@ -174,8 +178,7 @@ class Protocol(Terms):
 
     def reads_by_model(self, config: DebateConfig) -> bool:
         """Return whether a model notes what was said."""
-        chosen = config.blackboard.extraction
-        return chosen == "llm" or (chosen == "auto" and self.minutes_by_model)
+        return asks_model(config, auto=self.minutes_by_model)
 
 
 def make_step(

@@ -24,7 +24,8 @@ from moot.nodes.protocols.protocol_table import protocol_named
 from moot.nodes.views.scene import rules_tokens
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState, Floor, Step
-from moot.state.entries import EntryKind, make_entry
+from moot.state.entries import Entry, EntryKind, make_entry
+from moot.state.ledger import Note
 
 MOST_STEPS = 100_000
 """Steps after which a debate is taken for one whose length nobody can say."""
@@ -83,6 +84,8 @@ class StandIn:
         self._summarised: dict[str, int] = {}
         """How many of them its last summary covers."""
         self._own_past = 0.0
+        self._unread = 0.0
+        """Tokens of what no minutes have been taken of yet."""
         """Tokens that a debater is shown of its perspective, as the round begins."""
         self._passed_over = 0
         """Tokens of the turns that were not walked one by one."""
@@ -117,6 +120,8 @@ class StandIn:
                 )
                 following = following.decide(replies)
             if isinstance(following, End):
+                if not self.protocol.minutes_after:
+                    self._take_minutes()
                 self._judge()
                 return True
             self._take(following)
@@ -198,11 +203,9 @@ class StandIn:
         for floor in floors:
             self._enter(step, floor, each)
         said = len(floors) * each
-        if self._is_read:
-            notes = FINDINGS * len(self.config.debaters)
-            self._spend(Outlay("extract", "record", 1, said, notes, reading.reply))
-            if self.course == "most":
-                self._spend(Outlay("reflect", "reflection", 1, said, INSIGHTS, reading.reply))
+        self._unread += said
+        if self.protocol.minutes_by_model or phase == self.protocol.minutes_after:
+            self._take_minutes()
         self._compact(each, len(floors))
         looked_at = to_assess(self.state)
         if self._is_read and looked_at:
@@ -212,6 +215,19 @@ class StandIn:
             for room in looked_at
         }
         self._update({"crux_rooms": rooms})
+
+    def _take_minutes(self) -> None:
+        """Read what has not been read, look again at what counts, and reflect on it."""
+        reading, said = self.config.blackboard, self._unread
+        self._unread = 0.0
+        if not self._is_read or not said:
+            return
+        notes = FINDINGS * len(self.config.debaters)
+        self._spend(Outlay("extract", "record", 1, said, notes, reading.reply))
+        if self.course == "most":
+            if reading.second_look:
+                self._spend(Outlay("extract", "second look", 1, said, notes, reading.reply))
+            self._spend(Outlay("reflect", "reflection", 1, said, INSIGHTS, reading.reply))
 
     def _enter(self, step: Step, floor: Floor, tokens: float) -> None:
         """Put an utterance of so many tokens into the transcript."""
@@ -230,8 +246,9 @@ class StandIn:
         entry["content"] = " " * chars
         transcript.append(entry)
         self.state["turn_count"] += 1
-        self.state["board_progress"] = {"progress": entry["seq"]}
-        self._update({"ledger": {floor["speaker"]: {}}})
+        # Whoever speaks brings something new; one such note is enough to say so.
+        earlier = [note for note in self.state.get("minutes", []) if note["note"] != "evidence"]
+        self.state["minutes"] = [*earlier, _evidence_in(entry)]
         if self.protocol.perspectives:
             for debater in self._is_person:
                 self._past[debater] += chars * len(perspective_entries([entry], debater))
@@ -248,6 +265,8 @@ class StandIn:
                 break
             kept.append(tokens)
         left = sum(self._window) - sum(kept)
+        if not self.protocol.minutes_after:
+            self._take_minutes()
         self._window = kept[::-1]
         if memory.summarizer not in WITHOUT_CALLS:
             new = min(left, memory.budget.total - KEPT_FREE)
@@ -314,3 +333,17 @@ class StandIn:
 
 def _tokens_in(text: str) -> int:
     return int(len(text) / CHARS_PER_TOKEN)
+
+
+def _evidence_in(entry: Entry) -> Note:
+    """Return a note that an entry brought something."""
+    return {
+        "note": "evidence",
+        "id": "x001",
+        "kind": "case",
+        "debater": entry["speaker"],
+        "message_id": entry["id"],
+        "quote": "",
+        "proposition": "",
+        "by": "rule",
+    }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple
 
-EvidenceForm = Literal["link", "citation", "quote", "percent", "number"]
+EvidenceForm = Literal["link", "citation", "quote", "percent", "number", "case"]
 
 
 class Exhibit(NamedTuple):
@@ -57,3 +57,23 @@ def find_evidence(sentence: str) -> list[Exhibit]:
         if match := pattern.search(sentence):
             found.append(Exhibit(form, match.group()[:_LONGEST_VALUE].rstrip(".,"), match.start()))
     return found
+
+
+_CASE = re.compile(
+    r"\b(?:for (?:example|instance)|study|studies|survey|trial|report|panel|measured|counted|found that|data"
+    r"|in (?:my|our) (?:city|town|country|school|hospital|office|street|house|team|company|class)"
+    r"|where (?:it|the \w+) (?:was|has been|exists)|two|three|four|five|six|seven|eight|nine|ten|eleven"
+    r"|twelve|thirteen|fourteen|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundred|half|a third"
+    r"|a quarter|a fifth|double|twice|dozens?|hundreds|thousands|millions?|zum beispiel|studie"
+    r"|par exemple|étude|por ejemplo|estudio)\b|例如|比如|研究|調査|例えば|دراسة|مثلا",
+    re.IGNORECASE,
+)
+_TIMESTAMP = re.compile(r"\[?(?:crosstalk|inaudible)?\s*\d{2}:\d{2}(?::\d{2})*\]?", re.IGNORECASE)
+
+
+def shows_evidence(sentence: str) -> EvidenceForm | None:
+    """Return the most telling form in which a sentence shows evidence, a case told included."""
+    found = find_evidence(_TIMESTAMP.sub(" ", sentence))
+    if found:
+        return found[0].form
+    return "case" if _CASE.search(sentence) else None

@@ -288,7 +288,12 @@ def _board(scene: Scene, room: int) -> TailPart:
     text = ""
     if room > LEAST_BLACKBOARD:
         text = render_blackboard(
-            scene.state, scene.speaker.id, max_tokens=room, count=scene.count, names=scene.names
+            scene.state,
+            scene.speaker.id,
+            max_tokens=room,
+            count=scene.count,
+            names=scene.names,
+            answering=scene.floor["targets"],
         )
     return TailPart("blackboard", text, BLACKBOARD)
 

@@ -65,5 +65,9 @@ class BlackboardConfig(Section):
     """Sampling temperature of these calls."""
     reply: int = Field(1500, ge=200)
     """Reserve for their answers, tokens."""
+    confidence: float = Field(0.5, ge=0, le=1)
+    """How sure a model must be of what somebody said for it to be noted."""
+    second_look: bool = True
+    """Whether a model looks again at what would change how things stand: one more call where there is any."""
     reflect_at: int = Field(15, ge=1)
     """A reflection is due once 3·new disagreements + 4·concessions + 5·shifts pass this."""

@@ -58,6 +58,7 @@ class Council(Protocol):
     """
 
     name = "council"
+    minutes_after = "refine"
     settings = TerminationConfig
     debaters = (
         {"id": "architect", "name": "Architect", "role": "architect"},

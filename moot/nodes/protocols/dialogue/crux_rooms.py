@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
+from moot.nodes.blackboard.bounds import OVERALL
+from moot.nodes.blackboard.cards import claim_text
 from moot.nodes.blackboard.rooms import make_room
+from moot.nodes.blackboard.standing import Ledger, ledger_of, stage_of
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.protocols.agreeableness import with_agreement
 from moot.nodes.protocols.dialogue.dialogue_settings import DialogueConfig
 from moot.nodes.protocols.protocol import make_floor, make_step
-from moot.nodes.text.likeness import likeness
+from moot.nodes.text.likeness import numbers
 from moot.nodes.text.terms import term_set
-from moot.state.blackboard import Claim
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState, Floor, Step
+from moot.state.entries import seq_of
+from moot.state.ledger import MOTION, Event, EventKind, Note
 from moot.state.progress import Room, Stage
 
 STAGES = {
@@ -23,8 +28,8 @@ STAGES = {
 }
 WORDS = 120
 """What a speech in a crux room is asked to stay within."""
-SAME_VIEW = 0.9
-"""Likeness of two positions from which there is nothing to dispute."""
+SPECIFIC_TERMS = 3
+"""Content words, or a figure, without which a proposition says nothing definite enough to be settled."""
 
 
 def phase_of(stage: Stage) -> str:
@@ -51,80 +56,82 @@ def new_rooms(state: ConversationState, config: DebateConfig) -> dict[str, Room]
     crux, taken = DialogueConfig.of(config).crux, set[str]()
     rooms: dict[str, Room] = {}
     number = len(state.get("crux_rooms", {}))
-    for claim in _worthy(state, config):
-        if not taken & set(claim["between"]) and number < crux.max_rooms:
+    for contest in _worthy(state, config):
+        if not taken & set(contest.between) and number < crux.max_rooms:
             number += 1
-            taken |= set(claim["between"])
-            room = make_room(f"room-{number:02d}", claim, state.get("round", 0), crux.cycles)
-            rooms[room["id"]] = room
+            taken |= set(contest.between)
+            key, ids, round_no = f"room-{number:02d}", contest.message_ids, state.get("round", 0)
+            rooms[key] = make_room(key, contest.proposition, contest.between, ids, round_no, crux.cycles)
     return rooms
 
 
-def _worthy(state: ConversationState, config: DebateConfig) -> list[Claim]:
-    """Return the claims that deserve a room, the surest and most contested first."""
-    worthy = [claim for claim in (state.get("claims") or {}).values() if deserves_room(state, config, claim)]
-    return sorted(worthy, key=lambda claim: (-claim["confidence"], -len(claim["message_ids"]), claim["id"]))
+class Contest(NamedTuple):
+    """A proposition on which a pair differs."""
+
+    proposition: str
+    between: tuple[str, str]
+    """Who asserts it, then who denies it."""
+    message_ids: tuple[str, ...]
+    """Both ends of the contradiction, in the order in which they were said."""
+    confidence: float
+    promise: float
+    """How much a finding would move: what rests on it × how sure it is × whether an answer could be found."""
 
 
-def deserves_room(state: ConversationState, config: DebateConfig, claim: Claim) -> bool:
-    """Return whether a claim is directly opposed, specific, relevant, sure, and its pair has cooled down."""
-    crux, ids = DialogueConfig.of(config).crux, set(config.names())
-    return (
-        crux.enabled
-        and claim["status"] == "active"
-        and set(claim["between"]) <= ids
-        and len(set(claim["between"])) == 2
-        and claim["confidence"] >= crux.confidence
-        and (claim["specific"] or not crux.specific)
-        and _cooled_down(state, claim["between"], crux.cooldown)
-        and _opposed(state, claim)
-        and len(term_set(claim["claim"]) & _context(state, claim)) >= crux.relevance
+def _worthy(state: ConversationState, config: DebateConfig) -> list[Contest]:
+    """Return the contests that deserve a room, the most promising first."""
+    crux, ledger, ids = DialogueConfig.of(config).crux, ledger_of(state), set(config.names())
+    cards = list((state.get("crux_cards") or {}).values())
+    taken = {room["claim"] for room in open_rooms(state).values()}
+    worthy = [
+        contest
+        for key in (ledger.by_salience if crux.enabled else ())
+        if key not in taken and stage_of(ledger, key, cards) == "active"
+        for pair in ledger.pairs(key)
+        if set(pair) <= ids and _is_definite(ledger, key, specific=crux.specific)
+        for contest in [_contest(ledger, config, key, pair)]
+        if contest.confidence >= crux.confidence
+        and _cooled_down(state, pair, crux.cooldown)
+        and _is_relevant(state, ledger, key, pair, crux.relevance)
+    ]
+    return sorted(worthy, key=lambda contest: (-contest.promise, contest.proposition))
+
+
+def _contest(ledger: Ledger, config: DebateConfig, key: str, pair: tuple[str, str]) -> Contest:
+    events = [ledger.stances(key)[who] for who in pair]
+    rests = sum(turn.event["ground"] and turn.event["debater"] in pair for turn in ledger.courses[key])
+    confidence = min(event["confidence"] for event in events)
+    findable = any(item["proposition"] == key for item in ledger.evidence)
+    findable |= any(config.debater(who).flip_conditions for who in pair)
+    ids = sorted({event["message_id"] for event in events}, key=lambda each: seq_of(each) or 0)
+    return Contest(
+        key, pair, tuple(ids), confidence, (1 + min(2, rests)) * confidence * (1.5 if findable else 1)
     )
 
 
-def supposed_claim(state: ConversationState, pair: Sequence[str]) -> Claim:
-    """Return a claim of which a pair could not be surer, and that has to do with all that is argued."""
-    aspect = state["step"]["aspect"]
-    return {
-        "id": f"supposed-{'-'.join(pair)}",
-        "claim": " ".join([state["topic"], aspect, *state["protocol_state"]["aspects"]]),
-        "aspect": aspect,
-        "between": list(pair),
-        "confidence": 1.0,
-        "specific": True,
-        "status": "active",
-        "message_ids": [state["full_transcript"][-1]["id"]],
-        "round": state["round"],
-        "touched": state["round"],
-        "room": "",
-        "resolution": "",
-        "card": "",
-    }
+def _is_definite(ledger: Ledger, key: str, *, specific: bool) -> bool:
+    """Return whether a proposition could be settled; the motion is what the whole dialogue is about."""
+    text = ledger.propositions[key]["text"]
+    return not specific or (key != MOTION and (len(term_set(text)) >= SPECIFIC_TERMS or bool(numbers(text))))
+
+
+def _is_relevant(state: ConversationState, ledger: Ledger, key: str, pair: Sequence[str], least: int) -> bool:
+    """Return whether a proposition bears on the topic: a stance rests on it, or it shares enough terms.
+
+    What it may share them with is the topic, the aspects, and what the two said for their stances.
+    """
+    if any(turn.event["ground"] for turn in ledger.courses[key]):
+        return True
+    stances = [event["quote"] for who in pair if (event := ledger.stance(who))]
+    aspects = [str(text) for text in (state.get("protocol_state") or {}).get("aspects") or []]
+    texts = [state["topic"], ledger.propositions[key]["aspect"], *aspects, *stances]
+    context = {term for text in texts for term in term_set(text)}
+    return len(term_set(ledger.propositions[key]["text"]) & context) >= least
 
 
 def _cooled_down(state: ConversationState, pair: Sequence[str], rounds: int) -> bool:
     earlier = (room for room in state.get("crux_rooms", {}).values() if set(room["between"]) == set(pair))
     return all(state.get("round", 0) - room["round"] > rounds for room in earlier)
-
-
-def _positions(state: ConversationState, claim: Claim) -> list[str]:
-    """Return what the two hold on the claim's aspect."""
-    rows = [(state.get("ledger") or {}).get(who) for who in claim["between"]]
-    aspects = [row["aspects"].get(claim["aspect"]) if row else None for row in rows]
-    return [aspect["position"] if aspect else "" for aspect in aspects]
-
-
-def _opposed(state: ConversationState, claim: Claim) -> bool:
-    """Return whether the two do not hold the same view after all."""
-    one, other = _positions(state, claim)
-    return not (one and other and likeness(one, other) >= SAME_VIEW)
-
-
-def _context(state: ConversationState, claim: Claim) -> set[str]:
-    """Return the terms to which a relevant claim must be related."""
-    texts = [state["topic"], claim["aspect"], *_positions(state, claim)]
-    texts += [str(text) for text in (state.get("protocol_state") or {}).get("aspects") or []]
-    return {term for text in texts for term in term_set(text)}
 
 
 def _advanced(room: Room) -> Room:
@@ -136,8 +143,7 @@ def _advanced(room: Room) -> Room:
 
 def _floors(state: ConversationState, config: DebateConfig, room: Room) -> list[Floor]:
     names = config.names()
-    claim = (state.get("claims") or {}).get(room["claim"])
-    about = claim["claim"] if claim else ""
+    about = claim_text(state, room)
     prompt = STAGES[room["stage"]]
     floors = []
     for who, other in (room["between"], room["between"][::-1]):
@@ -145,3 +151,46 @@ def _floors(state: ConversationState, config: DebateConfig, room: Room) -> list[
         targets = [other, *(room["message_ids"] or room["trigger"])[-1:]]
         floors.append(make_floor(who, with_agreement(instruction, config), targets=targets, room=room["id"]))
     return floors
+
+
+def supposed_dispute(
+    state: ConversationState, config: DebateConfig, pairs: Sequence[tuple[str, str]]
+) -> list[Note]:
+    """Return notes by which the first of these pairs that may have a room now is in dispute, and nobody else.
+
+    What they differ on they could not be surer of, and their stances rest on it.
+    """
+    ledger, minutes = ledger_of(state), state.get("minutes", [])
+    calm: list[Note] = [
+        {"note": "retraction", "of": event["id"], "why": "", "by": "model"} for event in ledger.events
+    ]
+    for pair in pairs:
+        number = len(ledger.propositions)
+        notes: list[Note] = [*calm, *_supposed(state, pair, f"p{number:03d}")]
+        if _worthy({**state, "minutes": [*minutes, *notes]}, config):
+            return notes
+    return calm
+
+
+def _supposed(state: ConversationState, pair: Sequence[str], key: str) -> list[Note]:
+    last = state["full_transcript"][-1]
+    kinds: tuple[EventKind, EventKind] = ("asserts", "denies")
+    return [
+        {"note": "proposition", "id": key, "text": state["topic"], "aspect": OVERALL, "seq": last["seq"]},
+        *(
+            Event(
+                note="event",
+                id=f"{key}-{who}",
+                kind=kind,
+                proposition=key,
+                debater=who,
+                message_id=last["id"],
+                quote="",
+                condition="",
+                ground=True,
+                by="model",
+                confidence=1.0,
+            )
+            for who, kind in zip(pair, kinds, strict=True)
+        ),
+    ]

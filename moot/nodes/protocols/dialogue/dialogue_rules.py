@@ -16,10 +16,9 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from moot.nodes.blackboard.bounds import SHORT, noted
+from moot.nodes.blackboard.bounds import OVERALL, SHORT, noted
 from moot.nodes.blackboard.by_model import debater_lines, found_in
-from moot.nodes.blackboard.notes import OVERALL
-from moot.nodes.blackboard.overview import outcome_text
+from moot.nodes.blackboard.outcome import outcome_text
 from moot.nodes.calls import Hints, ModelCall, Reply, WireMessage
 from moot.nodes.judging.brief import JudgeBrief
 from moot.nodes.prompts.fitting import Block, fit_messages
@@ -28,11 +27,10 @@ from moot.nodes.prompts.request import make_call, voice_of
 from moot.nodes.protocols.agreeableness import with_agreement
 from moot.nodes.protocols.dialogue.crux_rooms import (
     STAGES,
-    deserves_room,
     new_rooms,
     open_rooms,
     room_step,
-    supposed_claim,
+    supposed_dispute,
 )
 from moot.nodes.protocols.dialogue.crux_rooms import WORDS as ROOM_WORDS
 from moot.nodes.protocols.dialogue.dialogue_settings import DialogueConfig
@@ -158,10 +156,8 @@ class Dialogue(Protocol):
         self, state: ConversationState, config: DebateConfig, course: Course
     ) -> tuple[Mapping[str, Any], Sequence[Outlay]]:
         """On the longest course every pair disagrees whenever a room may open for it, one after the other."""
-        claims = [supposed_claim(state, pair) for pair in combinations(config.names(), 2)]
-        worthy = [claim for claim in claims if course == "most" and deserves_room(state, config, claim)]
-        over = {claim["id"]: {**claim, "status": "abandoned"} for claim in claims}
-        return {"claims": over | {claim["id"]: claim for claim in worthy[:1]}}, ()
+        pairs = list(combinations(config.names(), 2)) if course == "most" else []
+        return {"minutes": supposed_dispute(state, config, pairs)}, ()
 
 
 def _split(state: ConversationState, config: DebateConfig) -> Step | Consult:

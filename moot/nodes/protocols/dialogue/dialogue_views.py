@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from moot.nodes.blackboard.bounds import OVERALL
 from moot.nodes.blackboard.cards import room_entries
-from moot.nodes.blackboard.notes import OVERALL
-from moot.nodes.blackboard.overview import (
+from moot.nodes.blackboard.digest import (
     card_text,
     cards_text,
-    claims_text,
-    ledger_text,
+    positions_text,
     reflections_text,
-    rounds_text,
+    whole_board,
 )
 from moot.nodes.calls import WireMessage
 from moot.nodes.prompts.fitting import Block
@@ -145,18 +144,14 @@ def _given_piece(scene: Scene, entry: Entry) -> Piece:
 
 
 def _positions(scene: Scene, room: Room) -> str:
-    ledger = scene.state.get("ledger") or {}
-    rows = {who: ledger[who] for who in room["between"] if who in ledger}
-    return ledger_text({"ledger": rows}, scene.names)
+    return positions_text(scene.state, scene.names, room["between"])
 
 
 def _everything(scene: Scene) -> Iterator[Piece]:
     """Yield the whole blackboard, and what was said from the floor."""
-    yield from _text_piece("Where everybody stands", ledger_text(scene.state, scene.names), SUBJECT)
-    yield from _text_piece("Contested claims", claims_text(scene.state, scene.names), SUBJECT)
+    yield from _text_piece("Where everybody stands", whole_board(scene.state, scene.names), SUBJECT)
     yield from _text_piece("Cruxes", cards_text(scene.state, scene.names), SUBJECT)
     yield from _text_piece("Insights", reflections_text(scene.state), EXCHANGE)
-    yield from _text_piece("Round by round", rounds_text(scene.state), EXCHANGE)
     yield from _said(scene, (), ())
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from moot.nodes.blackboard.update import progress_of
+from moot.nodes.blackboard.standing import ledger_of
 from moot.nodes.prompts.fitting import Block
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.protocols.agreeableness import with_agreement
@@ -77,7 +77,7 @@ def speech_step(
 def long_form_phase(state: ConversationState, config: DebateConfig, speaker: str) -> str:
     """Return the phase of a speaker's turn: its first opens, the debate's last ones close."""
     turn, turns, size = state.get("turn_count", 0), config.total_turns(), len(config.debaters)
-    if speaker not in (state.get("ledger") or {}):
+    if not any(entry["speaker"] == speaker for entry in state["full_transcript"]):
         return "opening"
     return "closing" if turns - turn <= size and turns >= 3 * size else "argument"
 
@@ -105,7 +105,7 @@ def is_stuck(state: ConversationState, config: DebateConfig, speaker: str) -> bo
     held_alone = len(alone) == patience and set(alone) == {speaker}
     held_by_pair = len(config.debaters) > 2 and len(pair) == 2 * patience and len({*pair, speaker}) <= 2
     span = patience if held_alone else 2 * patience
-    since = state["full_transcript"][progress_of(state)["progress"] + 1 :]
+    since = state["full_transcript"][ledger_of(state).last_progress + 1 :]
     quiet = len(_turns(since, config)) >= span
     return quiet and (held_alone or held_by_pair)
 

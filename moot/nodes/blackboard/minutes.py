@@ -1,0 +1,234 @@
+"""Taking minutes: operations on the ledger, whoever wants them, are checked before anything is written."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from typing_extensions import TypedDict
+
+from moot.nodes.blackboard.bounds import noted
+from moot.nodes.blackboard.quotations import find_quotation, in_speech_of_another, kept_quotation
+from moot.nodes.blackboard.standing import Ledger, fold_notes
+from moot.state.entries import Entry
+from moot.state.ledger import MOTION, Event, Note, Reader
+
+
+class Operations(TypedDict, total=False):
+    """What a reader wants noted, list by list; new propositions go by their `ref` until they have an id."""
+
+    propositions: Sequence[Mapping[str, Any]]
+    """`{ref, text}` each."""
+    events: Sequence[Mapping[str, Any]]
+    """`{message_id, proposition, kind, quote, condition, ground, confidence}` each."""
+    challenges: Sequence[Mapping[str, Any]]
+    """`{message_id, to, quote, proposition, answered_in, answer}` each."""
+    questions: Sequence[Mapping[str, Any]]
+    """`{message_id, to, quote, answered_in, answer}` each."""
+    answers: Sequence[Mapping[str, Any]]
+    """`{to, message_id, quote}` each."""
+    evidence: Sequence[Mapping[str, Any]]
+    """`{message_id, kind, quote, proposition}` each."""
+    gaps: Sequence[Mapping[str, Any]]
+    """`{message_id, quote, proposition}` each."""
+    same: Sequence[Mapping[str, Any]]
+    """`{one, other, opposite}` each."""
+    retractions: Sequence[Mapping[str, Any]]
+    """`{of, why}` each."""
+
+
+@dataclass
+class Minutes:
+    """Minutes being taken: notes that are there, and those that come to them."""
+
+    known: Sequence[Note]
+    topic: str
+    entries: Mapping[str, Entry]
+    """What was said, by id, as far as it may be quoted."""
+    debaters: Sequence[str]
+    by: Reader
+    aspect: str = "overall"
+    threshold: float = 0.0
+    """Confidence below which an event is not noted."""
+    new: list[Note] = field(default_factory=list)
+    dropped: Counter[str] = field(default_factory=Counter)
+    _counts: Counter[str] = field(default_factory=Counter)
+    _refs: dict[str, str] = field(default_factory=dict)
+
+    _texts: dict[str, str] = field(default_factory=dict)
+    """Text of each proposition, folded, by its id."""
+
+    def __post_init__(self) -> None:
+        self._counts = Counter(each["note"] for each in self.known)
+        self._texts = {MOTION: self.topic.casefold()}
+        self._texts |= {
+            each["id"]: each["text"].casefold() for each in self.known if each["note"] == "proposition"
+        }
+
+    @property
+    def ledger(self) -> Ledger:
+        """The ledger with what is new."""
+        return fold_notes([*self.known, *self.new], self.topic)
+
+    def take(self, operations: Operations) -> None:
+        """Note what stands the check; what fails it is dropped and counted."""
+        opened = {each["ref"]: str(each["text"]) for each in operations.get("propositions", ())}
+        for each in operations.get("events", ()):
+            self._take_event(each, opened)
+        self._take_exhibits(operations)
+        self._take_requests(operations)
+        for each in operations.get("answers", ()):
+            self._answer(each)
+        self._correct(operations)
+
+    def _take_exhibits(self, operations: Operations) -> None:
+        for each in operations.get("evidence", ()):
+            if quote := self._quote(each, quoted=True):
+                what = {"note": "evidence", "kind": each["kind"]}
+                self._note({**self._said(quote), **self._about(each), **what}, "x")
+        for each in operations.get("gaps", ()):
+            if quote := self._quote(each):
+                self._note({**self._said(quote), **self._about(each), "note": "gap"}, "g")
+
+    def _take_requests(self, operations: Operations) -> None:
+        for each in operations.get("challenges", ()):
+            quote = self._quote(each, quoted=True)
+            if quote and self._is_other(each["to"], quote[0]):
+                what = {"note": "challenge", "to": each["to"]}
+                self._note({**self._said(quote), **self._about(each), **what}, "c")
+                self._answered(each)
+        for each in operations.get("questions", ()):
+            if quote := self._quote(each):
+                to = each["to"] if each["to"] in self.debaters else ""
+                self._note({**self._said(quote), "note": "question", "to": to}, "q")
+                self._answered(each)
+
+    def _take_event(self, each: Mapping[str, Any], opened: Mapping[str, str]) -> None:
+        quote = self._quote(each)
+        if not quote:
+            return
+        if each["confidence"] < self.threshold:
+            self.dropped["unsure"] += 1
+            return
+        key = self._proposition(each["proposition"], opened, quote[0])
+        # Only the rules may note that somebody conceded without knowing what.
+        if not key and (self.by != "rule" or each["kind"] != "concedes"):
+            self.dropped["no such proposition"] += 1
+            return
+        self._note(
+            {
+                "note": "event",
+                "kind": each["kind"],
+                "proposition": key,
+                "condition": noted(each["condition"]),
+                "ground": bool(each["ground"]),
+                "confidence": round(float(each["confidence"]), 2),
+                **self._said(quote),
+            },
+            "e",
+        )
+
+    def _correct(self, operations: Operations) -> None:
+        """Note which propositions are one, and which notes were wrong."""
+        for each in operations.get("same", ()):
+            one, other = (self._refs.get(each[key], each[key]) for key in ("one", "other"))
+            if one in self._texts and other in self._texts and one != other:
+                self._add(
+                    {
+                        "note": "same",
+                        "one": one,
+                        "other": other,
+                        "opposite": bool(each["opposite"]),
+                        "by": self.by,
+                    }
+                )
+        for each in operations.get("retractions", ()):
+            if any(note.get("id") == each["of"] for note in self.known):
+                self._add({"note": "retraction", "of": each["of"], "why": noted(each["why"]), "by": self.by})
+
+    def drop(self, ids: Sequence[str], why: str) -> None:
+        """Take back new notes, as if they had never been wanted."""
+        self.dropped[why] += len(ids)
+        self.new = [note for note in self.new if note.get("id") not in ids]
+
+    def close(self, through: int) -> list[Note]:
+        """Return the new notes with one that says how far has been read and what was dropped."""
+        self._add({"note": "reading", "through": through, "by": self.by, "dropped": dict(self.dropped)})
+        return self.new
+
+    def _add(self, note: Mapping[str, Any]) -> None:
+        self.new.append(cast(Note, dict(note)))
+
+    def _quote(self, each: Mapping[str, Any], *, quoted: bool = False) -> tuple[Entry, str] | None:
+        """Return message and words of a quotation that really stands there, `None` for any other."""
+        entry = self.entries.get(each["message_id"].strip("[] "))
+        if entry is None or entry["speaker"] not in self.debaters:
+            self.dropped["no such message"] += 1
+            return None
+        span = find_quotation(each["quote"], entry["content"])
+        if span is None:
+            self.dropped["not said"] += 1
+            return None
+        if not quoted and in_speech_of_another(entry["content"], *span):
+            self.dropped["somebody else's words"] += 1
+            return None
+        return entry, kept_quotation(entry["content"], *span)
+
+    def _said(self, quote: tuple[Entry, str]) -> dict[str, Any]:
+        entry, words = quote
+        return {"debater": entry["speaker"], "message_id": entry["id"], "quote": words, "by": self.by}
+
+    def _about(self, each: Mapping[str, Any]) -> dict[str, str]:
+        """Return what a note bears on: a proposition that is there, else nothing."""
+        key = self._refs.get(each["proposition"], each["proposition"])
+        return {"proposition": key if key in self._texts else ""}
+
+    def _note(self, note: Mapping[str, Any], letter: str) -> None:
+        self._counts[note["note"]] += 1
+        self._add({**note, "id": f"{letter}{self._counts[note['note']]:03d}"})
+
+    def _is_other(self, debater: str, entry: Entry) -> bool:
+        known = debater in self.debaters and debater != entry["speaker"]
+        self.dropped["nobody else"] += not known
+        return known
+
+    def _proposition(self, wanted: str, opened: Mapping[str, str], entry: Entry) -> str:
+        """Return the id of a proposition, opened now where it is new; `""` where there is none."""
+        key = self._refs.get(wanted, wanted)
+        text = noted(opened.get(wanted, ""))
+        if key in self._texts or not text:
+            return key if key in self._texts else ""
+        alike = [known for known, folded in self._texts.items() if folded == text.casefold()]
+        key = alike[0] if alike else f"p{self._counts['proposition'] + 1:03d}"
+        if not alike:
+            self._note({"note": "proposition", "text": text, "aspect": self.aspect, "seq": entry["seq"]}, "p")
+            self._texts[key] = text.casefold()
+        self._refs[wanted] = key
+        return key
+
+    def _answered(self, each: Mapping[str, Any]) -> None:
+        """Note the answer that came with the note made last."""
+        if each.get("answered_in"):
+            key = str(self.new[-1].get("id"))
+            self._answer({"to": key, "message_id": each["answered_in"], "quote": each["answer"]})
+
+    def _answer(self, each: Mapping[str, Any]) -> None:
+        asked = [n for n in (*self.known, *self.new) if n["note"] in ("challenge", "question")]
+        if not any(note["id"] == each["to"] for note in asked):
+            self.dropped["nothing to answer"] += 1
+        elif quote := self._quote(each):
+            self._add({"note": "answer", "to": each["to"], **self._said(quote)})
+
+
+def standing_changes(minutes: Minutes) -> Iterator[Event]:
+    """Yield the new events that change how something stands: all but restatements."""
+    new = {note["id"] for note in minutes.new if note["note"] == "event"}
+    for course in minutes.ledger.courses.values():
+        held: dict[str, str] = {}
+        for turn in course:
+            who, kind = turn.event["debater"], turn.event["kind"]
+            if turn.event["id"] in new and held.get(who) != kind:
+                yield turn.event
+            held[who] = kind

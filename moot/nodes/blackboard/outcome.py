@@ -1,0 +1,120 @@
+"""What a debate brought, on one screen: the summary that a dialogue ends with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from moot.nodes.blackboard.bounds import SHORT, noted
+from moot.nodes.blackboard.digest import SAYS
+from moot.nodes.blackboard.standing import Ledger, Stage, ledger_of, stage_of
+from moot.nodes.text.plain import inert
+from moot.state.ledger import MOTION
+
+LINES = 8
+"""Lines of one section: with more, the rest is folded away below."""
+
+State = Mapping[str, Any]
+Names = Mapping[str, str]
+
+
+def is_over(state: State) -> bool:
+    """Return whether nothing more will be said in a debate, unless it is gone on with."""
+    closing = (state.get("step") or {}).get("kind") in ("judge", "close")
+    return closing or state.get("status") in ("done", "limit")
+
+
+def stages(state: State, ledger: Ledger) -> dict[str, Stage]:
+    """Return how far each proposition's dispute has come, by its id."""
+    cards = list((state.get("crux_cards") or {}).values())
+    in_rooms = {room["claim"] for room in (state.get("crux_rooms") or {}).values() if not room["closed"]}
+    over = is_over(state)
+    return {
+        key: stage_of(ledger, key, cards, in_room=key in in_rooms and not over, over=over)
+        for key in ledger.by_salience
+    }
+
+
+def outcome_text(state: State, names: Names, flips: Mapping[str, Sequence[str]]) -> str:
+    """Return what a dialogue brought, as Markdown: from the ledger alone, the same for the same state.
+
+    Args:
+        state: the debate's state.
+        names: display names by debater id.
+        flips: what would change each debater's mind, by its contract.
+    """
+    ledger = ledger_of(state)
+    shown = {who: inert(name) for who, name in names.items()}
+    sections = (
+        ("Where they stand", list(_stances(ledger, shown))),
+        ("Propositions", list(_propositions(state, ledger, shown))),
+        ("Changes of mind", list(_changes(ledger, shown))),
+        ("Conceded", list(_concessions(ledger, shown))),
+        ("Cruxes", list(_cruxes(state, ledger, shown))),
+        ("What would change minds", list(_flips(state, shown, flips))),
+    )
+    return "\n\n".join(f"## {title}\n{_folded(lines)}" for title, lines in sections if lines)
+
+
+def _folded(lines: Sequence[str]) -> str:
+    """Return the first lines, with the others in a block that folds."""
+    head, rest = lines[:LINES], lines[LINES:]
+    more = ["", f"<details><summary>{len(rest)} more</summary>", "", *rest, "", "</details>"] if rest else []
+    return "\n".join([*head, *more])
+
+
+def _stances(ledger: Ledger, names: Names) -> Iterator[str]:
+    for who, event in ledger.stances(MOTION).items():
+        said = f"yes, if {event['condition']}" if event["condition"] else SAYS[event["kind"]]
+        yield f"- {names.get(who, who)}: {said}: “{noted(event['quote'])}” [{event['message_id']}]"
+
+
+def _propositions(state: State, ledger: Ledger, names: Names) -> Iterator[str]:
+    """Yield each proposition that more than one took up: what is open first."""
+    found = stages(state, ledger)
+    order = {"active": 0, "in_crux_room": 0, "abandoned": 0, "resolved": 1, "": 2}
+    for key in sorted(ledger.by_salience, key=lambda key: order[found[key]]):
+        status = ledger.status(key)
+        if key == MOTION or status == "open":
+            continue
+        stances = "; ".join(
+            f"{names.get(who, who)}: {SAYS[event['kind']]} [{event['message_id']}]"
+            for who, event in ledger.stances(key).items()
+        )
+        state_of = {"active": "open", "abandoned": "still open", "": status}.get(found[key], found[key])
+        yield f"- {noted(ledger.propositions[key]['text'])} ({state_of.replace('_', ' ')}; {stances})"
+
+
+def _changes(ledger: Ledger, names: Names) -> Iterator[str]:
+    for change in ledger.changes:
+        before = f"from “{noted(change.before['quote'], SHORT)}” to " if change.before else ""
+        after = f"“{noted(change.event['quote'], SHORT)}” [{change.event['message_id']}]"
+        yield f"- {names.get(change.event['debater'], change.event['debater'])}: {before}{after}"
+
+
+def _concessions(ledger: Ledger, names: Names) -> Iterator[str]:
+    told = {change.event["id"] for change in ledger.changes}
+    for event in ledger.concessions():
+        if event["id"] not in told:
+            core = ", core" if ledger.is_core(event) else ""
+            who = names.get(event["debater"], event["debater"])
+            yield f"- {who}{core}: “{noted(event['quote'], SHORT)}” [{event['message_id']}]"
+
+
+def _cruxes(state: State, ledger: Ledger, names: Names) -> Iterator[str]:
+    found = stages(state, ledger)
+    for card in (state.get("crux_cards") or {}).values():
+        sides = "; ".join(f"{names.get(who, who)}: {side['answer']}" for who, side in card["sides"].items())
+        # A card is not final: what was said after it may have reopened the question, or settled it.
+        settled = found.get(card["claim"], "resolved" if card["resolved"] else "") == "resolved"
+        path = card["resolution"] or card["diagnosis"]
+        yield f"- {card['question']} ({sides}; {'settled' if settled else 'open'}): {path}"
+
+
+def _flips(state: State, names: Names, flips: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    for who, texts in flips.items():
+        yield from (f"- {names.get(who, who)}: {inert(text)}" for text in texts)
+    for card in (state.get("crux_cards") or {}).values():
+        for who, side in card["sides"].items():
+            if side["falsifier"]:
+                yield f"- {names.get(who, who)}, on “{card['question']}”: {side['falsifier']}"

@@ -1,0 +1,219 @@
+"""The ledger: what was said, as notes that are only ever added. Written by `record` and `reflect`.
+
+Nothing here says how things stand: that is computed from the notes (`nodes/blackboard/standing.py`), so that
+a later note, or a person's correction, changes it.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, NotRequired
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+MOTION = "p000"
+"""Id of the proposition that the debate is about: its topic."""
+
+Reader = Literal["rule", "model", "person"]
+"""Who took a note: a later one outranks an earlier one of these on the same message."""
+
+EventKind = Literal["asserts", "denies", "conditional", "concedes", "withdraws", "unsure"]
+"""What somebody does about a proposition: `concedes` gives it away, `withdraws` no longer holds it."""
+
+EvidenceKind = Literal["figure", "source", "case", "experience"]
+
+
+class Proposition(TypedDict):
+    """A neutral statement that could be true or false."""
+
+    note: Literal["proposition"]
+    id: str
+    """`p003`; `p000` is the motion itself, which no note opens."""
+    text: str
+    aspect: str
+    """Aspect of the topic that it belongs to, `overall` where the topic is not split."""
+    seq: int
+    """`seq` of the message in which it first came up."""
+
+
+class Event(TypedDict):
+    """What a debater said about a proposition."""
+
+    note: Literal["event"]
+    id: str
+    kind: EventKind
+    proposition: str
+    """Its id; `""` where somebody concedes without saying what."""
+    debater: str
+    message_id: str
+    quote: str
+    """The words that show it, verbatim from the message."""
+    condition: str
+    """What a conditional stance depends on, `""` for nothing."""
+    ground: bool
+    """Whether the debater's stance on the motion was said to rest on it."""
+    by: Reader
+    confidence: float
+    """How sure its reader is, 0–1."""
+
+
+class Challenge(TypedDict):
+    """One point made against somebody; a message may make several."""
+
+    note: Literal["challenge"]
+    id: str
+    debater: str
+    """Who makes it."""
+    to: str
+    message_id: str
+    quote: str
+    proposition: str
+    """Id of what it is about, `""` where that cannot be told."""
+    by: Reader
+
+
+class Question(TypedDict):
+    """A question that waits for an answer."""
+
+    note: Literal["question"]
+    id: str
+    debater: str
+    """Who asks."""
+    to: str
+    """Debater who is asked, `""` for the whole floor."""
+    message_id: str
+    quote: str
+    by: Reader
+
+
+class Answer(TypedDict):
+    """What answers a challenge or a question."""
+
+    note: Literal["answer"]
+    to: str
+    """Id of the challenge or question."""
+    debater: str
+    message_id: str
+    quote: str
+    by: Reader
+
+
+class Evidence(TypedDict):
+    """A piece of evidence."""
+
+    note: Literal["evidence"]
+    id: str
+    kind: EvidenceKind
+    debater: str
+    message_id: str
+    quote: str
+    proposition: str
+    """Id of what it is offered for, `""` where that cannot be told."""
+    by: Reader
+
+
+class Gap(TypedDict):
+    """What a debater admits not to know."""
+
+    note: Literal["gap"]
+    id: str
+    debater: str
+    message_id: str
+    quote: str
+    proposition: str
+    by: Reader
+
+
+class Sameness(TypedDict):
+    """Two propositions are one, or the one is the other's negation."""
+
+    note: Literal["same"]
+    one: str
+    other: str
+    opposite: bool
+    by: Reader
+
+
+class Retraction(TypedDict):
+    """A note is taken back."""
+
+    note: Literal["retraction"]
+    of: str
+    """Id of an event, challenge, question, piece of evidence or gap."""
+    why: str
+    by: Reader
+
+
+class Reading(TypedDict):
+    """One pass of a reader."""
+
+    note: Literal["reading"]
+    through: int
+    """`seq` of the last entry that has been read."""
+    by: Reader
+    dropped: dict[str, int]
+    """How many operations were not taken, by the reason."""
+
+
+class Outlook(TypedDict):
+    """A look at the debate from outside: what happened before it counts for no further reflection."""
+
+    note: Literal["outlook"]
+
+
+Note = Annotated[
+    Proposition
+    | Event
+    | Challenge
+    | Question
+    | Answer
+    | Evidence
+    | Gap
+    | Sameness
+    | Retraction
+    | Reading
+    | Outlook,
+    Field(discriminator="note"),
+]
+"""One note of the ledger; `note` says what it is."""
+
+
+class Reflection(TypedDict):
+    """An insight about the debate itself."""
+
+    id: str
+    content: str
+    kind: Literal["pattern", "shift", "convergence", "escalation"]
+    about: list[str]
+    """Ids of debaters."""
+    message_ids: list[str]
+    round: int
+    importance: int
+    """1–10."""
+
+
+class CruxSide(TypedDict):
+    """One debater's answer to a crux question."""
+
+    answer: Literal["yes", "no", "nuanced"]
+    reasoning: str
+    falsifier: str
+    """What would change this answer."""
+
+
+class CruxCard(TypedDict):
+    """What a crux room found."""
+
+    id: str
+    question: str
+    claim: str
+    """Id of the proposition that it came from."""
+    sides: dict[str, CruxSide]
+    type: Literal["horizon", "evidence", "values", "definition", "claim", "premise"]
+    diagnosis: str
+    resolved: bool
+    resolution: str
+    message_ids: list[str]
+    round: int
+    room: NotRequired[str]
+    """The room; absent in debates stored by earlier builds."""
