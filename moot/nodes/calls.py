@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from typing_extensions import TypedDict
 
 from moot.state.config import OFFLINE
-from moot.state.entries import EntryUsage
+from moot.state.entries import EntryUsage, JsonObject
 from moot.state.errors import ModelError
 
 Purpose = Literal[
@@ -32,7 +32,7 @@ class WireMessage(TypedDict):
     content: str
     name: NotRequired[str]
     """Slug of who speaks; providers refuse spaces."""
-    tool_calls: NotRequired[list[dict[str, Any]]]
+    tool_calls: NotRequired[list[JsonObject]]
     """On an assistant message: `{id, type: "function", function: {name, arguments}}` each."""
     tool_call_id: NotRequired[str]
     """On a tool message: the call that it answers."""
@@ -99,7 +99,7 @@ class ModelCall:
     """Models tried in order once `model` has failed for good."""
     schema: type[BaseModel] | None = None
     """Pydantic model of a structured answer; `None` for text."""
-    tools: tuple[dict[str, Any], ...] = ()
+    tools: tuple[JsonObject, ...] = ()
     """Tools offered, in OpenAI's function form."""
     prompt_tokens: int = 0
     """Exact size of `messages`, as the view counted it; 0 where it is not known."""
@@ -134,9 +134,9 @@ class Reply:
 
     text: str = ""
     """The answer without its reasoning parts."""
-    data: dict[str, Any] | None = None
+    data: JsonObject | None = None
     """The structured answer, validated against the call's schema and dumped to JSON types."""
-    tool_calls: tuple[dict[str, Any], ...] = ()
+    tool_calls: tuple[JsonObject, ...] = ()
     """Tools the model wants called: `{id, name, args}` each."""
     model: str = ""
     """The model that answered: the call's own or a fallback."""
@@ -176,7 +176,7 @@ class Reply:
             raise ModelError(self.error, status=self.status, retryable=self.retryable)
         return self
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Return the reply as JSON types, for the journal."""
         return asdict(self)
 

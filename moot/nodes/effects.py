@@ -10,16 +10,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from moot.nodes.calls import ModelCall
+from moot.state.entries import JsonObject
 from moot.state.failed_runs import FailedRun
 from moot.state.floor import Interjection
 
-Update = dict[str, Any]
+Update = JsonObject
 
 PAUSE = {"kind": "pause"}
 """What an interrupt holds that only stops the run."""
 
 
-def is_pause(payload: Any) -> bool:
+def is_pause(payload: object) -> bool:
     """Return whether an interrupt asks nothing and only stops the run."""
     return isinstance(payload, Mapping) and payload.get("kind") == PAUSE["kind"]
 
@@ -28,14 +29,14 @@ def is_pause(payload: Any) -> bool:
 class Ask:
     """Ask a person: the run is interrupted with this payload; the answer is sent back on resume."""
 
-    payload: Any
+    payload: object
 
 
 @dataclass(frozen=True)
 class Emit:
     """Report progress on the `custom` stream."""
 
-    event: Mapping[str, Any]
+    event: JsonObject
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ class Remember:
 
     namespace: tuple[str, ...]
     key: str
-    value: Mapping[str, Any]
+    value: JsonObject
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,14 @@ channel takes no `Optional` type: `{}`, `[]` and `""` mean none.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, NotRequired
 
 from langchain_core.messages import AnyMessage
 from langgraph.channels import DeltaChannel
 from typing_extensions import TypedDict
 
-from moot.state.entries import Entry
+from moot.state.entries import Entry, JsonObject
 from moot.state.ledger import CruxCard, Note, Reflection
 from moot.state.progress import Clarifications, ConvergenceCheck, Room
 from moot.state.reducers import add_up, append, fold_window, latest, merge
@@ -27,9 +28,8 @@ SNAPSHOT_EVERY = 1000
 
 _EVERY = {"snapshot_frequency": SNAPSHOT_EVERY}
 
-
-JsonObject = dict[str, Any]
-"""What one reader alone knows the shape of, who is named beside it."""
+StateValues = Mapping[str, Any]
+"""A `ConversationState` as it is read from outside the graph, where channels may be missing."""
 
 
 class Floor(TypedDict):

@@ -10,6 +10,9 @@ from typing_extensions import TypedDict
 
 from moot.state.errors import InputError
 
+JsonObject = dict[str, Any]
+"""What one reader alone knows the shape of, who is named beside it."""
+
 EntryKind = Literal[
     "topic",  # what the debate is about, as given by the user
     "context",  # a context document

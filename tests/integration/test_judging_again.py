@@ -36,7 +36,8 @@ def _solves(call: ModelCall) -> Reply:
     if call.schema is None:
         return answer(call)
     fields = {**call.hints.get("fields", {}), "solution_markdown": "Leave by 2030."}
-    return Reply(data=fill(call.schema.model_json_schema(), fields), model=call.model)
+    said = call.schema.model_validate(fill(call.schema.model_json_schema(), fields))
+    return Reply(data=said.model_dump(mode="json"), model=call.model)
 
 
 def test_what_a_dialogue_brought_outlives_a_judge_who_writes_a_solution(tmp_path: Path) -> None:

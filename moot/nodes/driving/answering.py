@@ -17,6 +17,7 @@ from moot.nodes.calls import Flow, ModelCall, Reply
 from moot.nodes.driving.environment import Environment
 from moot.nodes.driving.portal import in_thread
 from moot.state.config import DebateConfig
+from moot.state.entries import JsonObject
 from moot.state.journal import JournalKey
 from moot.state.records import Records
 from moot.state.reducers import add_up
@@ -102,7 +103,7 @@ class Answering:
             return await self._env.complete(call, self._models, config=self._run)
 
     async def _once(
-        self, key: JournalKey, known: dict[str, Any] | None, make: Callable[[], Awaitable[Reply]]
+        self, key: JournalKey, known: JsonObject | None, make: Callable[[], Awaitable[Reply]]
     ) -> Reply:
         if known is not None:
             return Reply.from_json(known)
@@ -112,7 +113,7 @@ class Answering:
             await in_thread(self.place.records.journal.put, key, self.place.anchor, reply.to_json())
         return reply
 
-    async def _journalled(self, keys: Sequence[JournalKey]) -> Sequence[dict[str, Any] | None]:
+    async def _journalled(self, keys: Sequence[JournalKey]) -> Sequence[JsonObject | None]:
         place = self.place
         if place.records is None:
             return [None] * len(keys)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from moot.nodes.driving.lost_work import with_failures
 from moot.state.catalogue import TOPIC_CHARS, DebateRow, row_amounts
+from moot.state.conversation import StateValues
+from moot.state.entries import JsonObject
 from moot.state.errors import DebateExists
 from moot.state.failed_runs import FailedRun
 from moot.state.records import Records
@@ -16,9 +15,7 @@ WATCHED = frozenset({"status", "turn_count", "config"})
 """Only an update of one of these channels is noted."""
 
 
-def note_progress(
-    records: Records, debate: str, state: Mapping[str, Any], update: Mapping[str, Any], now: str
-) -> None:
+def note_progress(records: Records, debate: str, state: StateValues, update: StateValues, now: str) -> None:
     """Write status, turns and spending to the catalogue; `open`'s update adds a debate that is missing."""
     values = _values(state, update)
     if "config" in update:
@@ -26,7 +23,7 @@ def note_progress(
     records.catalogue.update(debate, **values, updated_at=now)
 
 
-def _values(state: Mapping[str, Any], update: Mapping[str, Any]) -> dict[str, Any]:
+def _values(state: StateValues, update: StateValues) -> JsonObject:
     spent: dict[str, float] = add_up(state.get("usage") or {}, [update.get("usage") or {}])
     return {
         "status": update.get("status") or state.get("status") or "running",
@@ -35,7 +32,7 @@ def _values(state: Mapping[str, Any], update: Mapping[str, Any]) -> dict[str, An
     }
 
 
-def note_failure(records: Records, debate: str, state: Mapping[str, Any], failed: FailedRun) -> None:
+def note_failure(records: Records, debate: str, state: StateValues, failed: FailedRun) -> None:
     """Keep a failed run, and write to the catalogue that the debate failed and what it has used."""
     records.failed.add(debate, failed)
     values = _values(with_failures(state, records.failed.of(debate)), {"status": "failed"})
@@ -45,9 +42,9 @@ def note_failure(records: Records, debate: str, state: Mapping[str, Any], failed
 def _add(
     records: Records,
     debate: str,
-    state: Mapping[str, Any],
-    update: Mapping[str, Any],
-    values: Mapping[str, Any],
+    state: StateValues,
+    update: StateValues,
+    values: StateValues,
     now: str,
 ) -> None:
     topic = str(update.get("topic") or state.get("topic") or "")[:TOPIC_CHARS]

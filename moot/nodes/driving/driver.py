@@ -47,6 +47,7 @@ from moot.state.config import DebateConfig
 from moot.state.config.frozen import frozen_config
 from moot.state.conversation import ConversationState
 from moot.state.earlier_builds import up_to_date
+from moot.state.entries import JsonObject
 from moot.state.errors import ModelError
 from moot.state.failed_runs import FailedRun
 from moot.state.langgraph_internals import checkpointer_in
@@ -115,7 +116,7 @@ class _Run:
             return [reply.text for reply in done]
         return await self.answering.answer(effect)
 
-    async def _in_store(self, effect: Remember | LookUp) -> list[dict[str, Any]]:
+    async def _in_store(self, effect: Remember | LookUp) -> list[JsonObject]:
         """Write to the store or read from it; what is kept there is an extra that no debate fails for."""
         if self.store is None:
             return []

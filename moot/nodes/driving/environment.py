@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -19,7 +19,7 @@ from moot.nodes.models.complete import complete
 from moot.nodes.models.registry import Factory, Models, make_model
 from moot.nodes.text.tokens import DEFAULT_ENCODING, TokenCounter, counter, encoding_for
 from moot.state.config import DebateConfig
-from moot.state.conversation import ConversationState
+from moot.state.conversation import ConversationState, StateValues
 from moot.state.records import Records
 
 
@@ -32,7 +32,7 @@ class Note(Protocol):
     """Writes a node's progress to the catalogue."""
 
     def __call__(
-        self, records: Records, debate: str, state: Mapping[str, Any], update: Mapping[str, Any], now: str
+        self, records: Records, debate: str, state: StateValues, update: StateValues, now: str
     ) -> None:
         """Write it; `now` is the time."""
         ...

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
+from moot.state.conversation import StateValues
+from moot.state.entries import JsonObject
 from moot.state.failed_runs import FailedRun
 from moot.state.reducers import add_up
 
 
-def failures_update(state: Mapping[str, Any], failed: Sequence[FailedRun]) -> dict[str, Any]:
+def failures_update(state: StateValues, failed: Sequence[FailedRun]) -> JsonObject:
     """Return the update that takes up the failed runs which a state has not taken up yet, `{}` for none.
 
     A run of a later step than the state's is left: it is another branch's.
@@ -28,7 +29,7 @@ def failures_update(state: Mapping[str, Any], failed: Sequence[FailedRun]) -> di
     }
 
 
-def with_failures(state: Mapping[str, Any], failed: Sequence[FailedRun]) -> dict[str, Any]:
+def with_failures(state: StateValues, failed: Sequence[FailedRun]) -> JsonObject:
     """Return the state's values as they will be once all failed runs are taken up."""
     update = failures_update(state, failed)
     if not update:

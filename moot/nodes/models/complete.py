@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.messages import AIMessage
@@ -31,7 +30,7 @@ from moot.nodes.models.speaker import SpeakerModel
 from moot.nodes.models.thinking import part
 from moot.nodes.models.usage import counted, priced, reported
 from moot.nodes.models.wire import to_langchain
-from moot.state.entries import EntryUsage, clean_text
+from moot.state.entries import EntryUsage, JsonObject, clean_text
 from moot.state.errors import UserError
 from moot.state.reducers import add_up
 
@@ -188,7 +187,7 @@ class _Asking:
         described = with_schema(messages, schema) if method in ("json_mode", "prompt") else messages
         return await self._roomy(described, request_fields(schema, method))
 
-    async def _roomy(self, messages: Messages, fields: dict[str, Any] | None = None) -> _Answer:
+    async def _roomy(self, messages: Messages, fields: JsonObject | None = None) -> _Answer:
         """Ask; an answer that is cut is asked for once more with double the room."""
         answer = await self._retried(messages, fields or {})
         if answer.finish_reason != "length" or not self._widen():
@@ -209,7 +208,7 @@ class _Asking:
         self.wide, self.room = True, room
         return True
 
-    async def _retried(self, messages: Messages, fields: dict[str, Any]) -> _Answer:
+    async def _retried(self, messages: Messages, fields: JsonObject) -> _Answer:
         retrying = AsyncRetrying(
             retry=retry_if_exception(self._worth_another),
             stop=self._spent,
@@ -234,7 +233,7 @@ class _Asking:
         asked = failure.retry_after if isinstance(failure, Failure) else None
         return self.run.models.backoff.wait_s(self.failures, asked)
 
-    async def _once(self, messages: Messages, fields: dict[str, Any]) -> _Answer:
+    async def _once(self, messages: Messages, fields: JsonObject) -> _Answer:
         self.run.attempts += 1
         try:
             return self._heard(messages, *await self._sent(messages, fields))
@@ -244,7 +243,7 @@ class _Asking:
             self.failures += 1
             raise failure_of(error, timeout_s=self.settings.timeout_s) from error
 
-    async def _sent(self, messages: Messages, fields: dict[str, Any]) -> tuple[AIMessage, str]:
+    async def _sent(self, messages: Messages, fields: JsonObject) -> tuple[AIMessage, str]:
         speak_as = self.run.call.speak_as
         live = speak_as is not None and not self.run.spoken
         speaker = SpeakerModel(
@@ -267,9 +266,9 @@ class _Asking:
             self.run.spoken = self.run.spoken or (live and speaker.emitted)
         return message, speaker.thoughts
 
-    def _parameters(self) -> dict[str, Any]:
+    def _parameters(self) -> JsonObject:
         call = self.run.call
-        parameters: dict[str, Any] = {"max_tokens": self.room}
+        parameters: JsonObject = {"max_tokens": self.room}
         if call.seed is not None and self.settings.seed:
             parameters["seed"] = call.seed
         if call.tools and call.schema is None:

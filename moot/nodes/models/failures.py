@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any
 
 from moot.state.config.model_settings import ModelSettings
+from moot.state.entries import JsonObject
 from moot.state.errors import ModelError
 
 RETRYABLE = frozenset({408, 409, 425, 429})
@@ -121,17 +121,17 @@ def _seconds(value: str, now: datetime) -> float | None:
     return seconds if 0 <= seconds < 1e9 else None
 
 
-def _body(error: Exception) -> Mapping[str, Any]:
+def _body(error: Exception) -> JsonObject:
     body = getattr(error, "body", None)
     if body is None and error.args and isinstance(error.args[0], Mapping):
         body = error.args[0]
     if isinstance(body, Mapping):
         inner = body.get("error")
-        return inner if isinstance(inner, Mapping) else body
+        return dict(inner if isinstance(inner, Mapping) else body)
     return {}
 
 
-def _status(error: Exception, body: Mapping[str, Any]) -> int | None:
+def _status(error: Exception, body: JsonObject) -> int | None:
     for value in (getattr(error, "status_code", None), body.get("code"), body.get("status")):
         try:
             number = int(value)  # type: ignore[arg-type]  # None and words are caught
@@ -142,7 +142,7 @@ def _status(error: Exception, body: Mapping[str, Any]) -> int | None:
     return None
 
 
-def _message(error: Exception, body: Mapping[str, Any]) -> str:
+def _message(error: Exception, body: JsonObject) -> str:
     message = body.get("message")
     return _clip(message) if isinstance(message, str) and message else _short(error)
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any
 
+from moot.state.entries import JsonObject
 from moot.state.verdict import PLACEHOLDER
 
 FORMATS = {
@@ -26,10 +27,10 @@ FORMATS = {
 }
 TEXT = f"{PLACEHOLDER.capitalize()}."
 
-Schema = Mapping[str, Any]
+Schema = JsonObject
 
 
-def fill(schema: Schema, fields: Mapping[str, object], text: str = TEXT) -> Any:
+def fill(schema: Schema, fields: Mapping[str, object], text: str = TEXT) -> object:
     """Return a value that is valid against `schema`.
 
     Args:
@@ -45,7 +46,7 @@ class _Filler:
     def __init__(self, root: Schema, fields: Mapping[str, object], text: str) -> None:
         self.root, self.fields, self.text = root, fields, text
 
-    def value(self, node: Schema, number: int = 0) -> Any:
+    def value(self, node: Schema, number: int = 0) -> object:
         """Return a value; one of another `number` differs where the schema has room for that."""
         node = self._resolved(node)
         if "const" in node:
@@ -70,7 +71,7 @@ class _Filler:
                 return _number(node, number)
         return self._string(node, number)
 
-    def told(self, node: Schema, given: object) -> Any:
+    def told(self, node: Schema, given: object) -> object:
         """Return what the caller told, its objects filled up."""
         node = self._resolved(node)
         if isinstance(given, Mapping):
@@ -95,7 +96,7 @@ class _Filler:
             found = found[key.replace("~1", "/").replace("~0", "~")]
         return found  # type: ignore[no-any-return]  # a part of the schema
 
-    def _object(self, node: Schema, own: Mapping[str, object]) -> dict[str, Any]:
+    def _object(self, node: Schema, own: Mapping[str, object]) -> JsonObject:
         properties, known = node.get("properties", {}), {**self.fields, **own}
         filled = {
             name: self.told(part, known[name]) if name in known else self.value(part)
@@ -110,11 +111,11 @@ class _Filler:
             for number in range(node.get("minProperties", 0)):
                 name = names[number] if number < len(names) else self.value(keys, number)
                 filled[f"key {number + 1}" if name == self.text else str(name)] = self.value(
-                    values if isinstance(values, Mapping) else {}
+                    values if isinstance(values, dict) else {}
                 )
         return filled
 
-    def _array(self, node: Schema) -> list[Any]:
+    def _array(self, node: Schema) -> list[object]:
         fixed = [self.value(part) for part in node.get("prefixItems", ())]
         missing = range(len(fixed), node.get("minItems", 0))
         return [*fixed, *(self.value(node.get("items", {}), number) for number in missing)]

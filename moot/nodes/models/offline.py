@@ -17,6 +17,7 @@ from moot.nodes.models.neutral import TEXT, fill
 from moot.nodes.models.speeches import clarifying_question, compose
 from moot.nodes.text.sentences import split_sentences
 from moot.state.config import OFFLINE
+from moot.state.entries import JsonObject
 
 CHARS_PER_TOKEN = 4
 """For usage where the caller did not count: counting a long prompt would be most of the work."""
@@ -85,7 +86,7 @@ def _dice(messages: Sequence[BaseMessage], hints: Hints, seed: int) -> Random:
     return Random(hashed.digest())  # noqa: S311  # a choice of words
 
 
-def _tool_call(messages: Sequence[BaseMessage], tools: Sequence[dict[str, Any]], topic: str) -> Any:
+def _tool_call(messages: Sequence[BaseMessage], tools: Sequence[JsonObject], topic: str) -> Any:
     """Return the one call made before speaking, `None` where one was made or nothing offered can be used."""
     arguments = {
         "search": {"query": topic[:100]},

@@ -13,6 +13,7 @@ from pydantic import SecretStr
 
 from moot.nodes.models.thinking import reasoning_field
 from moot.state.config.model_settings import ModelSettings
+from moot.state.entries import JsonObject
 
 MAX_CONNECTIONS = 64
 """Connections of one client; a batch is limited by its driver long before."""
@@ -29,8 +30,8 @@ class CompatibleChat(ChatOpenAI):
 
     def _get_request_payload(
         self, input_: LanguageModelInput, *, stop: list[str] | None = None, **kwargs: Any
-    ) -> dict[str, Any]:
-        payload: dict[str, Any] = super()._get_request_payload(input_, stop=stop, **kwargs)
+    ) -> JsonObject:
+        payload: JsonObject = super()._get_request_payload(input_, stop=stop, **kwargs)
         if "max_completion_tokens" in payload:
             payload[self.limit_field] = payload.pop("max_completion_tokens")
         # In `extra_body`, which the SDK merges into the body as it is. With a `response_format` of its own it
@@ -42,7 +43,7 @@ class CompatibleChat(ChatOpenAI):
         return payload
 
     def _convert_chunk_to_generation_chunk(
-        self, chunk: dict[str, Any], default_chunk_class: type, base_generation_info: dict[str, Any] | None
+        self, chunk: JsonObject, default_chunk_class: type, base_generation_info: JsonObject | None
     ) -> ChatGenerationChunk | None:
         converted = super()._convert_chunk_to_generation_chunk(
             chunk, default_chunk_class, base_generation_info
@@ -53,7 +54,7 @@ class CompatibleChat(ChatOpenAI):
         return converted
 
     def _create_chat_result(
-        self, response: dict[str, Any] | openai.BaseModel, generation_info: dict[str, Any] | None = None
+        self, response: JsonObject | openai.BaseModel, generation_info: JsonObject | None = None
     ) -> ChatResult:
         result = super()._create_chat_result(response, generation_info)
         raw = response if isinstance(response, dict) else response.model_dump(warnings=False)
@@ -63,7 +64,7 @@ class CompatibleChat(ChatOpenAI):
         return result
 
 
-def _keep_beside(kept: dict[str, Any], fields: dict[str, Any]) -> None:
+def _keep_beside(kept: JsonObject, fields: JsonObject) -> None:
     if reasoning := reasoning_field(fields):
         kept["reasoning_content"] = reasoning
     if isinstance(fields.get("refusal"), str):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
@@ -16,19 +15,20 @@ from moot.nodes.models.schemas import Method
 from moot.nodes.text.tokens import encoding, encoding_for
 from moot.state import settings as environment
 from moot.state.config.model_settings import OFFLINE, RECORDED, ModelSettings, is_built_in
+from moot.state.entries import JsonObject
 from moot.state.errors import ConfigError
 
 Factory = Callable[[str, ModelSettings], BaseChatModel]
 """Builds the client of one model from its name and settings."""
 
-_OPENAI_REASONING: dict[str, Any] = {
+_OPENAI_REASONING: JsonObject = {
     "temperature": False,
     "max_tokens_field": "max_completion_tokens",
     "reasoning_tokens": 4_096,
 }
-_THINKS_ALOUD: dict[str, Any] = {"reasoning_tokens": 4_096}
+_THINKS_ALOUD: JsonObject = {"reasoning_tokens": 4_096}
 
-KNOWN: tuple[tuple[str, dict[str, Any]], ...] = (
+KNOWN: tuple[tuple[str, JsonObject], ...] = (
     ("gpt-5-chat", {"max_tokens_field": "max_completion_tokens"}),
     ("gpt-5", _OPENAI_REASONING),
     ("o1", _OPENAI_REASONING),
@@ -42,7 +42,7 @@ KNOWN: tuple[tuple[str, dict[str, Any]], ...] = (
 """Defaults by the start of a model's name, after any vendor's prefix; the first match counts."""
 
 
-def known_settings(name: str) -> dict[str, Any]:
+def known_settings(name: str) -> JsonObject:
     """Return the defaults of a well-known model, `{}` for any other."""
     base = name.rsplit("/", 1)[-1].lower()
     for start, defaults in KNOWN:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from pydantic import BaseModel, ValidationError
 
 from moot.nodes.calls import WireMessage
-from moot.state.entries import clean_text
+from moot.state.entries import JsonObject, clean_text
 
 Method = Literal["json_schema", "function_calling", "json_mode", "prompt"]
 
@@ -31,7 +31,7 @@ ERROR_CHARS = 1_000
 _UNSUPPORTED = ("default", "discriminator", "minLength", "maxLength", "title", "examples", "uniqueItems")
 
 
-def request_fields(schema: type[BaseModel], method: Method) -> dict[str, Any]:
+def request_fields(schema: type[BaseModel], method: Method) -> JsonObject:
     """Return what the request carries beside the messages, for one method."""
     name, full = _slug(schema.__name__), schema.model_json_schema()
     if method == "json_schema":
@@ -76,11 +76,11 @@ def corrected(messages: tuple[WireMessage, ...], said: str, error: str) -> tuple
 class Parsed:
     """A structured answer, or why there is none."""
 
-    data: dict[str, Any] | None = None
+    data: JsonObject | None = None
     error: str = ""
 
 
-def read_answer(schema: type[BaseModel], said: str, arguments: Mapping[str, Any] | None = None) -> Parsed:
+def read_answer(schema: type[BaseModel], said: str, arguments: JsonObject | None = None) -> Parsed:
     """Validate an answer: a tool's arguments, else the first JSON object in the text that fits the schema."""
     error = "there is no JSON object in it"
     candidates = [dict(arguments)] if arguments is not None else _objects(said)
@@ -105,7 +105,7 @@ def cleaned(value: Any) -> Any:
     return value
 
 
-def strict_schema(schema: Mapping[str, Any]) -> dict[str, Any] | None:
+def strict_schema(schema: JsonObject) -> JsonObject | None:
     """Return the schema in the form that OpenAI's strict mode takes, `None` where it cannot be said so.
 
     Strict mode wants every property required and none beside; free-form objects, tuples and `Any` do not fit.
@@ -121,12 +121,12 @@ class _NotStrict(Exception):
     """A part of a schema that strict mode cannot say."""
 
 
-def _strict(node: Mapping[str, Any]) -> dict[str, Any]:
+def _strict(node: JsonObject) -> JsonObject:
     if "$ref" in node:
         return {"$ref": node["$ref"]}
     if not node.keys() & {"type", "anyOf", "oneOf", "allOf", "enum", "const"} or "prefixItems" in node:
         raise _NotStrict
-    kept: dict[str, Any] = {key: value for key, value in node.items() if key not in _UNSUPPORTED}
+    kept: JsonObject = {key: value for key, value in node.items() if key not in _UNSUPPORTED}
     if "oneOf" in kept:
         kept["anyOf"] = kept.pop("oneOf")
     for key in ("anyOf", "allOf"):
@@ -141,7 +141,7 @@ def _strict(node: Mapping[str, Any]) -> dict[str, Any]:
     return kept
 
 
-def _strict_object(node: Mapping[str, Any]) -> dict[str, Any]:
+def _strict_object(node: JsonObject) -> JsonObject:
     properties = node.get("properties")
     if properties is None or node.get("additionalProperties", False) is not False:
         raise _NotStrict
@@ -152,7 +152,7 @@ def _strict_object(node: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _objects(said: str) -> Iterator[dict[str, Any]]:
+def _objects(said: str) -> Iterator[JsonObject]:
     for text in (said, *_FENCE.findall(said)):
         try:
             value = json.loads(text)
@@ -163,7 +163,7 @@ def _objects(said: str) -> Iterator[dict[str, Any]]:
     yield from _embedded(said)
 
 
-def _embedded(said: str) -> Iterator[dict[str, Any]]:
+def _embedded(said: str) -> Iterator[JsonObject]:
     decoder, start = json.JSONDecoder(), said.find("{")
     for _ in range(MAX_CANDIDATES):
         if start < 0:

@@ -11,9 +11,10 @@ from langchain_core.messages import AIMessage, BaseMessage
 from pydantic import ConfigDict, Field, PrivateAttr
 
 from moot.nodes.models.local import LocalModel
+from moot.state.entries import JsonObject
 from moot.state.errors import ModelError
 
-ScriptReply = str | dict[str, Any] | AIMessage | Exception
+ScriptReply = str | JsonObject | AIMessage | Exception
 """Text, a structured answer, a whole message (with tool calls or usage), or an error to raise."""
 
 Script = Iterable[ScriptReply] | Callable[[list[BaseMessage]], ScriptReply]
@@ -24,7 +25,7 @@ class ScriptedCall:
     """One call that a `ScriptedModel` was given."""
 
     messages: list[BaseMessage]
-    parameters: dict[str, Any] = field(default_factory=dict)
+    parameters: JsonObject = field(default_factory=dict)
     """Everything beside the messages: `hints`, `json_schema`, `seed`, `max_tokens`, …"""
 
 

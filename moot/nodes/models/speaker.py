@@ -13,7 +13,7 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from pydantic import ConfigDict, PrivateAttr
 
 from moot.nodes.models.thinking import Parted, ThinkFilter, content_parts, reasoning_field
-from moot.state.entries import clean_text
+from moot.state.entries import JsonObject, clean_text
 from moot.state.langgraph_internals import message_events
 
 
@@ -55,7 +55,7 @@ class SpeakerModel(BaseChatModel):
         return self.inner._llm_type
 
     @cached_property
-    def _serialized(self) -> dict[str, Any]:
+    def _serialized(self) -> JsonObject:
         # LangChain would print every field of both models, for each call anew.
         return {"lc": 1, "type": "not_implemented", "id": [__name__, type(self).__name__]}
 
@@ -132,7 +132,7 @@ class SpeakerModel(BaseChatModel):
         )
         return ChatGenerationChunk(message=message)
 
-    def _remember(self, last: AIMessageChunk, message: BaseMessage, info: dict[str, Any] | None) -> None:
+    def _remember(self, last: AIMessageChunk, message: BaseMessage, info: JsonObject | None) -> None:
         # Some servers report the usage so far in every chunk: the last report is the total.
         if usage := getattr(message, "usage_metadata", None):
             last.usage_metadata = usage

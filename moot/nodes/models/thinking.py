@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from moot.state.entries import JsonObject
+
 _OPEN = re.compile(r"<(?:think|thinking)>", re.IGNORECASE)
 _CLOSE = re.compile(r"</(?:think|thinking)>", re.IGNORECASE)
 _OPEN_TAGS = ("<think>", "<thinking>")
@@ -105,7 +107,7 @@ def content_parts(content: str | list[Any]) -> Parted:
     return Parted("".join(said), "".join(thought))
 
 
-def reasoning_field(fields: dict[str, Any]) -> str:
+def reasoning_field(fields: JsonObject) -> str:
     """Return the reasoning that a message carries beside its content, under either name in use."""
     for name in ("reasoning_content", "reasoning"):
         value = fields.get(name)
@@ -114,7 +116,7 @@ def reasoning_field(fields: dict[str, Any]) -> str:
     return ""
 
 
-def _block_text(value: Any) -> str:
+def _block_text(value: object) -> str:
     if isinstance(value, list):
         return content_parts(value).text
     return value if isinstance(value, str) else ""

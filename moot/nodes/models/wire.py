@@ -10,6 +10,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from moot.nodes.calls import WireMessage
+from moot.state.entries import JsonObject
 
 _NOT_SLUG = re.compile(r"[^a-zA-Z0-9_-]+")
 NAME_CHARS = 64
@@ -50,7 +51,7 @@ def _message(item: WireMessage) -> BaseMessage:
     return HumanMessage(content, name=name)
 
 
-def _tool_calls(calls: Iterable[dict[str, Any]]) -> list[Any]:
+def _tool_calls(calls: Iterable[JsonObject]) -> list[Any]:
     return [
         {
             "id": call["id"],

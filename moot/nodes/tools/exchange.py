@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from moot.nodes.calls import Reply, WireMessage
 from moot.nodes.text.tokens import TokenCounter, cut_middle, message_tokens
+from moot.state.entries import JsonObject
 
 RESULT_TOKENS = 1000
 """Most of a result that a prompt or the transcript shows."""
@@ -41,7 +41,7 @@ class Exchange:
     calls: tuple[ToolCall, ...]
 
 
-def arguments_text(arguments: Mapping[str, Any]) -> str:
+def arguments_text(arguments: JsonObject) -> str:
     """Return arguments as JSON, of those that are too long only the beginning, as a text."""
     text = json.dumps(arguments, ensure_ascii=False, sort_keys=True)
     return text if len(text) <= ARGUMENT_CHARS else json.dumps({"cut": text[: ARGUMENT_CHARS // 2]})

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from moot.nodes.tools.sandbox import Refused, Sandbox
-from moot.state.entries import Entry
+from moot.state.entries import Entry, JsonObject
 
 MAX_RESULT_CHARS = 20_000
 """Characters of one result that are kept; what a prompt shows of it is less."""
@@ -58,7 +58,7 @@ class Tool(Protocol):
         ...
 
 
-def function_of(tool: Tool) -> dict[str, Any]:
+def function_of(tool: Tool) -> JsonObject:
     """Return a tool in OpenAI's function form."""
     schema = tool.arguments.model_json_schema()
     properties = {
@@ -72,7 +72,7 @@ def function_of(tool: Tool) -> dict[str, Any]:
     }
 
 
-def run_tool(tool: Tool, arguments: Mapping[str, Any], around: Surroundings) -> str:
+def run_tool(tool: Tool, arguments: JsonObject, around: Surroundings) -> str:
     """Run a tool and return its result; what goes wrong is a result too, beginning with `error: `."""
     try:
         return tool.run(tool.arguments.model_validate(dict(arguments)), around)[:MAX_RESULT_CHARS]
