@@ -18,6 +18,9 @@ from moot.state.entries import entry_id
 
 _CITED = re.compile(r"m?0*(\d{1,9})")
 
+PLACEHOLDERS = 3
+"""Messages that the offline model shows for an answer."""
+
 
 class AskAnswer(BaseModel):
     """What the model says to a question."""
@@ -74,7 +77,9 @@ def ask(state: ConversationState, config: DebateConfig, asked: AskView) -> Flow[
         ModelError: no model answered.
     """
     voice, length = voice_of(config, config.judge), config.memory.budget.reply
-    hints: Hints = {"topic": state["topic"], "fields": {"not_found": list(asked.unknown)}}
+    # Where no model reads them, the newest of the messages found stand in the answer's place.
+    found = {"not_found": list(asked.unknown), "citations": list(asked.messages.ids[-PLACEHOLDERS:])}
+    hints: Hints = {"topic": state["topic"], "fields": found}
     (reply,) = yield [make_call(voice, "ask", asked.view, schema=AskAnswer, reply=length, hints=hints)]
     said = AskAnswer.model_validate(reply.require().data or _nothing())
     cited, dropped = check_citations(said.citations, len(state["full_transcript"]))
