@@ -1,9 +1,11 @@
-"""The imports go one way: state ← nodes ← graph."""
+"""How the house stands: imports go one way and nothing goes round in a circle."""
 
 from __future__ import annotations
 
 import ast
 import re
+from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,19 @@ import pytest
 ROOT = Path(__file__).parents[2] / "moot"
 ALLOWED = {"state": {"state"}, "nodes": {"state", "nodes"}, "graph": {"state", "nodes", "graph"}}
 FILES = [path for package in ALLOWED for path in sorted((ROOT / package).rglob("*.py"))]
+NODES = {"open", "plan", "clarify", "turn", "record", "trim", "summarize", "reflect", "judge", "close"}
+
+
+def _module(path: Path) -> str:
+    return ".".join(("moot", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__")
+
+
+MODULES = {_module(path): path for path in FILES}
+
+
+@cache
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
 
 
 def _layer(module: str) -> str:
@@ -19,24 +34,58 @@ def _layer(module: str) -> str:
     return rest[0] if top == "moot" and rest else top
 
 
-def _imported(path: Path) -> set[str]:
+def _imports(path: Path) -> set[str]:
+    """Return the modules that a file imports; of `from package import module` the module."""
     found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(_tree(path)):
         if isinstance(node, ast.Import):
-            found |= {_layer(alias.name) for alias in node.names}
+            found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: imports are absolute"
-            found.add(_layer(node.module or ""))
+            module = node.module or ""
+            names = {f"{module}.{alias.name}" for alias in node.names}
+            found |= names & MODULES.keys()
+            if not names <= MODULES.keys():
+                found.add(module)
     return found
+
+
+OURS = {module: _imports(path) & MODULES.keys() for module, path in MODULES.items()}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_a_module_imports_only_its_own_layer_and_those_below(path: Path) -> None:
     layer = path.relative_to(ROOT).parts[0]
-    assert _imported(path) & {*ALLOWED, "moot", "tests", "benchmarks"} <= ALLOWED[layer]
+    layers = {_layer(module) for module in _imports(path)}
+    assert layers & {*ALLOWED, "moot", "tests", "benchmarks"} <= ALLOWED[layer]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_the_environment_is_read_in_the_settings_module_only(path: Path) -> None:
     if path != ROOT / "state" / "settings.py":
         assert not re.search(r"\bos\.environ|\bgetenv\b", path.read_text())
+
+
+def test_no_files_import_each_other_in_a_circle() -> None:
+    left = {module: set(imports) for module, imports in OURS.items()}
+    while ground := {module for module, imports in left.items() if not imports & left.keys()}:
+        left = {module: imports for module, imports in left.items() if module not in ground}
+    assert not left, f"in circles, or above one: {sorted(left)}"
+
+
+def test_no_two_packages_import_each_other() -> None:
+    """A package and one inside it are one: at the root of `nodes` stand the nodes above, the calls below."""
+    arrows: dict[str, set[str]] = defaultdict(set)
+    for module, imports in OURS.items():
+        package = _module(MODULES[module].parent)
+        for other in (_module(MODULES[each].parent) for each in imports):
+            nested = (package + ".").startswith(other + ".") or (other + ".").startswith(package + ".")
+            if not nested:
+                arrows[package].add(other)
+    pairs = {(a, b) for a, others in arrows.items() for b in others}
+    assert not {(a, b) for a, b in pairs if a < b and (b, a) in pairs}
+
+
+def test_at_the_root_of_nodes_stand_the_nodes_and_what_they_may_ask_for() -> None:
+    files = {path.stem for path in (ROOT / "nodes").glob("*.py")}
+    assert files == {*NODES, "effects", "calls", "__init__"}
