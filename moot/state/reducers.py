@@ -19,7 +19,6 @@ from typing_extensions import TypedDict
 from moot.state.entries import seq_of
 
 T = TypeVar("T")
-Fields = Mapping[str, object]
 Totals = TypeVar("Totals", bound=Mapping[str, object])
 """Numbers by name, such as `EntryUsage`."""
 
@@ -44,40 +43,6 @@ def merge(state: Mapping[str, T], writes: Sequence[Mapping[str, T | None]]) -> d
             else:
                 merged[key] = value
     return merged
-
-
-def merge_fields(state: Mapping[str, Fields], writes: Sequence[Mapping[str, Fields]]) -> dict[str, Fields]:
-    """Replace, in the record under each key that a write names, the fields that it names."""
-    merged = dict(state)
-    for write in writes:
-        for key, fields in write.items():
-            merged[key] = {**merged.get(key, {}), **fields}
-    return merged
-
-
-def fold_rounds(state: list[Fields], writes: Sequence[list[Fields]]) -> list[Fields]:
-    """Append round records; one of the last record's round is folded into it.
-
-    Its `positions` are merged, its other lists appended, everything else replaced.
-    """
-    rounds = list(state)
-    for record in (record for write in writes for record in write):
-        if rounds and rounds[-1]["round"] == record["round"]:
-            rounds[-1] = _fold_round(rounds[-1], record)
-        else:
-            rounds.append(dict(record))
-    return rounds
-
-
-def _fold_round(known: Fields, record: Fields) -> Fields:
-    folded = {**known, **record}
-    for key in known.keys() & record.keys():
-        old, new = known[key], record[key]
-        if isinstance(old, dict) and isinstance(new, dict):
-            folded[key] = {**old, **new}
-        elif isinstance(old, list) and isinstance(new, list):
-            folded[key] = [*old, *new]
-    return folded
 
 
 def add_up(state: Totals, writes: Sequence[Mapping[str, object]]) -> Totals:

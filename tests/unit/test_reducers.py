@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage
 from langgraph.channels import DeltaChannel
 
 from moot.graph.debate import build_graph
-from moot.state.reducers import add_up, append, fold_rounds, fold_window, latest, merge, merge_fields
+from moot.state.reducers import add_up, append, fold_window, latest, merge
 
 Reducer = Callable[[Any, list[Any]], Any]
 
@@ -34,23 +34,10 @@ window_items = st.one_of(
 )
 numbers = st.dictionaries(keys, st.integers(-5, 5) | st.floats(0, 1, allow_nan=False))
 
-records = st.dictionaries(keys, st.dictionaries(keys, texts))
-round_record = st.fixed_dictionaries(
-    {"round": st.integers(1, 2)},
-    optional={
-        "positions": st.dictionaries(keys, texts),
-        "shifts": st.lists(texts, max_size=2),
-        "phase": texts,
-    },
-)
-rounds = st.lists(round_record, max_size=3)
-
 CASES = [
     pytest.param(latest, st.just({}), st.dictionaries(keys, texts), id="latest"),
     pytest.param(append, st.lists(texts), st.lists(texts), id="append"),
     pytest.param(merge, st.dictionaries(keys, texts), st.dictionaries(keys, texts | st.none()), id="merge"),
-    pytest.param(merge_fields, records, records, id="merge_fields"),
-    pytest.param(fold_rounds, rounds, rounds, id="fold_rounds"),
     pytest.param(add_up, numbers, numbers, id="add_up"),
     pytest.param(
         fold_window,
