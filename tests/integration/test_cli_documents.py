@@ -11,9 +11,11 @@ from jsonschema import Draft202012Validator
 from moot.graph.api import open_debates
 from moot.graph.document_schema import document_schema
 from moot.graph.lookback import look_back
+from moot.nodes.calls import ModelCall, Reply
 from moot.state.config import DebateConfig
 from moot.state.config.config_files import make_config
 from moot.state.errors import InputError
+from tests.support.fakes import FakeModel, answer
 
 SCHEMA_FILE = Path(__file__).resolve().parents[2] / "docs" / "debate.schema.json"
 
@@ -48,14 +50,23 @@ def test_documents_of_debates_are_valid(tmp_path: Path, config: DebateConfig) ->
 def test_a_document_says_why_the_debate_ended_also_after_an_import(tmp_path: Path) -> None:
     termination = {"type": "convergence", "threshold": 0.0}
     config = make_config({"protocol": "council", "rounds": 3, "seed": 1, "termination": termination})
-    with open_debates(str(tmp_path / "d.sqlite")) as debates:
+
+    def compared(call: ModelCall) -> Reply:
+        """Answer as a model would that compares the proposals."""
+        if call.schema is None or "in_dispute" not in call.schema.model_fields:
+            return answer(call)
+        found = {"reasoning": "They differ in one point.", "agreement": 0.7, "in_dispute": ["who pays"]}
+        return Reply(data=found, model=call.model)
+
+    environment = FakeModel(compared).environment()
+    with open_debates(str(tmp_path / "d.sqlite"), environment=environment) as debates:
         debate = debates.start("Is a schema worth its upkeep?", config)
         fresh, ended = debate.document(), debate.run()
         imported = debates.import_document(ended, name="copy").document()
     (check,) = ended["convergence"]
     assert (fresh["ended_because"], fresh["convergence"]) == ("", [])
     assert ended["ended_because"] == f"the proposals converged in round 1: {check['agreement']:.2f} of 0.00"
-    assert check["in_dispute"]
+    assert check["in_dispute"] == ["who pays"]
     assert imported["ended_because"] == ended["ended_because"]
     assert imported["convergence"] == ended["convergence"]
     schema = Draft202012Validator(document_schema())
