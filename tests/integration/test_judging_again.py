@@ -22,7 +22,7 @@ from moot.state.config.config_files import make_config
 from tests.support.fakes import FakeModel, answer
 
 TOPIC = "Should freight leave the harbour?"
-BROUGHT = "# What the dialogue brought"
+BROUGHT = "## What would change minds"
 
 
 @pytest.fixture
@@ -41,9 +41,9 @@ def _solves(call: ModelCall) -> Reply:
 
 
 def test_what_a_dialogue_brought_outlives_a_judge_who_writes_a_solution(tmp_path: Path) -> None:
-    config = make_config(
-        {"protocol": "dialogue", "seed": 1, "dialogue": {"aspects": ["cost"], "minirounds": 1}}
-    )
+    ada, bo = ({"name": name, "flip_conditions": ["a count of lorries"]} for name in ("Ada", "Bo"))
+    dialogue = {"aspects": ["cost"], "minirounds": 1}
+    config = make_config({"protocol": "dialogue", "seed": 1, "debaters": [ada, bo], "dialogue": dialogue})
     with open_debates(str(tmp_path / "s.sqlite"), environment=FakeModel(_solves).environment()) as debates:
         document = debates.start(TOPIC, config).run()
         brought = document["solution"][document["solution"].index(BROUGHT) :]
