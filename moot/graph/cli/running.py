@@ -107,7 +107,7 @@ def _run_answering(debate: Debate, delivery: Delivery, turns: int | None, answer
 
 
 def _run(debate: Debate, delivery: Delivery, turns: int | None, answer: object) -> None:
-    config, tally = debate.config(), Tally()
+    config, tally = debate.config(), Tally(debate.row.turns)
     tally.follow(config)
     tally.refresh(debate.row)
     progress = make_progress(config.names(), quiet=delivery.quiet)

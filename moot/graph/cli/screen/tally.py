@@ -56,8 +56,12 @@ class Tally:
         self.config, self.planned = config, planned.turns if planned else None
 
     def refresh(self, row: DebateRow) -> None:
-        """Take over what the catalogue says has been said and spent."""
-        self.turns, self.tokens, self.cost_usd = row.turns, row.tokens, row.cost_usd
+        """Take over what the catalogue says has been spent.
+
+        Turns are counted as they are shown, since a quick
+        model is ahead of the screen.
+        """
+        self.tokens, self.cost_usd = row.tokens, row.cost_usd
 
     def goal(self) -> Goal:
         """Return the limit that is nearest to being reached."""
