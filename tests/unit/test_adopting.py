@@ -139,7 +139,11 @@ def test_any_document_survives_the_round_trip(debates: Debates, drawn: dict[str,
     before = copy.deepcopy(document)
     imported = debates.import_document(document, name="again").document()
     assert document == before
-    assert {key: imported[key] for key in SAME} == {key: document[key] for key in SAME}
+    kept = {
+        key: imported["blackboard"][key] for key in document["blackboard"]
+    }  # beside it stands what is computed
+    same = {**{key: imported[key] for key in SAME}, "blackboard": kept}
+    assert same == {key: document[key] for key in SAME}
 
 
 def test_an_imported_debate_can_be_gone_on_with(debates: Debates, tmp_path: Path) -> None:

@@ -23,12 +23,12 @@ def test_the_plan_is_a_table_with_calls_tokens_and_the_critical_path() -> None:
 
 def test_the_plan_says_how_many_calls_the_debate_itself_may_add() -> None:
     done = _invoke(["Ships?", "--protocol", "dialogue"])
-    assert "(at least 18, at most 91)" in done.stdout
+    assert "(at least 13, at most 25)" in done.stdout
     asked = CliRunner().invoke(
         app_of("plan"), ["Ships?", "--protocol", "dialogue", "--latency", "1", "--json"]
     )
     planned = json.loads(asked.stdout)
-    assert (planned["calls_at_least"], planned["calls_at_most"]) == (18, 91)
+    assert (planned["calls_at_least"], planned["calls_at_most"]) == (13, 25)
     assert planned["seconds_at_most"] == planned["critical_path_calls_at_most"] > planned["seconds"]
 
 
