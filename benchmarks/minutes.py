@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -31,7 +30,7 @@ from moot.state.config import DebateConfig
 from moot.state.entries import seq_of
 from moot.state.ledger import MOTION
 
-DATA = Path(os.environ.get("MOOT_MINUTES", "/work/shared/data/minutes-dev.jsonl"))
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "minutes-dev.jsonl"
 OVERLAP = 0.5
 """F1 of tokens from which two quotations of one message are the same, as the labels' conventions say."""
 RULE_BASED = "rule-based"

@@ -23,7 +23,9 @@ from moot.state.config.budgets import RetrievalConfig
 from moot.state.conversation import ConversationState
 from moot.state.entries import Entry, make_entry
 from moot.state.errors import ConfigError
+from moot.state.ledger import MOTION
 from tests.support.fakes import FakeModel, answer
+from tests.unit.test_blackboard import opened, plain
 
 count = counter()
 NAMES = {"ada": "Ada", "bo": "Bo"}
@@ -75,7 +77,12 @@ def test_nothing_that_is_in_the_window_comes_back() -> None:
     assert "m000041" not in _recalled(_state(said), Cue("harbour toll")).ids
 
 
-def test_reflections_come_back_too() -> None:
+def test_changes_of_position_reflections_and_cards_come_back_too() -> None:
+    minutes = [
+        *opened(),
+        plain(1, "ada", "denies", MOTION, quote="no toll"),
+        plain(3, "ada", "asserts", MOTION, quote="a harbour toll"),
+    ]
     reflection = {
         "id": "r1",
         "content": "Both avoid the harbour toll",
@@ -85,10 +92,11 @@ def test_reflections_come_back_too() -> None:
         "round": 1,
         "importance": 8,
     }
-    state = _state(SAID, reflections=[reflection])
+    state = _state(SAID, minutes=minutes, reflections=[reflection])
     found = _recalled(state, Cue("harbour toll"))
-    assert "r1" in found.ids
-    assert [item.id for item in memory_items(state, NAMES, count)] == ["r1"]
+    assert {"shift:e003", "r1"} <= set(found.ids)
+    assert "Ada moved from “no toll” to “a harbour toll”" in found.text
+    assert [item.id for item in memory_items(state, NAMES, count)] == ["shift:e003", "r1"]
 
 
 def test_it_can_be_switched_off() -> None:
