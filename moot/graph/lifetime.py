@@ -38,6 +38,7 @@ def start_debate(
     row = DebateRow(*about, turns=0, tokens=0, cost_usd=0.0, parent="", created_at=now, updated_at=now)
     with making(session, row) as made, made.writing():
         made.advance({**given, "topic": topic}, context=config, interrupt_after=["open"])
+        made.note_status("running")
     return made
 
 
@@ -68,11 +69,15 @@ def making(session: DebateSession, row: DebateRow) -> Iterator[DebateSession]:
 
 
 def _drop_unbegun(session: DebateSession, name: str) -> None:
-    """Delete a debate that a process began to make and did not live to make."""
+    """Delete a debate that a process began to make and did not live to make; what it had made goes on."""
     with suppress(DebateNotFound, InputError, DebateBusy):
         row = session.records.catalogue.find(name)
         if session.records.never_began(row):
-            delete_debate(session.on(row.id))
+            left = session.on(row.id)
+            if left.state().values.get("config"):
+                left.note_status("running")
+            else:
+                delete_debate(left)
 
 
 def delete_debate(session: DebateSession) -> None:

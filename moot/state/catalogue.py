@@ -151,6 +151,10 @@ class Catalogue(DebateTable):
         rows = self._select("WHERE id = ?", [debate])
         return rows[0].name if rows else debate
 
+    def is_new(self, debate: str) -> bool:
+        """Return whether a debate is still being made."""
+        return bool(self._select("WHERE id = ? AND status = 'new'", [debate]))
+
     def rows(self) -> list[DebateRow]:
         """Return all debates, the most recently active first."""
         return self._select("ORDER BY updated_at DESC, id", [])

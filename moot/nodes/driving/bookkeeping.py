@@ -11,15 +11,24 @@ from moot.state.failed_runs import FailedRun
 from moot.state.records import Records
 from moot.state.reducers import add_up
 
-WATCHED = frozenset({"status", "turn_count", "config"})
-"""Only an update of one of these channels is noted."""
+_WATCHED = frozenset({"status", "turn_count", "config"})
+
+
+def is_noted(state: StateValues, update: StateValues) -> bool:
+    """Return whether a node's update changes what the catalogue shows."""
+    return bool(_WATCHED & update.keys()) or ("step" in update and not state.get("step"))
 
 
 def note_progress(records: Records, debate: str, state: StateValues, update: StateValues, now: str) -> None:
-    """Write status, turns and spending to the catalogue; `open`'s update adds a debate that is missing."""
+    """Write status, turns and spending to the catalogue; `open`'s update adds a debate that is missing.
+
+    A debate stays `new` up to its first step: what a node returns is stored only after this.
+    """
     values = _values(state, update)
     if "config" in update:
-        _add(records, debate, state, update, values, now)
+        _add(records, debate, state, update, {**values, "status": "new"}, now)
+    if "step" not in update and records.catalogue.is_new(debate):
+        del values["status"]
     records.catalogue.update(debate, **values, updated_at=now)
 
 

@@ -27,7 +27,7 @@ from langgraph.types import interrupt
 
 from moot.nodes.calls import Reply
 from moot.nodes.driving.answering import Answering, Place
-from moot.nodes.driving.bookkeeping import WATCHED, note_failure
+from moot.nodes.driving.bookkeeping import is_noted, note_failure
 from moot.nodes.driving.environment import Environment, NodeBody, NodeContext
 from moot.nodes.driving.portal import call_from_sync, in_thread
 from moot.nodes.effects import (
@@ -177,7 +177,7 @@ async def _noted(run: _Run, body: NodeBody, records: Records, debate: str) -> Up
     """Drive the body and write to the catalogue how it went."""
     try:
         update = await run.drive(body)
-        if WATCHED & update.keys():
+        if is_noted(run.state, update):
             env = run.context.env
             await in_thread(env.note, records, debate, run.state, update, env.clock())
     except ModelError as error:

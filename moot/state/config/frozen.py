@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from moot.state.config.debate_config import DebateConfig
+from moot.state.errors import InputError
 
 KEPT = 32
 """Configurations kept parsed: one a debate that this process works on, and a few of its past."""
@@ -26,8 +27,13 @@ def frozen_config(state: Mapping[str, Any]) -> DebateConfig:
     The very same object as before is known at sight, for no channel's value is ever changed in place: nodes
     ask some thirty times a turn, and to write the configuration out, by which an equal one is known, takes
     0.3 ms. A route gets a copy of the state's values, so that is done once a turn.
+
+    Raises:
+        InputError: the process that began the debate died before the state had one.
     """
-    stored = state["config"]
+    stored = state.get("config")
+    if not stored:
+        raise InputError("this debate never began, nothing of it was paid: delete it and start it again")
     seen, config = _by_object.get(id(stored), (None, None))
     if config is None or seen is not stored:
         config = _parse(json.dumps(stored, sort_keys=True))
