@@ -20,10 +20,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from moot.graph.importing import ImportedTranscript, Speaker, Utterance
+from moot.graph.importing import ImportedTranscript, ParsedSpeech, Speaker
 from moot.graph.importing.adopting import transcript_config, transcript_values
 from moot.nodes.blackboard.standing import ledger_of
-from moot.nodes.driving.answering import Answering, Place
+from moot.nodes.driving.answering import Answering, JournalPlace
 from moot.nodes.driving.environment import Environment, NodeContext
 from moot.nodes.record import record
 from moot.state.config import DebateConfig
@@ -137,7 +137,7 @@ def imported(item: Mapping[str, Any]) -> ImportedTranscript:
         for number, name in enumerate(dict.fromkeys(m["speaker"] for m in item["messages"]))
     }
     speakers = tuple(Speaker(key, name) for name, key in ids.items())
-    said = tuple(Utterance(ids[m["speaker"]], m["text"]) for m in item["messages"])
+    said = tuple(ParsedSpeech(ids[m["speaker"]], m["text"]) for m in item["messages"])
     return ImportedTranscript(item["topic"], speakers, said)
 
 
@@ -165,7 +165,7 @@ def read_excerpt(
 
 async def _driven(state: Any, config: DebateConfig, environment: Environment) -> dict[str, Any]:
     """Run the node that takes the minutes to its end."""
-    answering, body = Answering(environment, config, Place()), record(state, NodeContext(environment))
+    answering, body = Answering(environment, config, JournalPlace()), record(state, NodeContext(environment))
     outcome: Any = None
     try:
         while True:

@@ -12,7 +12,7 @@ from moot.graph.session import DebateSession, Values, is_over
 from moot.nodes.driving.lost_work import with_failures
 from moot.nodes.driving.portal import iterate_from_sync
 from moot.nodes.effects import is_pause
-from moot.nodes.people.questions import Question, answers_any, questions_in
+from moot.nodes.people.questions import PersonQuestion, answers_any, questions_in
 from moot.nodes.protocols.limits import limit_reached
 from moot.nodes.protocols.protocol_table import protocol_named
 from moot.state.config.frozen import frozen_config
@@ -83,7 +83,7 @@ def _failures_reach_a_limit(session: DebateSession, values: Values) -> bool:
     return bool(limit_reached(spent, config)) and not limit_reached(values, config)
 
 
-def _check_answer(questions: Sequence[Question], answer: object) -> None:
+def _check_answer(questions: Sequence[PersonQuestion], answer: object) -> None:
     """Refuse an answer that answers nothing; `None` is no answer."""
     if answer is None:
         return
@@ -120,7 +120,7 @@ def verdict_failed(values: Values) -> bool:
     return bool((values.get("verdict") or {}).get("status") == "failed")
 
 
-def asked_in(snapshot: StateSnapshot) -> list[Question]:
+def asked_in(snapshot: StateSnapshot) -> list[PersonQuestion]:
     """Return what a person is asked at LangGraph's snapshot of a state."""
     return questions_in([each.value for each in snapshot.interrupts])
 

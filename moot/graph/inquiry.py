@@ -6,10 +6,10 @@ import asyncio
 from typing import cast
 
 from moot.graph.session import DebateSession
-from moot.nodes.driving.answering import Answering, Place, run_flow
+from moot.nodes.driving.answering import Answering, JournalPlace, run_flow
 from moot.nodes.driving.portal import call_from_sync
 from moot.nodes.memory.embeddings import embeddings_of
-from moot.nodes.views.answer import Answer, answering_model, ask
+from moot.nodes.views.answer import DebateAnswer, answering_model, ask
 from moot.nodes.views.question_view import AskView, ask_index, ask_view
 from moot.state.config.frozen import frozen_config
 from moot.state.conversation import ConversationState
@@ -17,7 +17,7 @@ from moot.state.entries import clean_text
 from moot.state.errors import InputError
 
 
-def ask_debate(session: DebateSession, question: str) -> Answer:
+def ask_debate(session: DebateSession, question: str) -> DebateAnswer:
     """Answer a question about a debate from its record; another process may run it meanwhile."""
     asked = clean_text(question).strip()
     if not asked:
@@ -31,9 +31,9 @@ def ask_debate(session: DebateSession, question: str) -> Answer:
         index = ask_index(environment.indexes, session.thread, state, config, embeddings)
         return ask_view(state, config, asked, index, count)
 
-    async def answer() -> Answer:
+    async def answer() -> DebateAnswer:
         # Reading a long transcript for the first time takes a while; other debates run on this loop.
         seen = await asyncio.to_thread(view)
-        return await run_flow(ask(state, config, seen), Answering(environment, config, Place()))
+        return await run_flow(ask(state, config, seen), Answering(environment, config, JournalPlace()))
 
     return call_from_sync(answer)

@@ -10,7 +10,7 @@ from typing import Any, cast
 from moot.graph.preflight import check_config
 from moot.graph.session import DebateSession, is_over
 from moot.nodes.close import with_answer
-from moot.nodes.driving.answering import Place, run_to_end
+from moot.nodes.driving.answering import JournalPlace, run_to_end
 from moot.nodes.driving.environment import Environment
 from moot.nodes.driving.portal import call_from_sync
 from moot.nodes.judge import assess_debate
@@ -121,7 +121,7 @@ def judge_values(
     values: Mapping[str, Any],
     options: JudgingOptions,
     environment: Environment,
-    place: Place | None = None,
+    place: JournalPlace | None = None,
 ) -> Judgement:
     """Judge the state of a debate, without writing anything but the journal where `place` has one.
 
@@ -135,7 +135,7 @@ def judge_values(
     if not any(entry["speaker"] in config.names() for entry in values["full_transcript"]):
         raise InputError("no debater has said anything yet, so there is nothing to judge")
     flow = assess_debate(cast(ConversationState, values), config, environment.count_for(config))
-    made, usage = call_from_sync(run_to_end, flow, environment, config, place or Place())
+    made, usage = call_from_sync(run_to_end, flow, environment, config, place or JournalPlace())
     return Judgement(values["topic"], config.to_json(), made.decision, made.verdicts, usage)
 
 
@@ -170,7 +170,7 @@ def judge_debate(session: DebateSession, options: JudgingOptions, *, dry_run: bo
         # A crash repeats no call; a second judging makes new ones.
         number = len(values.get("verdicts") or []) + len(values.get("errors") or [])
         anchor = snapshot.config["configurable"]["checkpoint_id"]
-        place = Place(session.records, session.thread, step, f"rejudge-{number}", anchor)
+        place = JournalPlace(session.records, session.thread, step, f"rejudge-{number}", anchor)
         judgement = judge_values(snapshot.values, options, environment, place)
         decision = judgement.verdict
         update: dict[str, object] = {"verdicts": judgement.verdicts, "usage": judgement.usage}

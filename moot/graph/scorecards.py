@@ -13,7 +13,7 @@ from typing import Any, cast
 from pydantic import BaseModel, ValidationError
 
 from moot.graph.importing import parse_transcript
-from moot.nodes.driving.answering import Answering, Place, run_flow
+from moot.nodes.driving.answering import Answering, JournalPlace, run_flow
 from moot.nodes.driving.environment import Environment
 from moot.nodes.driving.portal import call_from_sync
 from moot.nodes.judging.evaluation import (
@@ -222,7 +222,7 @@ def evaluate_subjects(
         async def scored_by(evaluator: Evaluator) -> list[Evaluation]:
             own = evaluator.own(config)
             flow = evaluate(subjects, evaluator, own, environment.count_for(own, evaluator.model))
-            return await run_flow(flow, Answering(environment, own, Place(), limit=limit))
+            return await run_flow(flow, Answering(environment, own, JournalPlace(), limit=limit))
 
         return list(await asyncio.gather(*map(scored_by, evaluators)))
 

@@ -13,7 +13,7 @@ from moot.graph.lifetime import delete_debate
 from moot.graph.preflight import check_config
 from moot.graph.session import DebateSession, is_over
 from moot.nodes.driving.lost_work import with_failures
-from moot.nodes.people.questions import Question
+from moot.nodes.people.questions import PersonQuestion
 from moot.state.catalogue import DebateRow
 from moot.state.config import DebateConfig, differing_keys, may_speak
 from moot.state.config.frozen import frozen_config
@@ -22,7 +22,7 @@ from moot.state.errors import InputError
 
 if TYPE_CHECKING:
     from moot.graph.judgement import Judgement
-    from moot.nodes.views.answer import Answer
+    from moot.nodes.views.answer import DebateAnswer
 
 
 class Debate:
@@ -109,7 +109,7 @@ class Debate:
         """Return whether anybody, in this process or another, runs the debate at this moment."""
         return self.session.records.writers.is_held(self.id)
 
-    def questions(self) -> list[Question]:
+    def questions(self) -> list[PersonQuestion]:
         """Return what a person is asked before the debate can go on, `[]` where nothing is."""
         return asked_in(self.state())
 
@@ -168,7 +168,7 @@ class Debate:
 
         return Debate(fork_debate(self.session, after=after, name=name))
 
-    def ask(self, question: str) -> Answer:
+    def ask(self, question: str) -> DebateAnswer:
         """Answer a question about the debate, which stays as it is, citing its messages.
 
         Raises:

@@ -11,7 +11,7 @@ from moot.nodes.calls import Hints, ModelCall, Reply, WireMessage
 from moot.nodes.driving.environment import NodeContext
 from moot.nodes.effects import Ask, Body, errors_update
 from moot.nodes.memory.scribe import Scribe
-from moot.nodes.people.questions import Question, match_answers, question_payload
+from moot.nodes.people.questions import PersonQuestion, match_answers, question_payload
 from moot.nodes.prompts.fitting import KEEP, Block, fit
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.prompts.rendering import render_entry
@@ -116,11 +116,11 @@ def _questions(
     config: DebateConfig,
     asking: Sequence[DebaterConfig],
     replies: Sequence[Reply],
-) -> list[Question]:
+) -> list[PersonQuestion]:
     """Return what is asked, grouped by debater, numbered on from earlier rounds; nothing twice."""
     before = [entry for entry in state["full_transcript"] if entry["kind"] == "question"]
     seen = {entry["content"].casefold() for entry in before}
-    questions: list[Question] = []
+    questions: list[PersonQuestion] = []
     for debater, reply in zip(asking, replies, strict=True):
         number = sum(entry["speaker"] == debater.id for entry in before)
         said = reply.data.get("questions", []) if reply.ok and reply.data else []

@@ -16,7 +16,7 @@ from langchain_core.messages import BaseMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from moot.nodes.calls import ModelCall, Reply
-from moot.nodes.driving.answering import Answering, Place, run_flow
+from moot.nodes.driving.answering import Answering, JournalPlace, run_flow
 from moot.nodes.driving.environment import Environment
 from moot.nodes.judge import assess_debate
 from moot.nodes.judging.assess import Assessment
@@ -48,7 +48,7 @@ def judged_by(script: Reason | dict[str, Reason], **judge: Any) -> Assessment:
     environment = Environment(factory=lambda name, _: ScriptedModel(_answering(script, name)))
 
     async def run() -> Assessment:
-        answering = Answering(environment, config, Place())
+        answering = Answering(environment, config, JournalPlace())
         return await run_flow(assess_debate(state_of(config), config, environment.count_for()), answering)
 
     return asyncio.run(run())
@@ -205,7 +205,7 @@ def test_answers_are_journalled_and_at_most_so_many_at_once() -> None:
     environment, records = Environment(complete=complete), records_of(saver)
 
     async def run() -> Assessment:
-        answering = Answering(environment, config, Place(records, "debate", 3, "rejudge-0", "c1"))
+        answering = Answering(environment, config, JournalPlace(records, "debate", 3, "rejudge-0", "c1"))
         return await run_flow(assess_debate(state_of(config), config, len), answering)
 
     first, again = asyncio.run(run()), asyncio.run(run())

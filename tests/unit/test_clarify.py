@@ -11,7 +11,7 @@ from langgraph.types import Command
 from moot.graph.debate import build_graph
 from moot.nodes.calls import ModelCall, Reply
 from moot.nodes.clarify import NO_ANSWER, Asked
-from moot.nodes.people.questions import Question, answers_any, left_after, match_answers
+from moot.nodes.people.questions import PersonQuestion, answers_any, left_after, match_answers
 from moot.state.config import DebateConfig
 from tests.support.fakes import FakeModel, answer
 from tests.support.snapshots import check_snapshot, prompt_markdown
@@ -110,7 +110,7 @@ def test_without_the_setting_nobody_asks() -> None:
     assert all(call.purpose != "clarify" for call in model.calls)
 
 
-def _question(id: str, words: str = "Why?") -> Question:
+def _question(id: str, words: str = "Why?") -> PersonQuestion:
     debater = id.partition(".")[0]
     return {"id": id, "debater": debater, "name": debater.title(), "question": words}
 

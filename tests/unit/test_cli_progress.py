@@ -9,8 +9,8 @@ from rich.console import Console
 from moot.graph.cli.screen import live
 from moot.graph.cli.screen.answerer import question_lines
 from moot.graph.cli.screen.entry_words import entry_words
-from moot.graph.cli.screen.progress import header_lines
-from moot.graph.cli.screen.tally import Goal, Tally, event_line
+from moot.graph.cli.screen.progress_lines import header_lines
+from moot.graph.cli.screen.tally import Goal, RunTally, event_line
 from moot.graph.cli.screen.verdict_screen import verdict_parts
 from moot.state.config import DebateConfig, DebaterConfig, LimitsConfig
 from moot.state.entries import make_entry
@@ -28,25 +28,25 @@ def _entry_event(content: str) -> dict[str, Any]:
 
 def test_the_bar_runs_towards_the_nearest_limit() -> None:
     config = DebateConfig(turns=10, limits=LimitsConfig(total_tokens=1000))
-    assert Tally(turns=1, tokens=900, config=config, planned=10).goal() == Goal("tokens", 900, 1000)
-    assert Tally(turns=5, tokens=100, config=config, planned=10).goal() == Goal("turn", 5, 10)
+    assert RunTally(turns=1, tokens=900, config=config, planned=10).goal() == Goal("tokens", 900, 1000)
+    assert RunTally(turns=5, tokens=100, config=config, planned=10).goal() == Goal("turn", 5, 10)
 
 
 def test_the_bar_follows_the_configuration() -> None:
-    tally = Tally(turns=1)
+    tally = RunTally(turns=1)
     tally.follow(DebateConfig(turns=8))
     assert tally.goal() == Goal("turn", 1, 8)
 
 
 def test_the_turns_of_people_count_as_well() -> None:
-    tally = Tally(turns=1)
+    tally = RunTally(turns=1)
     people = [DebaterConfig(name="Arch"), DebaterConfig(name="Robin", model="human")]
     tally.follow(DebateConfig(protocol="council", rounds=1, debaters=tuple(people)))
     assert str(tally.goal()) == "turn 1/6"
 
 
 def test_no_total_is_shown_where_it_is_not_known() -> None:
-    tally = Tally(turns=25)
+    tally = RunTally(turns=25)
     tally.follow(DebateConfig(protocol="dialogue"))
     assert str(tally.goal()) == "turn 25"
     tally.follow(DebateConfig(protocol="single"))  # answered again, for somebody spoke up
@@ -60,7 +60,7 @@ def test_a_goal_is_never_more_than_reached() -> None:
 
 def test_an_utterance_is_one_safe_line() -> None:
     line = event_line(
-        _entry_event("first\n\x1b[31msecond"), NAMES, Tally(turns=1, config=DebateConfig(), planned=4)
+        _entry_event("first\n\x1b[31msecond"), NAMES, RunTally(turns=1, config=DebateConfig(), planned=4)
     )
     assert line == "[turn 1/4] Ada (opening): first ␛[31msecond"
 
@@ -85,7 +85,7 @@ def test_an_utterance_is_one_safe_line() -> None:
 def test_an_entry_says_what_it_is_whom_it_answers_and_where(fields: dict[str, Any], words: str) -> None:
     entry = make_entry(4, "bo", content="Words.", **fields)
     assert entry_words(entry, NAMES) == words
-    assert event_line({"event": "entry", "entry": entry}, NAMES, Tally()).endswith(f"bo ({words}): Words.")
+    assert event_line({"event": "entry", "entry": entry}, NAMES, RunTally()).endswith(f"bo ({words}): Words.")
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_an_entry_says_what_it_is_whom_it_answers_and_where(fields: dict[str, An
     ids=lambda event: event["event"],
 )
 def test_what_is_not_worth_a_line_has_none(event: dict[str, Any]) -> None:
-    assert event_line(event, NAMES, Tally()) == ""
+    assert event_line(event, NAMES, RunTally()) == ""
 
 
 def test_the_header_says_which_model_runs_and_how_to_use_a_real_one() -> None:
@@ -132,7 +132,7 @@ def test_the_live_screen_shows_who_speaks_what_is_spent_and_no_markup(
         file=written, width=width, force_terminal=True, markup=False, highlight=False, emoji=False
     )
     monkeypatch.setattr(live, "err_console", lambda: console)
-    tally = Tally(turns=1, tokens=1234, cost_usd=0.5, config=DebateConfig(), planned=4)
+    tally = RunTally(turns=1, tokens=1234, cost_usd=0.5, config=DebateConfig(), planned=4)
     hostile = "[bold]no markup[/bold] :smile: \x1b[2J\u202e" + "long words " * 60
     with live.LiveScreen(NAMES) as screen:
         screen.show(
@@ -157,7 +157,7 @@ def test_the_live_part_fits_the_terminal_whoever_speaks(height: int, monkeypatch
     screen = live.LiveScreen(NAMES)
     for number in range(9):
         token = {"event": "token", "id": f"m{number}", "speaker": f"d{number}", "text": "long words " * 300}
-        screen.show(token, Tally())
+        screen.show(token, RunTally())
     lines = console.render_lines(screen._render(), console.options)
     assert len(lines) <= height
     assert "tokens" in "".join(segment.text for segment in lines[-1])

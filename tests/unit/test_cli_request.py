@@ -7,7 +7,14 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from moot.graph.cli.config_template import config_schema, template
-from moot.graph.cli.request import file_data, merged, parse_debater, read_documents, read_topic, run_config
+from moot.graph.cli.run_request import (
+    file_data,
+    merged,
+    parse_debater,
+    read_documents,
+    read_topic,
+    run_config,
+)
 from moot.state.config import DebateConfig
 from moot.state.config.config_files import make_config
 from moot.state.errors import ConfigError, InputError

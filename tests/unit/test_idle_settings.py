@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from moot.graph.cli.request import read_words, warn_of_idle
+from moot.graph.cli.run_request import read_words, warn_of_idle
 from moot.graph.cli.screen.answerer import check_answers
-from moot.nodes.people.questions import Question
+from moot.nodes.people.questions import PersonQuestion
 from moot.state.config import DebateConfig
 from moot.state.config.config_files import make_config
 from moot.state.errors import ConfigError, InputError
 
 SIDES = make_config({"debaters": [{"name": "Ada King"}, {"name": "Bo"}]})
-ASKED: Question = {"id": "bo.2", "debater": "bo", "name": "Bo", "question": "How many?"}
+ASKED: PersonQuestion = {"id": "bo.2", "debater": "bo", "name": "Bo", "question": "How many?"}
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 from moot.graph.api import Debate, open_debates
 from moot.nodes.calls import ModelCall, Reply
 from moot.nodes.judging.docket import FRAME, Docket
-from moot.nodes.people.questions import Question
+from moot.nodes.people.questions import PersonQuestion
 from moot.nodes.text.tokens import counter, prompt_tokens
 from moot.state.config import DebateConfig
 from moot.state.entries import Entry, make_entry
@@ -228,9 +228,9 @@ def test_a_closing_sees_the_contested_claims_and_who_disagrees_with_whom(tmp_pat
     assert all(re.search(dispute, text) for text in closings)
 
 
-def _all_questions(tmp_path: Path, config: DebateConfig) -> tuple[list[Question], dict[str, Any]]:
+def _all_questions(tmp_path: Path, config: DebateConfig) -> tuple[list[PersonQuestion], dict[str, Any]]:
     """Let a person say something each time, and return what it was asked, and the debate."""
-    asked: list[Question] = []
+    asked: list[PersonQuestion] = []
 
     def answered(debate: Debate) -> None:
         given: dict[str, Any] = {}

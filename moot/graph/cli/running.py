@@ -15,8 +15,8 @@ from moot.graph.cli.entry import complain
 from moot.graph.cli.group import INTERRUPTED, stop_listening
 from moot.graph.cli.screen.answerer import Answerer, question_lines
 from moot.graph.cli.screen.output import format_of, print_json, print_result, remark, render, write_file
-from moot.graph.cli.screen.progress import header_lines, make_progress
-from moot.graph.cli.screen.tally import Tally, spent_words
+from moot.graph.cli.screen.progress_lines import header_lines, make_progress
+from moot.graph.cli.screen.tally import RunTally, spent_words
 from moot.graph.cli.screen.terminal_text import one_line
 from moot.nodes.people.questions import questions_in
 from moot.state.entries import takes_turn, tokens_of
@@ -107,7 +107,7 @@ def _run_answering(debate: Debate, delivery: Delivery, turns: int | None, answer
 
 
 def _run(debate: Debate, delivery: Delivery, turns: int | None, answer: object) -> None:
-    config, tally = debate.config(), Tally(debate.row.turns)
+    config, tally = debate.config(), RunTally(debate.row.turns)
     tally.follow(config)
     tally.refresh(debate.row)
     progress = make_progress(config.names(), quiet=delivery.quiet)

@@ -8,7 +8,7 @@ from pydantic import ConfigDict, with_config
 from typing_extensions import TypedDict
 
 from moot.graph.documents.board import Blackboard
-from moot.nodes.people.questions import Question
+from moot.nodes.people.questions import PersonQuestion
 from moot.state.conversation import Problem, Receipt, Step, Summary, SummaryVersion
 from moot.state.entries import Entry
 from moot.state.progress import Clarifications, ConvergenceCheck, Room
@@ -87,7 +87,7 @@ class DebateDocument(TypedDict):
     """What the run was forecast to take: `calls`, `prompt_tokens`, `completion_tokens`, upper bounds of both,
     the critical path and the batches; `{}` where the protocol cannot say."""
     errors: list[Problem]
-    questions: NotRequired[list[Question]]
+    questions: NotRequired[list[PersonQuestion]]
     """What a person is asked before the debate can go on; empty where nothing is."""
     prompt_sources: dict[str, str]
     """SHA-256 of each prompt file used, by name."""

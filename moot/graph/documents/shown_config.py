@@ -17,17 +17,17 @@ class ShownDebater(TypedDict):
     stance: str
 
 
-class Seat(TypedDict, total=False):
+class ShownSeat(TypedDict, total=False):
     """A judge's seat, or what counts for every seat."""
 
     rubric: object
     """A rubric, or the name of one that ships with Moot."""
 
 
-class Bench(Seat, total=False):
+class ShownBench(ShownSeat, total=False):
     """How a debate is judged."""
 
-    panel: list[Seat]
+    panel: list[ShownSeat]
 
 
 class Termination(TypedDict, total=False):
@@ -40,7 +40,7 @@ class ShownConfig(TypedDict):
     """The parts of a configuration that reports and imports need."""
 
     debaters: list[ShownDebater]
-    judge: Bench
+    judge: ShownBench
     termination: Termination
 
 

@@ -8,7 +8,14 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from moot.graph.importing.parse_result import CLOCK, CONTENT_KEYS, SPEAKER_KEYS, TIME_KEYS, Parsed, Utterance
+from moot.graph.importing.parse_result import (
+    CLOCK,
+    CONTENT_KEYS,
+    SPEAKER_KEYS,
+    TIME_KEYS,
+    ParsedSpeech,
+    ParsedTranscript,
+)
 from moot.state.errors import InputError
 
 _NUMBER = r"\d+(?:[.,]\d+)?"
@@ -23,18 +30,18 @@ class _Columns:
     """How many there are; a last text may hold unquoted delimiters, which make a row look wider."""
 
 
-def read_csv(text: str) -> Parsed:
+def read_csv(text: str) -> ParsedTranscript:
     """Read a table whose columns are told by their header, else by what they hold."""
     delimiter = _delimiter(text)
     rows = list(_rows(text, delimiter))
     if not rows:
-        return Parsed([])
+        return ParsedTranscript([])
     header = header_of(text, delimiter)
     if header is None:
         header = _guessed(rows)
     else:
         rows = rows[1:]
-    return Parsed([_utterance(number, row, header, delimiter) for number, row in rows])
+    return ParsedTranscript([_utterance(number, row, header, delimiter) for number, row in rows])
 
 
 def _rows(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
@@ -107,7 +114,7 @@ def _guessed(rows: Sequence[tuple[int, list[str]]]) -> _Columns:
     return _Columns(speaker, text, times[0] if times else None, len(narrowest))
 
 
-def _utterance(number: int, row: list[str], columns: _Columns, delimiter: str) -> Utterance:
+def _utterance(number: int, row: list[str], columns: _Columns, delimiter: str) -> ParsedSpeech:
     needed = max(columns.speaker, columns.text, columns.time or 0) + 1
     if len(row) < needed:
         raise InputError(
@@ -123,6 +130,6 @@ def _utterance(number: int, row: list[str], columns: _Columns, delimiter: str) -
         )
     if not row[columns.speaker].strip():
         raise InputError(f"line {number}: no speaker; fill column {columns.speaker + 1} in")
-    return Utterance(
+    return ParsedSpeech(
         row[columns.speaker], row[columns.text], row[columns.time].strip() if columns.time is not None else ""
     )

@@ -57,7 +57,7 @@ def from_dialectic(data: Mapping[str, Any], folder: Path) -> Converted:
     return _Conversion(folder).convert(data)
 
 
-class _Section:
+class _DialecticSection:
     """One mapping of the file, which knows what of it has been read."""
 
     def __init__(self, data: Any, path: str) -> None:
@@ -71,10 +71,10 @@ class _Section:
         value = self._left.pop(key, None)
         return default if value is None else value
 
-    def section(self, key: str) -> _Section | None:
+    def section(self, key: str) -> _DialecticSection | None:
         """Return a mapping within, `None` where there is none."""
         value = self.take(key)
-        return None if value is None else _Section(value, f"{self.path}.{key}")
+        return None if value is None else _DialecticSection(value, f"{self.path}.{key}")
 
     def unread(self) -> list[str]:
         """Return the keys that nobody read, as the user writes them."""
@@ -92,11 +92,11 @@ class _Conversion:
         self._perspectives: list[Mapping[str, Any]] = []
 
     def convert(self, data: Mapping[str, Any]) -> Converted:
-        debate = _Section(data.get("debate") or {}, "debate")
+        debate = _DialecticSection(data.get("debate") or {}, "debate")
         agents = data.get("agents") or []
         if not isinstance(agents, list):
             raise ConfigError("agents: give a list")
-        sections = [_Section(each, f"agents.{number}") for number, each in enumerate(agents)]
+        sections = [_DialecticSection(each, f"agents.{number}") for number, each in enumerate(agents)]
         debaters = [made for section in sections if (made := self._debater(section)) is not None]
         ours: dict[str, Any] = {"protocol": "council", **self._debate(debate)}
         if debaters:
@@ -104,7 +104,7 @@ class _Conversion:
         else:
             self._warn("agents: nobody is enabled; Moot's own council takes the floor")
         judge = data.get("judge")
-        ours["judge"] = {} if judge is None else self._judge(_Section(judge, "judge"))
+        ours["judge"] = {} if judge is None else self._judge(_DialecticSection(judge, "judge"))
         named = [each["model"] for each in (*debaters, ours["judge"]) if each.get("model")]
         if named:
             ours["model"] = ours["judge"].get("model") or named[0]
@@ -124,11 +124,11 @@ class _Conversion:
     def _warn(self, text: str) -> None:
         self._result.warnings.append(text)
 
-    def _done(self, section: _Section) -> None:
+    def _done(self, section: _DialecticSection) -> None:
         for key in section.unread():
             self._warn(f"{key} is not taken over")
 
-    def _debater(self, section: _Section) -> dict[str, Any] | None:
+    def _debater(self, section: _DialecticSection) -> dict[str, Any] | None:
         enabled = section.take("enabled", True)
         tools = self._tools(section)
         name = str(section.take("name", "") or section.path)
@@ -153,7 +153,7 @@ class _Conversion:
         self._done(section)
         return debater if enabled else None
 
-    def _id(self, section: _Section, name: str) -> str:
+    def _id(self, section: _DialecticSection, name: str) -> str:
         given = str(section.take("id", "") or name)
         made = given if SLUG.fullmatch(given) else slug(given)
         made = f"{made}-agent" if made in RESERVED_IDS else made
@@ -164,7 +164,7 @@ class _Conversion:
     def _file(self, path: Any) -> str:
         return f"@{path}" if path else ""
 
-    def _model(self, section: _Section) -> str | None:
+    def _model(self, section: _DialecticSection) -> str | None:
         model, provider = section.take("model"), str(section.take("provider", "openai")).lower()
         if provider not in PROVIDERS:
             raise ConfigError(f"{section.path}.provider {provider!r}: use one of {', '.join(PROVIDERS)}")
@@ -177,7 +177,7 @@ class _Conversion:
             self._models[str(model)] = dict(PROVIDERS[former])
         return str(model)
 
-    def _tools(self, section: _Section) -> list[str]:
+    def _tools(self, section: _DialecticSection) -> list[str]:
         tools = []
         for tool in section.take("tools", []):
             name = str(tool.get("name", "")) if isinstance(tool, Mapping) else str(tool)
@@ -187,7 +187,7 @@ class _Conversion:
                 self._warn(f"{section.path}.tools: there is no tool {name!r}; it is left out")
         return list(dict.fromkeys(tools))
 
-    def _judge(self, section: _Section) -> dict[str, Any]:
+    def _judge(self, section: _DialecticSection) -> dict[str, Any]:
         judge: dict[str, Any] = {
             "enabled": section.take("enabled", True),
             "model": self._model(section),
@@ -210,7 +210,7 @@ class _Conversion:
             self._warn(f"judge.systemPromptPath: cannot read {path!r} ({error}): the built-in prompt is used")
             return ""
 
-    def _debate(self, section: _Section) -> dict[str, Any]:
+    def _debate(self, section: _DialecticSection) -> dict[str, Any]:
         rounds = section.take("rounds", DEFAULT_ROUNDS)
         ours: dict[str, Any] = {"rounds": rounds, "termination": self._termination(section)}
         method = section.take("synthesisMethod", "judge")
@@ -229,7 +229,7 @@ class _Conversion:
         self._done(section)
         return ours
 
-    def _termination(self, section: _Section) -> dict[str, Any]:
+    def _termination(self, section: _DialecticSection) -> dict[str, Any]:
         condition = section.section("terminationCondition")
         if condition is None:
             return {"type": "fixed"}
@@ -243,7 +243,7 @@ class _Conversion:
         share = threshold / 100 if isinstance(threshold, int | float) and threshold > 1 else threshold
         return {"type": kind, "threshold": share}
 
-    def _limits(self, section: _Section, rounds: Any) -> dict[str, Any]:
+    def _limits(self, section: _DialecticSection, rounds: Any) -> dict[str, Any]:
         timeout = section.take("timeoutPerRound")
         if timeout is None:
             return {}
@@ -255,7 +255,7 @@ class _Conversion:
         )
         return {"wall_clock_s": seconds}
 
-    def _summarization(self, section: _Section) -> dict[str, Any]:
+    def _summarization(self, section: _DialecticSection) -> dict[str, Any]:
         method = section.take("method")
         known = {
             "enabled": section.take("enabled"),

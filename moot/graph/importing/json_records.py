@@ -5,7 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 
-from moot.graph.importing.parse_result import CONTENT_KEYS, SPEAKER_KEYS, TIME_KEYS, Parsed, Utterance
+from moot.graph.importing.parse_result import (
+    CONTENT_KEYS,
+    SPEAKER_KEYS,
+    TIME_KEYS,
+    ParsedSpeech,
+    ParsedTranscript,
+)
 from moot.state.errors import InputError
 
 _TOPIC_KEYS = ("topic", "problem", "motion", "question", "title")
@@ -27,18 +33,18 @@ def parse_json(text: str, line: int = 0) -> object:
         raise InputError(f"line {line or 1}: JSON that cannot be read ({error})") from error
 
 
-def read_json(value: object) -> Parsed:
+def read_json(value: object) -> ParsedTranscript:
     """Read a list of utterances, an object that holds one, or dialectic's rounds."""
     if isinstance(value, list):
-        return Parsed(_utterances_in(value))
+        return ParsedTranscript(_utterances_in(value))
     if not isinstance(value, dict):
         raise InputError("line 1: a transcript in JSON is a list of utterances or an object that holds one")
     topic = _first_text(value, _TOPIC_KEYS)
     if isinstance(value.get("rounds"), list):
         final = value.get("finalSolution")
         solution = final if isinstance(final, dict) else {"text": final}
-        return Parsed(_contributions(value["rounds"]), topic, _first_text(solution, _TEXT_KEYS))
-    return Parsed(_utterances_in(_utterances_of(value)), topic)
+        return ParsedTranscript(_contributions(value["rounds"]), topic, _first_text(solution, _TEXT_KEYS))
+    return ParsedTranscript(_utterances_in(_utterances_of(value)), topic)
 
 
 def _utterances_of(document: dict[str, object]) -> list[object]:
@@ -77,7 +83,7 @@ def _is_utterance(item: object) -> bool:
     )
 
 
-def _contributions(rounds: Sequence[object]) -> list[Utterance]:
+def _contributions(rounds: Sequence[object]) -> list[ParsedSpeech]:
     """Read dialectic's rounds, each with its contributions in the order in which they were made."""
     found = [r.get("contributions") for r in rounds if isinstance(r, dict)]
     return _utterances_in(
@@ -87,7 +93,7 @@ def _contributions(rounds: Sequence[object]) -> list[Utterance]:
 
 def _utterances_in(
     items: Sequence[object], unit: str = "entry", numbers: Iterable[int] | None = None
-) -> list[Utterance]:
+) -> list[ParsedSpeech]:
     said = []
     for number, item in zip(numbers or range(1, len(items) + 1), items, strict=False):
         if not isinstance(item, dict):
@@ -102,7 +108,7 @@ def _utterances_in(
         if not any(key in item for key in CONTENT_KEYS):
             raise InputError(f"{unit} {number}: {name!r} says nothing; add `content`")
         said.append(
-            Utterance(name, _text_of(_content(item), f"{unit} {number}"), _first_text(item, TIME_KEYS))
+            ParsedSpeech(name, _text_of(_content(item), f"{unit} {number}"), _first_text(item, TIME_KEYS))
         )
     return said
 
@@ -137,8 +143,8 @@ def _text_of(value: object, where: str) -> str:
     raise InputError(f"{where}: {json.dumps(value)[:60]} is no text; put quotes around what was said")
 
 
-def read_jsonl(text: str) -> Parsed:
+def read_jsonl(text: str) -> ParsedTranscript:
     """Read one utterance a line."""
     rows = [(number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
     values = [parse_json(line, number) for number, line in rows]
-    return Parsed(_utterances_in(values, "line", [number for number, _ in rows]))
+    return ParsedTranscript(_utterances_in(values, "line", [number for number, _ in rows]))

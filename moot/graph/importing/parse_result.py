@@ -12,7 +12,7 @@ CLOCK = r"\d{0,2}(?::\d{2}){1,2}(?:[.,]\d+)?"
 
 
 @dataclass(frozen=True)
-class Utterance:
+class ParsedSpeech:
     """One thing that was said."""
 
     speaker: str
@@ -23,9 +23,9 @@ class Utterance:
 
 
 @dataclass(frozen=True)
-class Parsed:
+class ParsedTranscript:
     """A transcript before its speakers are told apart."""
 
-    utterances: list[Utterance]
+    utterances: list[ParsedSpeech]
     topic: str = ""
     solution: str = ""

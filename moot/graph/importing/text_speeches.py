@@ -10,10 +10,10 @@ from itertools import pairwise
 
 from markdown_it import MarkdownIt
 
-from moot.graph.importing.parse_result import CLOCK, Parsed, Utterance
+from moot.graph.importing.parse_result import CLOCK, ParsedSpeech, ParsedTranscript
 from moot.state.errors import InputError
 
-Heads = Mapping[int, Utterance]
+Heads = Mapping[int, ParsedSpeech]
 """What begins on which line: whose speech, with the words beside its head; in order."""
 
 _HEAD = (
@@ -47,7 +47,7 @@ _CASELESS = 12
 _PARTICLE = re.compile(r"d[aeiou]|dos|del|der|den|van|von|l[ae]|el|al|bin|ibn|y|e|of|the|and")
 
 
-def read_txt(text: str) -> Parsed:
+def read_txt(text: str) -> ParsedTranscript:
     """Read `NAME: text` with its continuation lines; a time in brackets may stand beside the name."""
     lines = text.split("\n")
     return _spoken(lines, _line_heads(lines), "NAME: text")
@@ -69,14 +69,14 @@ def _line_heads(lines: Sequence[str]) -> Heads:
     return heads
 
 
-def _said(head: re.Match[str], text: str) -> Utterance:
-    return Utterance(head["name"], text, head["before"] or head["after"] or "")
+def _said(head: re.Match[str], text: str) -> ParsedSpeech:
+    return ParsedSpeech(head["name"], text, head["before"] or head["after"] or "")
 
 
-def _headed(head: str, text: str) -> Utterance:
+def _headed(head: str, text: str) -> ParsedSpeech:
     """Return a speech by its head in Markdown: a name, and perhaps a time in brackets."""
     match = re.fullmatch(_HEAD, head.strip())
-    return _said(match, text) if match else Utterance(head, text)
+    return _said(match, text) if match else ParsedSpeech(head, text)
 
 
 def _is_name(text: str, *, known: bool) -> bool:
@@ -95,7 +95,7 @@ def _is_name(text: str, *, known: bool) -> bool:
     return all(capital) or (known and (capital[-1] or len(words) == 1))
 
 
-def read_md(text: str) -> Parsed:
+def read_md(text: str) -> ParsedTranscript:
     """Read speeches under `## NAME`, after `**NAME:**` or `- **NAME**:`; fences are taken for none.
 
     Headings and fences are `markdown-it-py`'s. Speeches after bold names are told line by line: most
@@ -142,14 +142,14 @@ def _bold_heads(form: re.Pattern[str], lines: Sequence[str], fenced: Container[i
     }
 
 
-def _spoken(lines: Sequence[str], heads: Heads, form: str) -> Parsed:
+def _spoken(lines: Sequence[str], heads: Heads, form: str) -> ParsedTranscript:
     """Split lines into speeches; what stands before the first is the topic."""
     if not heads:
         raise InputError(f"line 1: no speaker found; write each speech as `{form}`")
     starts = [*heads, len(lines)]
     said = [
-        Utterance(head.speaker, "\n".join([head.content, *lines[at + 1 : end]]).strip(), head.at)
+        ParsedSpeech(head.speaker, "\n".join([head.content, *lines[at + 1 : end]]).strip(), head.at)
         for (at, head), end in zip(heads.items(), starts[1:], strict=True)
     ]
     topic = (_TOPIC.sub("", line.strip()) for line in lines[: starts[0]])
-    return Parsed(said, " ".join(filter(None, topic)))
+    return ParsedTranscript(said, " ".join(filter(None, topic)))

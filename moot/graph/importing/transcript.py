@@ -12,7 +12,7 @@ from moot.graph.documents import FORMAT, DebateDocument, as_far_as_it_goes
 from moot.graph.documents.shown_config import shown_config
 from moot.graph.importing.csv_tables import header_of, read_csv
 from moot.graph.importing.json_records import parse_json, read_json, read_jsonl
-from moot.graph.importing.parse_result import Parsed, Utterance
+from moot.graph.importing.parse_result import ParsedSpeech, ParsedTranscript
 from moot.graph.importing.speaker_ids import slugs
 from moot.graph.importing.text_speeches import BOLD, is_listed, read_md, read_txt
 from moot.state.entries import clean_text, kind_of
@@ -40,7 +40,7 @@ class ImportedTranscript:
     """`""` where neither the text nor the file's name says one."""
     speakers: tuple[Speaker, ...]
     """In the order in which they first spoke."""
-    utterances: tuple[Utterance, ...]
+    utterances: tuple[ParsedSpeech, ...]
     document: dict[str, object] | None = None
     """The whole document where the input is a `moot.debate/1`, as it was given."""
     solution: str = ""
@@ -77,7 +77,7 @@ def parse_transcript(text: str, *, format: str | None = None, filename: str = ""
     return _gathered(_READERS[chosen](text.replace("\r\n", "\n").replace("\r", "\n")), filename)
 
 
-def _gathered(read: Parsed, filename: str) -> ImportedTranscript:
+def _gathered(read: ParsedTranscript, filename: str) -> ImportedTranscript:
     tidied = [
         replace(one, speaker=_tidy(one.speaker), content=one.content.strip())
         for one in read.utterances
@@ -129,13 +129,13 @@ def _from_document(given: dict[str, object]) -> ImportedTranscript:
     return ImportedTranscript(
         topic=document["topic"],
         speakers=tuple(Speaker(key, names.get(key, key)) for key in spoke),
-        utterances=tuple(Utterance(entry["speaker"], entry["content"], entry["at"]) for entry in said),
+        utterances=tuple(ParsedSpeech(entry["speaker"], entry["content"], entry["at"]) for entry in said),
         document=given,
         solution=document["solution"],
     )
 
 
-_READERS: dict[str, Callable[[str], Parsed]] = {
+_READERS: dict[str, Callable[[str], ParsedTranscript]] = {
     "jsonl": read_jsonl,
     "csv": read_csv,
     "txt": read_txt,

@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from moot.graph.reports.cast import People, Person
 from moot.graph.reports.spending import Prompts
-from moot.graph.reports.transcript_blocks import Block
+from moot.graph.reports.transcript_blocks import Fold
 
 SECTIONS = ("system", "summary", "messages", "tail", "blackboard", "retrieved")
 """Sections of a prompt in its own order, the most stable first."""
@@ -62,7 +62,7 @@ def leading(people: People) -> list[Person]:
     return list(by_tone.values())
 
 
-def floor_chart(blocks: Sequence[Block], people: People, size: Size) -> Markup:
+def floor_chart(blocks: Sequence[Fold], people: People, size: Size) -> Markup:
     """Draw who had the floor: words of the leading debaters through the debate."""
     messages = [message for block in blocks for message in block.messages if message.person.id in people]
     groups = _neighbours(messages, size.bars)

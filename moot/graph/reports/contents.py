@@ -9,7 +9,7 @@ from moot.graph.documents import DebateDocument, as_far_as_it_goes
 from moot.graph.documents.board import PropositionStanding
 from moot.graph.documents.shown_config import shown_config
 from moot.graph.reports.cast import People
-from moot.graph.reports.positions import Standing, contested, read_standings
+from moot.graph.reports.positions import DebaterPosition, contested, read_standings
 from moot.graph.reports.spending import Comparison, Figure, Prompts, read_plan, read_prompts, read_usage
 from moot.graph.reports.transcript_blocks import Transcript, anchors_of, read_transcript
 from moot.graph.reports.verdict_view import Panel, VerdictView, read_decision, read_panel
@@ -44,7 +44,7 @@ class Report:
     verdict: VerdictView | None
     solution: str
     panel: Panel
-    standings: tuple[Standing, ...]
+    standings: tuple[DebaterPosition, ...]
     contested: Sequence[PropositionStanding]
     propositions: Mapping[str, str]
     """Words of all propositions, by id."""

@@ -38,7 +38,7 @@ class Moment:
 
 
 @dataclass(frozen=True)
-class Standing:
+class DebaterPosition:
     """All that is known of one debater's position."""
 
     person: Person
@@ -50,7 +50,7 @@ class Standing:
     moments: tuple[Moment, ...]
 
 
-def read_standings(document: DebateDocument, people: People) -> tuple[Standing, ...]:
+def read_standings(document: DebateDocument, people: People) -> tuple[DebaterPosition, ...]:
     """Build the standing of each debater from the ledger and from its contract."""
     return tuple(_standing(document, person, people) for person in people)
 
@@ -71,13 +71,13 @@ def quoted(note: Stance | Event | Evidence | Challenge) -> str:
     return f"“{note['quote']}” [{note['message_id']}]"
 
 
-def _standing(document: DebateDocument, person: Person, people: People) -> Standing:
+def _standing(document: DebateDocument, person: Person, people: People) -> DebaterPosition:
     standing = document["blackboard"]["standing"]
     propositions = standing["propositions"]
     motion = next((each["stances"].get(person.id) for each in propositions if each["id"] == MOTION), None)
     others = [each for each in propositions if each["id"] != MOTION]
     shared = {other: _shared(others, person.id, other.id) for other in people if other.id != person.id}
-    return Standing(
+    return DebaterPosition(
         person=person,
         stance=mark(motion) if motion else person.stance,
         holdings=tuple(_holdings(document, others, person.id)),

@@ -41,7 +41,7 @@ class Message:
 
 
 @dataclass(frozen=True)
-class Block:
+class Fold:
     """Consecutive messages under one fold."""
 
     title: str
@@ -63,7 +63,7 @@ class Block:
 class Transcript:
     """The whole transcript; `lazy` where its blocks wait in templates."""
 
-    blocks: tuple[Block, ...]
+    blocks: tuple[Fold, ...]
     count: int
     lazy: bool
     open: bool
@@ -107,7 +107,7 @@ def read_transcript(document: DebateDocument, people: People, anchors: dict[str,
 
     chunks = _chunks(entries)
     blocks = tuple(
-        Block(
+        Fold(
             title,
             tuple(
                 message(entry, before["phase"] if before else "")

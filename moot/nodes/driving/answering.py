@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Place:
+class JournalPlace:
     """Where calls stand in a debate's journal."""
 
     records: Records | None = None
@@ -57,7 +57,7 @@ class Answering:
         self,
         env: Environment,
         config: DebateConfig,
-        place: Place,
+        place: JournalPlace,
         run: RunnableConfig | None = None,
         *,
         limit: asyncio.Semaphore | None = None,
@@ -135,7 +135,7 @@ async def run_flow(flow: Flow[T], answering: Answering) -> T:
 
 
 async def run_to_end(
-    flow: Flow[T], environment: Environment, config: DebateConfig, place: Place
+    flow: Flow[T], environment: Environment, config: DebateConfig, place: JournalPlace
 ) -> tuple[T, Mapping[str, float]]:
     """Run a flow outside a graph; return what it returns and what its calls used."""
     answering = Answering(environment, config, place)

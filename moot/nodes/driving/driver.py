@@ -26,7 +26,7 @@ from langgraph.runtime import Runtime, get_runtime
 from langgraph.types import interrupt
 
 from moot.nodes.calls import Reply
-from moot.nodes.driving.answering import Answering, Place
+from moot.nodes.driving.answering import Answering, JournalPlace
 from moot.nodes.driving.bookkeeping import is_noted, note_failure
 from moot.nodes.driving.environment import Environment, NodeBody, NodeContext
 from moot.nodes.driving.portal import call_from_sync, in_thread
@@ -70,7 +70,7 @@ class _Run:
         self.context = NodeContext(env, runtime.context, debate, info.checkpoint_id if info else "")
         debate_config = frozen_config(state) if state.get("config") else DebateConfig()
         step = int(state.get("step", {}).get("no", 0))
-        place = Place(self.records, debate, step, name, self.context.checkpoint)
+        place = JournalPlace(self.records, debate, step, name, self.context.checkpoint)
         self.answering = Answering(env, debate_config, place, config)
         self._started = time.monotonic()
 

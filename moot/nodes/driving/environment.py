@@ -28,7 +28,7 @@ def utc_now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
-class Note(Protocol):
+class ProgressNote(Protocol):
     """Writes a node's progress to the catalogue."""
 
     def __call__(
@@ -67,7 +67,7 @@ class Environment:
     factory: Factory = make_model
     """Builds a model's client from its name and settings; a test passes its own."""
     complete: Complete = complete
-    note: Note = note_progress
+    note: ProgressNote = note_progress
     clock: Callable[[], str] = utc_now
     counter: Callable[[str], TokenCounter] = counter
     """Token counter by encoding's name."""

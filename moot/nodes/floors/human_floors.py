@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from moot.nodes.effects import Ask, Effect
-from moot.nodes.people.questions import Question, match_answers, question_payload
+from moot.nodes.people.questions import PersonQuestion, match_answers, question_payload
 from moot.nodes.prompts.fitting import KEEP
 from moot.nodes.protocols.protocol import Protocol
 from moot.nodes.views.scene import Scene
@@ -20,7 +20,7 @@ PASSES = "(passes)"
 
 
 @dataclass(frozen=True)
-class Given:
+class HumanFloor:
     """A floor, given to a person."""
 
     speaker: str
@@ -29,7 +29,7 @@ class Given:
     """What the person is shown and asked."""
 
 
-def given_floor(protocol: Protocol, scene: Scene) -> Given:
+def given_floor(protocol: Protocol, scene: Scene) -> HumanFloor:
     """Return a floor as a person is given it: what every view must show, then what a model is asked to do."""
     shown = [
         block.message["content"]
@@ -39,11 +39,11 @@ def given_floor(protocol: Protocol, scene: Scene) -> Given:
     asked = protocol.instruction(scene) or scene.step["phase"]
     answering = ", ".join(scene.names[target] for target in scene.floor["targets"] if target in scene.names)
     request = f"{asked} (Answering {answering}.)" if answering else asked
-    return Given(scene.floor["speaker"], "\n\n".join([*shown, request]))
+    return HumanFloor(scene.floor["speaker"], "\n\n".join([*shown, request]))
 
 
 def hear_people(
-    state: ConversationState, config: DebateConfig, floors: Sequence[Given]
+    state: ConversationState, config: DebateConfig, floors: Sequence[HumanFloor]
 ) -> Generator[Effect, Any, list[str]]:
     """Ask the people whose floors these are, all in one interrupt, and return their words in floor order."""
     if not floors:
@@ -54,11 +54,13 @@ def hear_people(
     return [said[question["id"]] or PASSES for question in questions]
 
 
-def _questions(state: ConversationState, config: DebateConfig, floors: Sequence[Given]) -> list[Question]:
+def _questions(
+    state: ConversationState, config: DebateConfig, floors: Sequence[HumanFloor]
+) -> list[PersonQuestion]:
     taken = Counter(
         receipt["speaker"] for receipt in state.get("receipts") or [] if config.has_person(receipt["speaker"])
     )
-    questions: list[Question] = []
+    questions: list[PersonQuestion] = []
     for floor in floors:
         taken[floor.speaker] += 1
         questions.append(

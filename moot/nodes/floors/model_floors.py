@@ -17,7 +17,7 @@ from moot.nodes.tools.tool_table import TOOLS
 
 
 @dataclass(frozen=True)
-class Asked:
+class ModelFloor:
     """One floor that a model takes."""
 
     call: ModelCall
@@ -47,7 +47,7 @@ class Spoken:
         return sum(len(exchange.calls) for exchange in self.exchanges)
 
 
-def let_speak(floors: Sequence[Asked]) -> Generator[Effect, Any, list[Spoken]]:
+def let_speak(floors: Sequence[ModelFloor]) -> Generator[Effect, Any, list[Spoken]]:
     """Ask all floors at once, run the tools that they call, ask those again, until everybody has spoken."""
     if not floors:
         return []
@@ -66,13 +66,13 @@ def let_speak(floors: Sequence[Asked]) -> Generator[Effect, Any, list[Spoken]]:
     return [_settled(each) for each in spoken]
 
 
-def _wants_tools(floor: Asked, spoken: Spoken) -> bool:
+def _wants_tools(floor: ModelFloor, spoken: Spoken) -> bool:
     return (
         spoken.reply.ok and bool(spoken.reply.tool_calls) and spoken.calls < floor.limit and bool(floor.tools)
     )
 
 
-def _jobs(floor: Asked, spoken: Spoken) -> list[Job]:
+def _jobs(floor: ModelFloor, spoken: Spoken) -> list[Job]:
     left = floor.limit - spoken.calls
     return [
         _job(floor, str(call["name"]), call["args"], allowed=place < left)
@@ -80,7 +80,7 @@ def _jobs(floor: Asked, spoken: Spoken) -> list[Job]:
     ]
 
 
-def _job(floor: Asked, name: str, arguments: Any, *, allowed: bool) -> Job:
+def _job(floor: ModelFloor, name: str, arguments: Any, *, allowed: bool) -> Job:
     asked = json.dumps([name, arguments, allowed], sort_keys=True, default=str)
     digest = hashlib.sha256(asked.encode("utf-8", "replace")).hexdigest()
     if not allowed:
@@ -90,7 +90,7 @@ def _job(floor: Asked, name: str, arguments: Any, *, allowed: bool) -> Job:
     return Job(digest, partial(run_tool, TOOLS[name], arguments, floor.around))
 
 
-def _with_results(floor: Asked, spoken: Spoken, results: Sequence[str]) -> Spoken:
+def _with_results(floor: ModelFloor, spoken: Spoken, results: Sequence[str]) -> Spoken:
     calls = tuple(
         ToolCall(
             f"call_{number}", _shown_name(floor, str(call["name"])), arguments_text(call["args"]), result
@@ -102,11 +102,11 @@ def _with_results(floor: Asked, spoken: Spoken, results: Sequence[str]) -> Spoke
     return replace(spoken, exchanges=(*spoken.exchanges, Exchange(spoken.reply, calls)))
 
 
-def _shown_name(floor: Asked, name: str) -> str:
+def _shown_name(floor: ModelFloor, name: str) -> str:
     return name if name in floor.tools else "unknown_tool"
 
 
-def _next_call(floor: Asked, spoken: Spoken) -> ModelCall:
+def _next_call(floor: ModelFloor, spoken: Spoken) -> ModelCall:
     assert floor.again is not None  # noqa: S101  # a floor with tools
     return floor.again(floor.call, spoken.exchanges, spoken.calls < floor.limit)
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from moot.nodes.calls import Hints, ModelCall, SpeakAs
 from moot.nodes.driving.environment import NodeContext
 from moot.nodes.effects import Job
-from moot.nodes.floors.human_floors import Given, given_floor
-from moot.nodes.floors.model_floors import Asked
+from moot.nodes.floors.human_floors import HumanFloor, given_floor
+from moot.nodes.floors.model_floors import ModelFloor
 from moot.nodes.memory.embeddings import embeddings_of
 from moot.nodes.memory.recall import Memories, cue_for, embedding_job
 from moot.nodes.memory.window import first_seq
@@ -42,9 +42,9 @@ class Seat:
     floor: Floor
     view: View | None = None
     """What the model is shown; `None` for a person."""
-    asked: Asked | None = None
+    asked: ModelFloor | None = None
     """What the model is asked; `None` for a person."""
-    given: Given | None = None
+    given: HumanFloor | None = None
     """What the person is shown and asked; `None` for a model."""
 
 
@@ -133,11 +133,11 @@ def _seat(
         hints=_hints(state, config, floor, view),
     )
     if not speaker.tools:
-        return Seat(index, floor, view, Asked(call))
+        return Seat(index, floor, view, ModelFloor(call))
     sandbox = Sandbox(Path(config.context)) if config.context else None
     around = Surroundings(sandbox, state["full_transcript"])
     again = partial(_again, state, context, config)
-    return Seat(index, floor, view, Asked(call, speaker.tools, speaker.tool_call_limit, around, again))
+    return Seat(index, floor, view, ModelFloor(call, speaker.tools, speaker.tool_call_limit, around, again))
 
 
 def _again(

@@ -37,7 +37,7 @@ class HumanJudgement:
         return None if first == second else int(second > first)
 
 
-class Turn(BaseModel, frozen=True):
+class HumanTurn(BaseModel, frozen=True):
     """What an expert said, or what a judge held after a round."""
 
     kind: Literal["speech", "judge", "offline"]
@@ -72,7 +72,7 @@ class Session(BaseModel, frozen=True):
     """Used in the paper's analysis."""
     final: Distribution | None = None
     """Of the live judge who finished."""
-    turns: tuple[Turn, ...]
+    turns: tuple[HumanTurn, ...]
 
     @property
     def human(self) -> bool:
@@ -85,7 +85,7 @@ class Session(BaseModel, frozen=True):
         return self.setting.isDebate
 
     @cached_property
-    def speeches(self) -> tuple[Turn, ...]:
+    def speeches(self) -> tuple[HumanTurn, ...]:
         """What the experts said."""
         return tuple(turn for turn in self.turns if turn.kind == "speech")
 

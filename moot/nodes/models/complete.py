@@ -54,7 +54,7 @@ async def complete(call: ModelCall, models: Models, *, config: RunnableConfig | 
     Raises:
         ConfigError: the call's model cannot be used at all: a bad name, or no key.
     """
-    run, started = _Run(call, models, config), time.perf_counter()
+    run, started = _Attempts(call, models, config), time.perf_counter()
     failures: list[tuple[str, Failure]] = []
     for name in dict.fromkeys((call.model, *call.fallbacks)):
         try:
@@ -80,7 +80,7 @@ def _explained(name: str, failure: Failure, models: Models) -> str:
 
 
 @dataclass
-class _Run:
+class _Attempts:
     """What the attempts of one call share, over all its models."""
 
     call: ModelCall
@@ -93,14 +93,14 @@ class _Run:
 
 
 @dataclass(frozen=True)
-class _Answer:
+class _ModelAnswer:
     message: AIMessage
     text: str
     reasoning: str
     finish_reason: str
 
 
-async def _asking(run: _Run, name: str) -> _Asking:
+async def _asking(run: _Attempts, name: str) -> _Asking:
     try:
         return _Asking(run, name, await run.models.client(name))
     except UserError as error:
@@ -112,7 +112,7 @@ async def _asking(run: _Run, name: str) -> _Asking:
 class _Asking:
     """One call put to one model until it answers or has failed for good."""
 
-    def __init__(self, run: _Run, name: str, chat: BaseChatModel) -> None:
+    def __init__(self, run: _Attempts, name: str, chat: BaseChatModel) -> None:
         self.run, self.name, self.chat = run, name, chat
         self.settings = run.models.settings_of(name)
         self.room = run.call.max_tokens + self.settings.reasoning_tokens
@@ -147,7 +147,7 @@ class _Asking:
         local = isinstance(self.chat, LocalModel)
         return self.chat._llm_type if local else self.run.models.provider(self.name)
 
-    async def _structured(self) -> tuple[_Answer, Parsed]:
+    async def _structured(self) -> tuple[_ModelAnswer, Parsed]:
         messages = self.run.call.messages
         answer = await self._degrading(messages)
         parsed = self._parsed(answer)
@@ -158,13 +158,13 @@ class _Asking:
             raise Failure(f"the answer does not fit the schema: {parsed.error}")
         return answer, parsed
 
-    def _parsed(self, answer: _Answer) -> Parsed:
+    def _parsed(self, answer: _ModelAnswer) -> Parsed:
         assert self.run.call.schema is not None  # noqa: S101  # only structured calls come here
         calls = answer.message.tool_calls
         said = answer.text or "".join(bad["args"] or "" for bad in answer.message.invalid_tool_calls)
         return read_answer(self.run.call.schema, said, calls[0]["args"] if calls else None)
 
-    async def _degrading(self, messages: Messages) -> _Answer:
+    async def _degrading(self, messages: Messages) -> _ModelAnswer:
         """Ask by the method the model takes; a refused method gives way to a weaker one, remembered."""
         method = asked = self.run.models.method_of(self.name)
         while True:
@@ -179,7 +179,7 @@ class _Asking:
                 self.run.models.learn_method(self.name, method)
             return answer
 
-    async def _by_method(self, messages: Messages, method: Method) -> _Answer:
+    async def _by_method(self, messages: Messages, method: Method) -> _ModelAnswer:
         schema = self.run.call.schema
         assert schema is not None  # noqa: S101  # only structured calls come here
         if isinstance(self.chat, LocalModel):
@@ -187,7 +187,7 @@ class _Asking:
         described = with_schema(messages, schema) if method in ("json_mode", "prompt") else messages
         return await self._roomy(described, request_fields(schema, method))
 
-    async def _roomy(self, messages: Messages, fields: JsonObject | None = None) -> _Answer:
+    async def _roomy(self, messages: Messages, fields: JsonObject | None = None) -> _ModelAnswer:
         """Ask; an answer that is cut is asked for once more with double the room."""
         answer = await self._retried(messages, fields or {})
         if answer.finish_reason != "length" or not self._widen():
@@ -208,7 +208,7 @@ class _Asking:
         self.wide, self.room = True, room
         return True
 
-    async def _retried(self, messages: Messages, fields: JsonObject) -> _Answer:
+    async def _retried(self, messages: Messages, fields: JsonObject) -> _ModelAnswer:
         retrying = AsyncRetrying(
             retry=retry_if_exception(self._worth_another),
             stop=self._spent,
@@ -233,7 +233,7 @@ class _Asking:
         asked = failure.retry_after if isinstance(failure, Failure) else None
         return self.run.models.backoff.wait_s(self.failures, asked)
 
-    async def _once(self, messages: Messages, fields: JsonObject) -> _Answer:
+    async def _once(self, messages: Messages, fields: JsonObject) -> _ModelAnswer:
         self.run.attempts += 1
         try:
             return self._heard(messages, *await self._sent(messages, fields))
@@ -285,7 +285,7 @@ class _Asking:
             parameters["temperature"] = call.temperature
         return parameters
 
-    def _heard(self, sent: Messages, message: AIMessage, thoughts: str) -> _Answer:
+    def _heard(self, sent: Messages, message: AIMessage, thoughts: str) -> _ModelAnswer:
         parted = part(message.text)
         thoughts = clean_text("\n".join(filter(None, (thoughts, parted.reasoning))))
         tokens = None if isinstance(self.chat, LocalModel) else reported(message)
@@ -293,11 +293,11 @@ class _Asking:
             tokens = counted(self.run.call, sent, message, thoughts, self.settings.encoding)
         self.run.usage = add_up(self.run.usage, [priced(tokens, self.settings)])
         finish = str(message.response_metadata.get("finish_reason") or "stop")
-        answer = _Answer(message, clean_text(parted.text), thoughts, finish)
+        answer = _ModelAnswer(message, clean_text(parted.text), thoughts, finish)
         self._refuse_nothing(answer)
         return answer
 
-    def _refuse_nothing(self, answer: _Answer) -> None:
+    def _refuse_nothing(self, answer: _ModelAnswer) -> None:
         message = answer.message
         if answer.text or message.tool_calls:
             return

@@ -17,7 +17,7 @@ from moot.state.entries import clean_text
 MAX_ANSWER_CHARS = 100_000
 
 
-class Question(TypedDict):
+class PersonQuestion(TypedDict):
     """One question to a person."""
 
     id: str
@@ -29,19 +29,19 @@ class Question(TypedDict):
     question: str
 
 
-def question_payload(kind: str, round_no: int, questions: Sequence[Question]) -> dict[str, Any]:
+def question_payload(kind: str, round_no: int, questions: Sequence[PersonQuestion]) -> dict[str, Any]:
     """Return what an interrupt holds."""
     return {"kind": kind, "round": round_no, "questions": [dict(question) for question in questions]}
 
 
-def questions_in(payload: Any) -> list[Question]:
+def questions_in(payload: Any) -> list[PersonQuestion]:
     """Return the questions of an interrupt's payload, or of a list of such; `[]` for anything else."""
     if isinstance(payload, Sequence) and not isinstance(payload, str):
         return [question for each in payload for question in questions_in(each)]
     return list(payload.get("questions", ())) if isinstance(payload, Mapping) else []
 
 
-def match_answers(questions: Sequence[Question], given: Any) -> dict[str, str]:
+def match_answers(questions: Sequence[PersonQuestion], given: Any) -> dict[str, str]:
     """Return the answer to each question by its id, `""` where none was given.
 
     Args:
@@ -53,12 +53,12 @@ def match_answers(questions: Sequence[Question], given: Any) -> dict[str, str]:
     return {question["id"]: answer or "" for question, answer in _found(questions, given)}
 
 
-def answers_any(questions: Sequence[Question], given: Any) -> bool:
+def answers_any(questions: Sequence[PersonQuestion], given: Any) -> bool:
     """Return whether what was given, maybe before the questions were known, answers any of them."""
     return any(answer is not None for _, answer in _found(questions, given))
 
 
-def left_after(questions: Sequence[Question], given: Any) -> Any:
+def left_after(questions: Sequence[PersonQuestion], given: Any) -> Any:
     """Return what is left of prepared answers once these questions have had theirs.
 
     Lists under a debater stay, since they are counted through; a text is used up.
@@ -69,7 +69,7 @@ def left_after(questions: Sequence[Question], given: Any) -> Any:
     return {key: value for key, value in given.items() if str(key) not in used or not isinstance(value, str)}
 
 
-def _found(questions: Sequence[Question], given: Any) -> list[tuple[Question, str | None]]:
+def _found(questions: Sequence[PersonQuestion], given: Any) -> list[tuple[PersonQuestion, str | None]]:
     if isinstance(given, Mapping):
         by_key = {str(key): value for key, value in given.items()}
         firsts = {question["debater"]: question["id"] for question in reversed(questions)}
@@ -82,11 +82,11 @@ def _found(questions: Sequence[Question], given: Any) -> list[tuple[Question, st
     return [(question, _text(answer)) for question, answer in zip(questions, answers, strict=False)]
 
 
-def _keys(question: Question) -> tuple[str, ...]:
+def _keys(question: PersonQuestion) -> tuple[str, ...]:
     return (question["id"], question["question"], question["debater"], question["name"])
 
 
-def _by_key(question: Question, given: Mapping[str, Any], *, first: bool) -> str | None:
+def _by_key(question: PersonQuestion, given: Mapping[str, Any], *, first: bool) -> str | None:
     for key in _keys(question):
         if key not in given:
             continue

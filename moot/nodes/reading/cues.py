@@ -18,7 +18,7 @@ CueKind = Literal[
 ]
 
 
-class Cue(NamedTuple):
+class CueWord(NamedTuple):
     """One cue phrase found in a sentence."""
 
     kind: CueKind
@@ -170,7 +170,7 @@ def _index() -> tuple[_Table, list[tuple[str, CueKind]]]:
 _SPACED, _UNSPACED = _index()
 
 
-def find_cues(sentence: str) -> list[Cue]:
+def find_cues(sentence: str) -> list[CueWord]:
     """Return the cues of one `sentence`, in order, each kind at most once; negated ones are left out.
 
     A negated agreement or concession ("I don't agree") is a challenge only where the phrase says so itself.
@@ -185,7 +185,7 @@ def find_cues(sentence: str) -> list[Cue]:
                 if kind not in found and _matches(phrase, tokens, at) and not _negated(kind, tokens, at):
                     found[kind] = words[at].start()
     found.update(_find_unspaced(folded, found))
-    return sorted((Cue(kind, start) for kind, start in found.items()), key=lambda cue: cue.start)
+    return sorted((CueWord(kind, start) for kind, start in found.items()), key=lambda cue: cue.start)
 
 
 def _find_unspaced(folded: str, found: Mapping[CueKind, int]) -> dict[CueKind, int]:

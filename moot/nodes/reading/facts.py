@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple, TypeVar
 
 from typing_extensions import TypedDict
 
-from moot.nodes.reading.cues import Cue, CueKind, find_cues
+from moot.nodes.reading.cues import CueKind, CueWord, find_cues
 from moot.nodes.reading.exhibits import EvidenceForm, Exhibit, find_evidence
 from moot.nodes.reading.names import addresses_someone, debaters_among, mentions
 from moot.nodes.text.likeness import salience
@@ -42,14 +42,14 @@ class Finding(TypedDict):
     """Salience of the sentence within its message, about 0–1.5."""
 
 
-class Evidence(Finding):
+class EvidenceFinding(Finding):
     """A sentence that shows evidence."""
 
     form: EvidenceForm
     value: str
 
 
-class Question(Finding):
+class QuestionFinding(Finding):
     """A question."""
 
     to: list[str]
@@ -58,7 +58,7 @@ class Question(Finding):
     """Whether its speaker goes on without naming anybody to answer it."""
 
 
-class Challenge(Finding):
+class ChallengeFinding(Finding):
     """A disagreement."""
 
     about: list[str]
@@ -80,10 +80,10 @@ class Facts(TypedDict):
     speaker: str
     mentions: list[str]
     claims: list[Finding]
-    evidence: list[Evidence]
+    evidence: list[EvidenceFinding]
     concessions: list[Accord]
-    questions: list[Question]
-    challenges: list[Challenge]
+    questions: list[QuestionFinding]
+    challenges: list[ChallengeFinding]
     agreements: list[Accord]
     positions: list[Finding]
     shifts: list[Finding]
@@ -95,7 +95,7 @@ class _Read(NamedTuple):
     sentence: Sentence
     order: int
     terms: list[str]
-    cues: dict[CueKind, Cue]
+    cues: dict[CueKind, CueWord]
     exhibits: list[Exhibit]
     mentions: list[str]
     question: bool
@@ -205,23 +205,23 @@ def _claims(stated: Sequence[_Read], message_id: str) -> list[Finding]:
     return [_finding(r, message_id) for r in sorted(best, key=lambda r: r.order)]
 
 
-def _evidence(read: _Read, message_id: str) -> Evidence:
+def _evidence(read: _Read, message_id: str) -> EvidenceFinding:
     if read.exhibits:
         first = read.exhibits[0]
     else:
         first = Exhibit("quote", clip(inert(read.sentence.text[:400]), 120), 0)
     base = _finding(read, message_id, around=first.start)
-    return Evidence(**base, form=first.form, value=first.value)
+    return EvidenceFinding(**base, form=first.form, value=first.value)
 
 
-def _question(read: _Read, context: _Context, sentences: int) -> Question:
+def _question(read: _Read, context: _Context, sentences: int) -> QuestionFinding:
     to = read.mentions or context.targets
     if not to and addresses_someone(read.sentence.text):
         to = context.mentioned[:1]
     # The end of a long question asks; its beginning only leads up to it.
     base = _finding(read, context.message_id, around=len(read.sentence.text) - MAX_SENTENCE // 2)
     goes_on = sentences - read.order > _CLOSING_SENTENCES
-    return Question(**base, to=to, rhetorical=goes_on and not read.mentions)
+    return QuestionFinding(**base, to=to, rhetorical=goes_on and not read.mentions)
 
 
 def _contradicts(read: _Read) -> bool:
@@ -236,10 +236,10 @@ def _takes_position(read: _Read) -> bool:
     return "position" in read.cues and "courtesy" not in read.cues and len(read.terms) >= 3
 
 
-def _challenge(read: _Read, context: _Context) -> Challenge:
+def _challenge(read: _Read, context: _Context) -> ChallengeFinding:
     kind: CueKind = "strong_challenge" if "strong_challenge" in read.cues else "challenge"
     base = _finding(read, context.message_id, kind)
-    return Challenge(
+    return ChallengeFinding(
         **base, about=_whom(read, context), strength="strong" if kind == "strong_challenge" else "mild"
     )
 
@@ -268,7 +268,7 @@ def _with_structure(facts: Facts, entry: Entry, context: _Context) -> Facts:
         return facts
     if entry["kind"] == "critique" and not facts["challenges"]:
         about = context.targets or context.mentioned[:1]
-        facts["challenges"] = [Challenge(**best, about=about, strength="mild")]
+        facts["challenges"] = [ChallengeFinding(**best, about=about, strength="mild")]
     if kind_of(entry).proposes and not facts["positions"]:
         facts["positions"] = [best]
     return facts

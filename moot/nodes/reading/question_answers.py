@@ -12,7 +12,7 @@ from moot.state.entries import Entry, kind_of, seq_of
 _AT_ONCE = 3  # a reply within so many messages needs to share only one term with the question
 
 
-class Reply(NamedTuple):
+class PossibleAnswer(NamedTuple):
     """A message seen as a possible answer."""
 
     entry: Entry
@@ -21,13 +21,13 @@ class Reply(NamedTuple):
     terms: frozenset[str]
 
 
-def as_reply(entry: Entry, facts: Facts) -> Reply:
+def as_reply(entry: Entry, facts: Facts) -> PossibleAnswer:
     """Prepare a message to be held against many questions."""
     states = kind_of(entry).spoken and bool(facts["claims"])
-    return Reply(entry, states, term_set(entry["content"]) if states else frozenset())
+    return PossibleAnswer(entry, states, term_set(entry["content"]) if states else frozenset())
 
 
-def answers(reply: Reply, *, text: str, asker: str, asked_in: str, to: Iterable[str]) -> bool:
+def answers(reply: PossibleAnswer, *, text: str, asker: str, asked_in: str, to: Iterable[str]) -> bool:
     """Whether `reply` answers the question `text`, put by `asker` in message `asked_in` to the debaters `to`.
 
     It does when it points at the question's message, or when somebody who was asked takes up its terms: one

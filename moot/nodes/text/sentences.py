@@ -25,7 +25,7 @@ class Sentence(NamedTuple):
     kind: SentenceKind
 
 
-class _Block(NamedTuple):
+class _TextBlock(NamedTuple):
     start: int
     end: int
     kind: SentenceKind
@@ -73,9 +73,9 @@ def sentence_terms(text: str) -> tuple[tuple[int, frozenset[str]], ...]:
     return tuple((sentence.start, frozenset(terms(sentence.text))) for sentence in split_sentences(text))
 
 
-def _blocks(text: str) -> Iterator[_Block]:
+def _blocks(text: str) -> Iterator[_TextBlock]:
     """Yield spans of one kind each; the lines of a paragraph, a list item or a fence make one block."""
-    pending: _Block | None = None
+    pending: _TextBlock | None = None
     fence = ""
     for line in _LINE.finditer(text):
         inside = fence
@@ -85,7 +85,7 @@ def _blocks(text: str) -> Iterator[_Block]:
         else:
             if pending:
                 yield pending
-            pending = _Block(line.start(), line.end(), kind, line.start()) if kind else None
+            pending = _TextBlock(line.start(), line.end(), kind, line.start()) if kind else None
     if pending:
         yield pending
 
@@ -107,7 +107,7 @@ def _kind_of(line: str, fence: str) -> tuple[SentenceKind | None, str]:
     return ("bullet" if _BULLET.match(line) else "prose"), ""
 
 
-def _breaks(text: str, block: _Block, start: int) -> bool:
+def _breaks(text: str, block: _TextBlock, start: int) -> bool:
     """Whether the prose line at `start` begins anew instead of continuing `block`."""
     if block.kind not in ("prose", "bullet"):
         return True
@@ -116,7 +116,7 @@ def _breaks(text: str, block: _Block, start: int) -> bool:
     return short and block.kind == "prose" and first.isalnum() and not first.islower()
 
 
-def _split_block(text: str, block: _Block) -> Iterator[Sentence]:
+def _split_block(text: str, block: _TextBlock) -> Iterator[Sentence]:
     if block.kind == "code":
         yield from _trimmed(text, block.start, block.end, "code")
         return
@@ -130,7 +130,7 @@ def _split_block(text: str, block: _Block) -> Iterator[Sentence]:
     yield from _trimmed(text, start, block.end, block.kind)
 
 
-def _ends_sentence(text: str, mark: re.Match[str], block: _Block, cased: bool) -> bool:
+def _ends_sentence(text: str, mark: re.Match[str], block: _TextBlock, cased: bool) -> bool:
     following = text[mark.end() : min(mark.end() + 24, block.end)].split(maxsplit=1)
     if not following:
         return True

@@ -32,7 +32,7 @@ class AskAnswer(BaseModel):
 
 
 @dataclass(frozen=True)
-class Answer:
+class DebateAnswer:
     """The answer to a question about a debate."""
 
     text: str
@@ -65,7 +65,7 @@ class Answer:
         }
 
 
-def ask(state: ConversationState, config: DebateConfig, asked: AskView) -> Flow[Answer]:
+def ask(state: ConversationState, config: DebateConfig, asked: AskView) -> Flow[DebateAnswer]:
     """Answer a question in one structured call.
 
     Args:
@@ -83,7 +83,7 @@ def ask(state: ConversationState, config: DebateConfig, asked: AskView) -> Flow[
     (reply,) = yield [make_call(voice, "ask", asked.view, schema=AskAnswer, reply=length, hints=hints)]
     said = AskAnswer.model_validate(reply.require().data or _nothing())
     cited, dropped = check_citations(said.citations, len(state["full_transcript"]))
-    return Answer(
+    return DebateAnswer(
         text=said.answer.strip(),
         citations=cited,
         not_found=tuple(filter(None, map(str.strip, said.not_found))),

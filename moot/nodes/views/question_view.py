@@ -26,7 +26,7 @@ from moot.state.entries import entry_id, kind_of, seq_of
 
 if TYPE_CHECKING:
     from moot.nodes.memory.indexes import Indexes
-    from moot.nodes.memory.retrieval import Evidence, EvidenceIndex
+    from moot.nodes.memory.retrieval import EvidenceIndex, SelectedEvidence
 
 ASK = load_prompt("ask", "topic", "speakers")
 QUESTION = load_prompt("question", "question")
@@ -109,7 +109,7 @@ def named_seqs(question: str, entries: int) -> list[int]:
 
 
 def _quoted(
-    look: Callable[..., Evidence], index: EvidenceIndex, lines: EntryLines, room: int
+    look: Callable[..., SelectedEvidence], index: EvidenceIndex, lines: EntryLines, room: int
 ) -> tuple[Quoted, str]:
     """Return what fills `room`, and why the embedding model could not be used, `""` where it could."""
     failure = ""

@@ -11,7 +11,7 @@ from moot.nodes.text.asking import ASKING, asking_terms
 from moot.nodes.text.terms import is_unspaced, spelled, terms
 
 if TYPE_CHECKING:
-    from moot.nodes.memory.retrieval import Question
+    from moot.nodes.memory.retrieval import RetrievalQuestion
 
 # What parts the words of Chinese, longest first, and all that is no Han or Katakana: Hiragana is grammar.
 _BETWEEN = re.compile(
@@ -20,7 +20,9 @@ _BETWEEN = re.compile(
 )
 
 
-def unsaid(question: Question, names: Mapping[str, str], *, ids: Iterable[str] = ()) -> tuple[str, ...]:
+def unsaid(
+    question: RetrievalQuestion, names: Mapping[str, str], *, ids: Iterable[str] = ()
+) -> tuple[str, ...]:
     """Return the content words of a question that the transcript never uses, in lower case, in order.
 
     Where words are written without spaces between them, what is returned is each stretch of Chinese or

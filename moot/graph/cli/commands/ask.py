@@ -14,7 +14,7 @@ from moot.graph.cli.screen.terminal_text import one_line
 
 if TYPE_CHECKING:
     from moot.graph.api import Debate
-    from moot.nodes.views.answer import Answer
+    from moot.nodes.views.answer import DebateAnswer
 
 
 QUOTE_CHARS = 160
@@ -49,7 +49,7 @@ def ask(
             remark(f"the embedding model failed, so words alone were compared: {one_line(failure, 300)}")
 
 
-def _lines(debate: Debate, answer: Answer) -> list[str]:
+def _lines(debate: Debate, answer: DebateAnswer) -> list[str]:
     values = debate.state().values
     names = {row["id"]: row["name"] for row in values["config"]["debaters"]}
     lines = [answer.text or "The record does not say."]

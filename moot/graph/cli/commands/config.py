@@ -44,8 +44,8 @@ def check(
     as_json: JsonOption = False,
 ) -> None:
     """Check a file as a run would, and say what it comes to."""
-    from moot.graph.cli.request import run_config
-    from moot.graph.cli.screen.progress import header_lines
+    from moot.graph.cli.run_request import run_config
+    from moot.graph.cli.screen.progress_lines import header_lines
 
     checked = run_config(path, {})
     if as_json:

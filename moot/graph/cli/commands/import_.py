@@ -45,7 +45,7 @@ def import_debate(
     Reads JSON, JSON lines, CSV (speaker,minute,text), text (NAME: text) and Markdown. An exported debate
     (moot.debate/1) becomes the debate that it was, with summaries, blackboard and verdicts.
     """
-    from moot.graph.cli.request import read_topic, run_config
+    from moot.graph.cli.run_request import read_topic, run_config
 
     imported = read_transcript(path, form)
     with opened(db, make=True) as debates:

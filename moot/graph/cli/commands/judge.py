@@ -110,7 +110,7 @@ def judge(
 
 def _with_config(options: JudgingOptions, config: Path | None) -> JudgingOptions:
     """Return the options for a debate that has a configuration, of whose judge a file says something else."""
-    from moot.graph.cli.request import file_data
+    from moot.graph.cli.run_request import file_data
     from moot.state.config.config_files import make_config
     from moot.state.errors import InputError
 
@@ -138,7 +138,7 @@ def file_of(subject: str) -> Path | None:
 
 def _judge_file(path: Path, options: JudgingOptions, topic: str | None, config: Path | None) -> Judgement:
     from moot.graph.cli.commands.import_ import read_transcript
-    from moot.graph.cli.request import run_config
+    from moot.graph.cli.run_request import run_config
     from moot.graph.importing.adopting import document_values, transcript_config, transcript_values
     from moot.graph.judgement import judge_values
     from moot.nodes.driving.environment import Environment
@@ -183,7 +183,7 @@ def _deliver(judgement: Judgement, *, as_json: bool, quiet: bool) -> None:
 def _measure(
     path: Path, options: JudgingOptions, config: Path | None, limit: int | None, *, as_json: bool
 ) -> None:
-    from moot.graph.cli.request import run_config
+    from moot.graph.cli.run_request import run_config
     from moot.graph.cli.screen.agreement_screen import benchmark_parts
     from moot.graph.cli.screen.output import print_json, print_result
     from moot.graph.judge_benchmark import measure_judge

@@ -45,7 +45,7 @@ def plan(
     Tools, retries and answers that are asked for again come on top. Tokens are what the prompts ask for, and
     the most that the budgets allow.
     """
-    from moot.graph.cli import request
+    from moot.graph.cli import run_request
     from moot.graph.cli.screen.output import print_json, print_result
     from moot.nodes.protocols.protocol_table import protocol_named
     from moot.nodes.protocols.stand_in import forecast
@@ -53,14 +53,14 @@ def plan(
     from moot.state.errors import ConfigError
 
     flags = {
-        "topic": request.read_topic(topic),
-        "debaters": [request.parse_debater(each) for each in debater] if debater else None,
+        "topic": run_request.read_topic(topic),
+        "debaters": [run_request.parse_debater(each) for each in debater] if debater else None,
         "turns": turns,
         "rounds": rounds,
         "protocol": protocol,
     }
-    settings = make_config(request.merged(request.file_data(config), flags))
-    request.warn_of_idle(flags, settings)
+    settings = make_config(run_request.merged(run_request.file_data(config), flags))
+    run_request.warn_of_idle(flags, settings)
     protocol_named(settings.protocol).check(settings)
     planned = forecast(settings)
     if planned is None:

@@ -37,7 +37,7 @@ def resume(
     The configuration was frozen when the debate began. A --config that says otherwise is refused, naming the
     keys that differ, unless --reconfigure.
     """
-    from moot.graph.cli.request import read_answers
+    from moot.graph.cli.run_request import read_answers
     from moot.graph.cli.running import Delivery, deliver, resume_line, run_to_end
     from moot.graph.cli.screen.answerer import check_answers
     from moot.graph.continuation import verdict_failed
@@ -65,7 +65,7 @@ def _settle(debate: Debate, path: Path, *, reconfigure: bool) -> None:
     Raises:
         ConfigError: it differs and is not to be taken over.
     """
-    from moot.graph.cli.request import file_data
+    from moot.graph.cli.run_request import file_data
     from moot.state.config.config_files import make_config
 
     data = file_data(path)

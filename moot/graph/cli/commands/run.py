@@ -96,7 +96,7 @@ def run(asked: RunRequest) -> None:
     What is given here overrides the configuration file. The debate is saved at every step: after Ctrl-C, a
     crash or a failing model, `moot resume` goes on where it was.
     """
-    from moot.graph.cli.request import read_answers
+    from moot.graph.cli.run_request import read_answers
     from moot.graph.cli.running import Delivery, run_to_end
 
     delivery = Delivery(asked.db, asked.as_json, asked.quiet, asked.output, read_answers(asked.answers))
@@ -109,7 +109,7 @@ def run(asked: RunRequest) -> None:
 
 
 def _run_new(asked: RunRequest, delivery: Delivery) -> int:
-    from moot.graph.cli import request
+    from moot.graph.cli import run_request
     from moot.graph.cli.running import run_to_end
     from moot.graph.cli.screen.answerer import check_answers
 
@@ -117,7 +117,7 @@ def _run_new(asked: RunRequest, delivery: Delivery) -> int:
     if len(folders) > 1:
         raise InputError(f"--context: give one folder, not {', '.join(map(str, folders))}")
     flags = {
-        "debaters": [request.parse_debater(each) for each in asked.debater] if asked.debater else None,
+        "debaters": [run_request.parse_debater(each) for each in asked.debater] if asked.debater else None,
         "turns": asked.turns,
         "rounds": asked.rounds,
         "protocol": asked.protocol,
@@ -130,14 +130,14 @@ def _run_new(asked: RunRequest, delivery: Delivery) -> int:
         "judge.enabled": False if asked.no_judge else None,
         "context": str(folders[0].absolute()) if folders else None,
     }
-    topic = request.read_topic(asked.topic)
+    topic = run_request.read_topic(asked.topic)
     check_database(asked.db)
-    documents = request.read_documents([path for path in asked.context or () if path not in folders])
+    documents = run_request.read_documents([path for path in asked.context or () if path not in folders])
     tools = [name.strip() for name in (asked.tools or "").split(",") if name.strip()]
-    settings = request.run_config(asked.config, flags, tools)
+    settings = run_request.run_config(asked.config, flags, tools)
     if topic is None and not (settings.topic or "").strip():
         raise InputError("no topic: give TOPIC, @FILE or -, or `topic` in the configuration")
-    request.warn_of_idle(flags, settings)
+    run_request.warn_of_idle(flags, settings)
     if settings.context and Path(settings.context).is_dir() and not any(d.tools for d in settings.debaters):
         remark("warning: nobody has tools to look into the context folder: give --tools search,read_file")
     check_answers(delivery.answers, settings)

@@ -29,7 +29,7 @@ def say(
 
     It is taken up at the next step's boundary, exactly once, and everybody who speaks later has heard it.
     """
-    from moot.graph.cli.request import read_words
+    from moot.graph.cli.run_request import read_words
 
     words = read_words(text, "remark", "give the words")
     with opened_debate(db, debate_id) as debate:

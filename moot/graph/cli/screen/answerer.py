@@ -12,11 +12,11 @@ from moot.graph.cli.screen.terminal_text import safe
 from moot.state.errors import InputError
 
 if TYPE_CHECKING:
-    from moot.nodes.people.questions import Question
+    from moot.nodes.people.questions import PersonQuestion
     from moot.state.config import DebateConfig
 
 
-def check_answers(answers: object, config: DebateConfig, questions: Sequence[Question] = ()) -> None:
+def check_answers(answers: object, config: DebateConfig, questions: Sequence[PersonQuestion] = ()) -> None:
     """Refuse prepared answers that could never be given.
 
     Of questions that are still to come only their ids are foreseeable: a debater's, and a number.
@@ -67,7 +67,7 @@ class Answerer:
         return _ask(questions) if self._at_terminal and questions else None
 
 
-def _ask(questions: Sequence[Question]) -> dict[str, str] | None:
+def _ask(questions: Sequence[PersonQuestion]) -> dict[str, str] | None:
     """Ask at the terminal; `None` where the input ends."""
     answers: dict[str, str] = {}
     remark("")

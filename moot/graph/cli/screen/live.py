@@ -15,7 +15,7 @@ from rich.text import Text
 
 from moot.graph.cli.screen.entry_words import entry_words
 from moot.graph.cli.screen.output import err_console
-from moot.graph.cli.screen.tally import Tally, event_line
+from moot.graph.cli.screen.tally import RunTally, event_line
 from moot.graph.cli.screen.terminal_text import one_line, safe
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class LiveScreen(AbstractContextManager["LiveScreen"]):
     def __init__(self, names: Mapping[str, str]) -> None:
         self._names = names
         self._console = err_console()
-        self._tally = Tally()
+        self._tally = RunTally()
         self._doing = "starting"
         self._speeches: dict[str, tuple[str, list[str]]] = {}
         self._colours: dict[str, str] = {}
@@ -60,7 +60,7 @@ class LiveScreen(AbstractContextManager["LiveScreen"]):
     def __exit__(self, *_: object) -> None:
         self._live.stop()
 
-    def show(self, event: Event, tally: Tally) -> None:
+    def show(self, event: Event, tally: RunTally) -> None:
         """Take up one event; the screen refreshes by itself."""
         self._tally = tally
         match event["event"]:

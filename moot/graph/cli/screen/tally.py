@@ -38,7 +38,7 @@ class Goal:
 
 
 @dataclass
-class Tally:
+class RunTally:
     """What a run has come to, for the bar and the counts."""
 
     turns: int = 0
@@ -85,7 +85,7 @@ def spent_words(tokens: int, cost_usd: float) -> str:
     return f"{tokens:,} tokens" + (f" · US$ {cost_usd:.4f}" if cost_usd else "")
 
 
-def event_line(event: Event, names: Mapping[str, str], tally: Tally) -> str:
+def event_line(event: Event, names: Mapping[str, str], tally: RunTally) -> str:
     """Return an event in one safe line, `""` for those that are not worth one."""
     match event["event"]:
         case "entry":

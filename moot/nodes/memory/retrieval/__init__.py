@@ -3,18 +3,18 @@
 from moot.nodes.memory.retrieval.index import EvidenceIndex
 from moot.nodes.memory.retrieval.items import MemoryItem, MemoryItems
 from moot.nodes.memory.retrieval.memory_score import Recall, recall
-from moot.nodes.memory.retrieval.question import Question, read_question
-from moot.nodes.memory.retrieval.selection import Evidence, select_evidence
+from moot.nodes.memory.retrieval.question import RetrievalQuestion, read_question
+from moot.nodes.memory.retrieval.selection import SelectedEvidence, select_evidence
 from moot.nodes.memory.retrieval.vectors import MessageVectors
 
 __all__ = [
-    "Evidence",
     "EvidenceIndex",
     "MemoryItem",
     "MemoryItems",
     "MessageVectors",
-    "Question",
     "Recall",
+    "RetrievalQuestion",
+    "SelectedEvidence",
     "read_question",
     "recall",
     "select_evidence",

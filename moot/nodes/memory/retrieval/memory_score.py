@@ -113,7 +113,7 @@ def recall(
         *_items(items, wanted, frozenset(exclude_items)),
     ]
     good = [each for each in found if each.relevance >= floor or each.importance >= IMPORTANT]
-    draft = _Draft(index, items, index_costs(index) if costs is None else costs, budget)
+    draft = _RecallDraft(index, items, index_costs(index) if costs is None else costs, budget)
     taken = draft.take(_ranked(good), top)
     draft.bring_neighbours(neighbours, limit, frozenset(exclude))
     seqs = tuple(index.seqs[position] for position in sorted(draft.entries))
@@ -227,7 +227,7 @@ def _ranked(found: Sequence[_Candidate]) -> list[_Candidate]:
     return [found[number] for number in order.tolist()]
 
 
-class _Draft:
+class _RecallDraft:
     """A recall in the making."""
 
     def __init__(self, index: EvidenceIndex, items: MemoryItems, costs: Costs, budget: int) -> None:

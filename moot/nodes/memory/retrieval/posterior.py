@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moot.nodes.memory.retrieval.index import EvidenceIndex, as_ints
-from moot.nodes.memory.retrieval.question import Question
+from moot.nodes.memory.retrieval.question import RetrievalQuestion
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -62,7 +62,11 @@ class _Spans:
 
 
 def densities(
-    index: EvidenceIndex, question: Question, weights: SpanWeights | None = None, *, semantic: bool = True
+    index: EvidenceIndex,
+    question: RetrievalQuestion,
+    weights: SpanWeights | None = None,
+    *,
+    semantic: bool = True,
 ) -> Floats:
     """Return each message's posterior probability, per token, of being in the answer; shape `(n,)`.
 
@@ -110,7 +114,7 @@ def _prior(spans: _Spans, weights: SpanWeights) -> Floats:
 
 
 def _evidence(
-    index: EvidenceIndex, question: Question, start: Ints, end: Ints, weights: SpanWeights
+    index: EvidenceIndex, question: RetrievalQuestion, start: Ints, end: Ints, weights: SpanWeights
 ) -> Floats:
     """Return Σ ln((tf + μp) / ((n + μ)p)) over the question's terms for each span."""
     mu, postings = weights.smoothing, index.postings
@@ -130,7 +134,9 @@ def _evidence(
     return total + sum(question.terms.values()) * dilution
 
 
-def _speaker_ratio(index: EvidenceIndex, question: Question, spans: _Spans, weights: SpanWeights) -> Floats:
+def _speaker_ratio(
+    index: EvidenceIndex, question: RetrievalQuestion, spans: _Spans, weights: SpanWeights
+) -> Floats:
     tokens = as_ints(index.tokens)
     said = _cumulate(np.where(np.isin(as_ints(index.speaker_of), question.speakers), tokens, 0))
     share = (said[spans.end] - said[spans.start]) / spans.tokens

@@ -17,7 +17,7 @@ _CAPITAL_FACTOR = 1.5
 
 
 @dataclass(frozen=True)
-class Question:
+class RetrievalQuestion:
     """A question as retrieval sees it.
 
     Attributes:
@@ -33,7 +33,7 @@ class Question:
     unknown: tuple[str, ...] = ()
 
 
-def read_question(index: EvidenceIndex, text: str) -> Question:
+def read_question(index: EvidenceIndex, text: str) -> RetrievalQuestion:
     """Split `text` into the speakers it names and the terms it asks about."""
     names = [_aliases(index.names.get(speaker, speaker)) for speaker in index.speakers]
     weights, asked = _weights(names), _asked(text)
@@ -42,7 +42,7 @@ def read_question(index: EvidenceIndex, text: str) -> Question:
     wanted = Counter(question_terms(" ".join(w for w in WORD.findall(text) if _fold(w) not in naming)))
     known = {term: count for term, count in wanted.items() if term in index.postings}
     speakers = tuple(n for n, aliases in called.items() if aliases)
-    return Question(text, known, speakers, tuple(term for term in wanted if term not in known))
+    return RetrievalQuestion(text, known, speakers, tuple(term for term in wanted if term not in known))
 
 
 def _fold(word: str) -> str:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from moot.nodes.memory.retrieval.index import EvidenceIndex
 from moot.nodes.memory.retrieval.posterior import SpanWeights, densities
-from moot.nodes.memory.retrieval.question import Question, read_question
+from moot.nodes.memory.retrieval.question import RetrievalQuestion, read_question
 
 Costs = Mapping[int, int] | Callable[[int], int]
 """Exact tokens of an entry as the view renders it, by `seq`."""
@@ -25,7 +25,7 @@ _MERGED = (
 
 
 @dataclass(frozen=True)
-class Evidence:
+class SelectedEvidence:
     """What `select_evidence` chose.
 
     Attributes:
@@ -51,7 +51,7 @@ class Evidence:
 
 def select_evidence(
     index: EvidenceIndex,
-    query: str | Question,
+    query: str | RetrievalQuestion,
     *,
     budget: int,
     costs: Costs | None = None,
@@ -60,7 +60,7 @@ def select_evidence(
     speakers: Sequence[str] = (),
     weights: SpanWeights | None = None,
     semantic: bool = True,
-) -> Evidence:
+) -> SelectedEvidence:
     """Choose the messages most probably answering `query` whose rendering fits `budget` tokens.
 
     The densest messages go first; one that does not fit is skipped, for cutting would lose what makes it
@@ -80,10 +80,10 @@ def select_evidence(
         weights: Of the span posterior; by default those that suit the index.
         semantic: Whether the index's embeddings are used; without, words alone are compared.
     """
-    question = query if isinstance(query, Question) else read_question(index, query)
+    question = query if isinstance(query, RetrievalQuestion) else read_question(index, query)
     density = densities(index, question, weights, semantic=semantic)
     order = np.lexsort((-np.arange(len(index)), -density, _others(index, named))).tolist()
-    draft = _Draft(index, costs, budget)
+    draft = _SelectionDraft(index, costs, budget)
     must = [p for seq in sorted(set(must_keep), reverse=True) if (p := index.position(seq)) is not None]
     draft.fill(must, budget)
     missing = tuple(sorted(index.seqs[p] for p in must if p not in draft.chosen))
@@ -101,7 +101,7 @@ def _others(index: EvidenceIndex, named: Iterable[int]) -> NDArray[np.bool_]:
     return others
 
 
-class _Draft:
+class _SelectionDraft:
     """A selection in the making: positions chosen, tokens left."""
 
     def __init__(self, index: EvidenceIndex, costs: Costs | None, budget: int) -> None:
@@ -151,14 +151,14 @@ class _Draft:
         missing: tuple[int, ...],
         speakers: Sequence[str],
         unknown: tuple[str, ...],
-    ) -> Evidence:
+    ) -> SelectedEvidence:
         seqs, ids = self.index.seqs, self.index.ids
         positions = sorted(self.chosen)
         sides = {
             side: self.spent(p for p in positions if _speaker(self.index, p) == side) for side in speakers
         }
         oversize = None if positions or not order else (missing[-1] if missing else seqs[order[0]])
-        return Evidence(
+        return SelectedEvidence(
             seqs=tuple(seqs[p] for p in positions),
             ids=tuple(ids[p] for p in positions),
             tokens=self.spent(positions),
@@ -179,7 +179,9 @@ def _speaker(index: EvidenceIndex, position: int) -> str:
     return index.speakers[index.speaker_of[position]]
 
 
-def _fill_shares(draft: _Draft, order: Sequence[int], sides: Collection[str], must: frozenset[int]) -> None:
+def _fill_shares(
+    draft: _SelectionDraft, order: Sequence[int], sides: Collection[str], must: frozenset[int]
+) -> None:
     """Give each side its share of the budget; what had to be kept of a side counts towards it."""
     kept = {side: draft.spent(p for p in draft.chosen if _speaker(draft.index, p) == side) for side in sides}
     share = (draft.left + sum(kept.values())) // len(sides)
@@ -189,7 +191,7 @@ def _fill_shares(draft: _Draft, order: Sequence[int], sides: Collection[str], mu
         _top_up(draft, [p for p in own if p not in must], room, int(share * SHARE_TOLERANCE))
 
 
-def _top_up(draft: _Draft, own: Sequence[int], room: int, tolerance: int) -> None:
+def _top_up(draft: _SelectionDraft, own: Sequence[int], room: int, tolerance: int) -> None:
     """Exchange choices for longer ones until at most `tolerance` of `room` is unused, or none is to be had.
 
     Long speeches leave gaps that no other speech fits; two sides with different gaps would not be heard

@@ -30,7 +30,7 @@ def draft_summary(method: str, request: SummaryRequest) -> Drafted:
     """Draft by a method; return the draft and why another method had to make it, `""` where it had not."""
     if request.max_tokens < NOTICE_BELOW:
         method = RuleBased.name  # a notice is all there is room for: no model is paid for more
-    asked = _Asked(request)
+    asked = _DraftCalls(request)
     try:
         draft = sound((yield from asked.run(summarizer_named(method).summarize(request))))
         return asked.credited(draft, method), ""
@@ -65,7 +65,7 @@ def sound(draft: Any) -> Draft:
 
 
 @dataclass
-class _Asked:
+class _DraftCalls:
     """What one summary asks of models, what that took, and who answered."""
 
     request: SummaryRequest

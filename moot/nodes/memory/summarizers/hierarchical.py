@@ -12,7 +12,7 @@ from itertools import groupby
 
 from moot.nodes.calls import Flow
 from moot.nodes.memory.summarizers.notes import (
-    Note,
+    SpanNote,
     chunks_of,
     condensed,
     input_room,
@@ -62,7 +62,7 @@ def parts_of(request: SummaryRequest) -> list[list[Entry]]:
     return parts
 
 
-def _closed(notes: Sequence[Note], request: SummaryRequest) -> Flow[list[Note]]:
+def _closed(notes: Sequence[SpanNote], request: SummaryRequest) -> Flow[list[SpanNote]]:
     """Return notes in which every phase but the last one is a single one."""
     phases = [list(group) for _, group in groupby(notes, key=lambda note: note.part)]
     ended = [group for group in phases[:-1] if len(group) > 1]

@@ -44,7 +44,7 @@ HEADING = "Key points:"
 
 
 @dataclass(frozen=True)
-class Note:
+class SpanNote:
     """What a model noted of a run of messages."""
 
     text: str
@@ -58,14 +58,14 @@ class Note:
     """Part of the debate that it belongs to, for summaries that follow the debate's own parts."""
 
 
-def kept_notes(request: SummaryRequest) -> list[Note]:
+def kept_notes(request: SummaryRequest) -> list[SpanNote]:
     """Return the notes behind the previous summary."""
-    return [Note(**note) for note in request.carried("notes", Note.__annotations__)]
+    return [SpanNote(**note) for note in request.carried("notes", SpanNote.__annotations__)]
 
 
 def condensed(
     request: SummaryRequest, chunks: Sequence[Sequence[Entry]], parts: Sequence[str] = ()
-) -> Flow[list[Note]]:
+) -> Flow[list[SpanNote]]:
     """Condense chunks of messages into notes, all at the same time.
 
     Raises:
@@ -76,12 +76,12 @@ def condensed(
     replies = yield calls
     texts = [checked(reply, call, room, request.count) for reply, call in zip(replies, calls, strict=True)]
     return [
-        Note(text, chunk[0]["seq"], chunk[-1]["seq"], part=part)
+        SpanNote(text, chunk[0]["seq"], chunk[-1]["seq"], part=part)
         for text, chunk, part in zip(texts, chunks, parts or [""] * len(chunks), strict=True)
     ]
 
 
-def directly(request: SummaryRequest, chunk: Sequence[Entry]) -> Flow[Note]:
+def directly(request: SummaryRequest, chunk: Sequence[Entry]) -> Flow[SpanNote]:
     """Summarise messages that fit one call at once; what comes of it is the first note.
 
     Raises:
@@ -90,10 +90,10 @@ def directly(request: SummaryRequest, chunk: Sequence[Entry]) -> Flow[Note]:
     room = prose_room(request)
     call = _merge(request, _as_text(request, chunk), room)
     (reply,) = yield [call]
-    return Note(checked(reply, call, room, request.count), chunk[0]["seq"], chunk[-1]["seq"])
+    return SpanNote(checked(reply, call, room, request.count), chunk[0]["seq"], chunk[-1]["seq"])
 
 
-def merged(request: SummaryRequest, groups: Sequence[Sequence[Note]], room: int) -> Flow[list[Note]]:
+def merged(request: SummaryRequest, groups: Sequence[Sequence[SpanNote]], room: int) -> Flow[list[SpanNote]]:
     """Merge each group of notes into one of at most `room` tokens, all groups at the same time.
 
     A group that fits as it is stays as it was written: what is not rewritten loses nothing.
@@ -109,12 +109,14 @@ def merged(request: SummaryRequest, groups: Sequence[Sequence[Note]], room: int)
         for index, call, reply in zip(long, calls, replies, strict=True):
             texts[index] = checked(reply, call, room, request.count, notes=True)
     return [
-        Note(text, group[0].first, group[-1].through, 1 + max(note.level for note in group), group[-1].part)
+        SpanNote(
+            text, group[0].first, group[-1].through, 1 + max(note.level for note in group), group[-1].part
+        )
         for group, text in zip(groups, texts, strict=True)
     ]
 
 
-def within_one_call(request: SummaryRequest, notes: list[Note]) -> Flow[list[Note]]:
+def within_one_call(request: SummaryRequest, notes: list[SpanNote]) -> Flow[list[SpanNote]]:
     """Return notes that one merge can read: where they are too many, the oldest of a level are united.
 
     A fact passes through one more rewriting only each time that the notes outgrow a whole prompt.
@@ -132,7 +134,7 @@ def within_one_call(request: SummaryRequest, notes: list[Note]) -> Flow[list[Not
 
 
 def written(
-    method: str, request: SummaryRequest, notes: Sequence[Note], shown: Sequence[Note] = ()
+    method: str, request: SummaryRequest, notes: Sequence[SpanNote], shown: Sequence[SpanNote] = ()
 ) -> Flow[Draft]:
     """Write the summary from notes: prose, the key points beside it, and all that the next version needs.
 

@@ -23,7 +23,7 @@ from moot.nodes.memory.summarizers.points import (
 )
 from moot.nodes.memory.summarizers.points_layout import SummaryPoints, lay_out, render
 from moot.nodes.memory.summarizers.summarizer import Draft, Summarizing, SummaryRequest
-from moot.nodes.reading.question_answers import Reply, answers, as_reply
+from moot.nodes.reading.question_answers import PossibleAnswer, answers, as_reply
 from moot.nodes.text.terms import term_set
 from moot.state.entries import Entry, kind_of
 
@@ -161,7 +161,7 @@ def _absorb(pool: Pool, entry: Entry, names: Mapping[str, str], *, early: bool) 
         pool[entry["speaker"]] = own
 
 
-def _settle(pool: Pool, reply: Reply) -> None:
+def _settle(pool: Pool, reply: PossibleAnswer) -> None:
     """Turn the open questions that `reply` answers into answered ones."""
     if not reply.states:
         return

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Protocol
 
-from moot.graph.cli.screen.tally import Tally, event_line
+from moot.graph.cli.screen.tally import RunTally, event_line
 from moot.graph.cli.screen.terminal_text import one_line
 
 if TYPE_CHECKING:
@@ -21,11 +21,11 @@ class Progress(AbstractContextManager["Progress"], Protocol):
     tokens: bool
     """Whether it shows speeches while they are spoken."""
 
-    def show(self, event: Event, tally: Tally) -> None:
+    def show(self, event: Event, tally: RunTally) -> None:
         """Show one event."""
 
 
-class Lines(Progress):
+class ProgressLines(Progress):
     """One line for each thing that happened, for logs and pipes; none where quiet."""
 
     tokens = False
@@ -36,7 +36,7 @@ class Lines(Progress):
     def __exit__(self, *_: object) -> None:
         """Leave what was written."""
 
-    def show(self, event: Event, tally: Tally) -> None:
+    def show(self, event: Event, tally: RunTally) -> None:
         """Write the event's line, if it has one."""
         if not self._quiet and (line := event_line(event, self._names, tally)):
             print(line, file=sys.stderr, flush=True)
@@ -45,7 +45,7 @@ class Lines(Progress):
 def make_progress(names: Mapping[str, str], *, quiet: bool) -> Progress:
     """Return what suits stderr."""
     if quiet or not sys.stderr.isatty():
-        return Lines(names, quiet=quiet)
+        return ProgressLines(names, quiet=quiet)
     from moot.graph.cli.screen.live import LiveScreen
 
     return LiveScreen(names)
