@@ -6,15 +6,15 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from pydantic import TypeAdapter
 
 from moot.graph.documents import FORMAT, DebateDocument
 from moot.graph.field_docs import describe
+from moot.state.entries import JsonObject
 
 
-def document_schema() -> dict[str, Any]:
+def document_schema() -> JsonObject:
     """Return the schema; keys that it does not know are allowed, so that documents can grow."""
     schema = TypeAdapter(DebateDocument).json_schema()
     describe(schema, DebateDocument)

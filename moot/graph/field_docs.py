@@ -16,6 +16,8 @@ from typing import Any, get_args, get_type_hints
 from pydantic import BaseModel
 from typing_extensions import is_typeddict
 
+from moot.state.entries import JsonObject
+
 FOREIGN = frozenset({"builtins", "pydantic", "typing", "typing_extensions"})
 """Packages whose fields are not documented this way; plugged-in ones are like our own."""
 
@@ -49,7 +51,7 @@ def _own_docs(kind: type) -> dict[str, str]:
     }
 
 
-def describe(schema: dict[str, Any], kind: type) -> None:
+def describe(schema: JsonObject, kind: type) -> None:
     """Put the docstrings of a type, and of all types in its fields, into its JSON Schema as descriptions."""
     kinds = _kinds_in(kind)
     for name, part in {**schema.get("$defs", {}), kind.__name__: schema}.items():

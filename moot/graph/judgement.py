@@ -17,7 +17,8 @@ from moot.nodes.judge import assess_debate
 from moot.state.catalogue import row_amounts
 from moot.state.config import DebateConfig, slug
 from moot.state.config.config_files import make_config
-from moot.state.conversation import ConversationState
+from moot.state.conversation import ConversationState, StateValues
+from moot.state.entries import JsonObject
 from moot.state.errors import InputError
 from moot.state.reducers import add_up
 from moot.state.verdict import Decision, Verdict
@@ -32,7 +33,7 @@ class JudgingOptions:
 
     model: str | None = None
     """Model of every judge who names none."""
-    rubric: str | dict[str, Any] | None = None
+    rubric: str | JsonObject | None = None
     """A shipped rubric's name, or a rubric's content."""
     panel: int | Sequence[str] | None = None
     """So many judges, or one for each of these models."""
@@ -91,7 +92,7 @@ class Judgement:
     """What a panel made of a debate."""
 
     topic: str
-    config: dict[str, Any]
+    config: JsonObject
     """The configuration that it was judged by."""
     verdict: Decision
     """`status` is `failed` where no judge gave one."""
@@ -118,7 +119,7 @@ class Judgement:
 
 
 def judge_values(
-    values: Mapping[str, Any],
+    values: StateValues,
     options: JudgingOptions,
     environment: Environment,
     place: JournalPlace | None = None,

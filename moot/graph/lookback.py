@@ -18,6 +18,7 @@ from moot.nodes.turn import turn
 from moot.state.config.frozen import frozen_config
 from moot.state.conversation import ConversationState, Receipt
 from moot.state.earlier_builds import up_to_date
+from moot.state.entries import JsonObject
 from moot.state.errors import DebateNotFound, InputError
 
 
@@ -48,7 +49,7 @@ class Lookback:
         """Whether this is, byte for byte, the request that was sent."""
         return self.digest == self.receipt["digest"]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Return it as JSON types."""
         parts = [{"section": p.section, "tokens": p.tokens, **p.message} for p in self.parts]
         return {"receipt": dict(self.receipt), "exact": self.exact, "digest": self.digest, "prompt": parts}

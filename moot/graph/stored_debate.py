@@ -17,7 +17,7 @@ from moot.nodes.people.questions import PersonQuestion
 from moot.state.catalogue import DebateRow
 from moot.state.config import DebateConfig, differing_keys, may_speak
 from moot.state.config.frozen import frozen_config
-from moot.state.entries import clean_text
+from moot.state.entries import JsonObject, clean_text
 from moot.state.errors import InputError
 
 if TYPE_CHECKING:
@@ -48,13 +48,13 @@ class Debate:
         """Return the frozen configuration."""
         return frozen_config(self.state().values)
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> JsonObject:
         """Return the debate as a `moot.debate/1` document."""
         snapshot = self.state()
         values = with_failures(snapshot.values, self.session.records.failed.of(self.id))
         return {**make_document(self.row, values), "questions": asked_in(snapshot)}
 
-    def run(self, *, turns: int | None = None, answer: object = None) -> dict[str, Any]:
+    def run(self, *, turns: int | None = None, answer: object = None) -> JsonObject:
         """Run to the end and return the document; see `stream`."""
         for _ in self.stream(turns=turns, answer=answer, tokens=False):
             pass

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -23,7 +22,7 @@ from moot.nodes.views.scene import Scene, contract_text, rules_block
 from moot.state.config import DebateConfig, DebaterConfig
 from moot.state.config.frozen import frozen_config
 from moot.state.conversation import ConversationState, Step
-from moot.state.entries import clean_text, kind_of
+from moot.state.entries import JsonObject, clean_text, kind_of
 
 CLARIFY = load_prompt("clarify", "instruction", "most", "known")
 INSTRUCTION = load_prompt("clarify_instruction")
@@ -63,7 +62,7 @@ def clarify(state: ConversationState, context: NodeContext) -> Body:
     replies: list[Reply] = yield [_call(state, context, config, debater) for debater in asking]
     questions = _questions(state, config, asking, replies)
     rounds = state.get("clarifications", {}).get("rounds", 0) + 1
-    update: dict[str, Any] = {"clarifications": {"rounds": rounds, "settled": not questions}}
+    update: JsonObject = {"clarifications": {"rounds": rounds, "settled": not questions}}
     update |= errors_update(state, "clarify", [reply.error for reply in replies])
     if not questions:
         return update

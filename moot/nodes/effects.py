@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from moot.nodes.calls import ModelCall
+from moot.state.conversation import StateValues
 from moot.state.entries import JsonObject
 from moot.state.failed_runs import FailedRun
 from moot.state.floor import Interjection
@@ -96,7 +97,7 @@ Effect = Sequence[ModelCall] | Ask | Emit | Work | Hear | Remember | LookUp
 Body = Generator[Effect, Any, Update]
 
 
-def errors_update(state: Mapping[str, Any], node: str, failures: Iterable[str]) -> Update:
+def errors_update(state: StateValues, node: str, failures: Iterable[str]) -> Update:
     """Return the update that records what failed in a node and was got over, `{}` where nothing did."""
     step = state.get("step", {}).get("no", 0)
     errors = [{"step": step, "node": node, "error": failure} for failure in failures if failure]

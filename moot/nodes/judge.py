@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from moot.nodes.calls import Flow
 from moot.nodes.driving.environment import NodeContext
 from moot.nodes.effects import Body, Emit, errors_update
@@ -15,6 +13,7 @@ from moot.nodes.text.tokens import TokenCounter
 from moot.state.config import DebateConfig
 from moot.state.config.frozen import frozen_config
 from moot.state.conversation import ConversationState
+from moot.state.entries import JsonObject
 
 
 def assess_debate(state: ConversationState, config: DebateConfig, count: TokenCounter) -> Flow[Assessment]:
@@ -43,7 +42,7 @@ def judge(state: ConversationState, context: NodeContext) -> Body:
         assessment = Assessment([], {**ruling, "judging": next_judging(state)})
     decision = assessment.decision
     yield Emit({"event": "verdict", "status": decision["status"], "winner": decision["winner"]})
-    update: dict[str, Any] = {
+    update: JsonObject = {
         "verdicts": assessment.verdicts,
         "verdict": decision,
         "solution": decision["solution_markdown"],

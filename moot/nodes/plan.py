@@ -5,8 +5,8 @@ A step's boundary is here: this is also where a run stops that somebody asked to
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Generator, Sequence
+from typing import cast
 
 from moot.nodes.calls import ModelCall, Reply
 from moot.nodes.clarify import clarification_step
@@ -19,8 +19,8 @@ from moot.nodes.protocols.protocol import Consult, End, make_step
 from moot.nodes.protocols.protocol_table import protocol_named
 from moot.state.config import DebateConfig
 from moot.state.config.frozen import frozen_config
-from moot.state.conversation import ConversationState, EndedBy, Step
-from moot.state.entries import gifts_in
+from moot.state.conversation import ConversationState, EndedBy, StateValues, Step
+from moot.state.entries import JsonObject, gifts_in
 
 
 def plan(state: ConversationState, context: NodeContext) -> Body:
@@ -33,7 +33,7 @@ def plan(state: ConversationState, context: NodeContext) -> Body:
     memo, rooms = step.pop("memo", {}), step.pop("rooms", {})
     step["no"] = state.get("step", {}).get("no", 0) + 1
     speakers = [floor["speaker"] for floor in step["floors"]]
-    update: dict[str, Any] = {"step": step, "round": step["round"], "current_speaker": ", ".join(speakers)}
+    update: JsonObject = {"step": step, "round": step["round"], "current_speaker": ", ".join(speakers)}
     update |= failures_update(state, heard.failed)
     told = errors_update(update, "plan", [f"decided by rule: {failure}" for failure in failures])
     if told:
@@ -63,7 +63,7 @@ def plan(state: ConversationState, context: NodeContext) -> Body:
 
 
 def _next_step(
-    given: Mapping[str, Any], config: DebateConfig
+    given: StateValues, config: DebateConfig
 ) -> Generator[Sequence[ModelCall], list[Reply], tuple[Step, list[str]]]:
     """Return the next step, and why models that were asked about it gave no answer."""
     state = cast(ConversationState, given)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from moot.nodes.blackboard.bounds import OVERALL
 from moot.nodes.blackboard.by_model import chunks_of, minutes_by_model, room_for
@@ -19,7 +18,7 @@ from moot.nodes.trim import leaves_through
 from moot.state.config import DebateConfig
 from moot.state.config.frozen import frozen_config
 from moot.state.conversation import ConversationState
-from moot.state.entries import Entry, kind_of
+from moot.state.entries import Entry, JsonObject, kind_of
 
 
 def record(state: ConversationState, context: NodeContext) -> Body:
@@ -73,7 +72,7 @@ def _taken(
     """Return the minutes of entries, and why the rules took some that a model was asked for."""
     transcript = state["full_transcript"]
     by_model = reads_by_model(config)
-    fields: dict[str, Any] = {
+    fields: JsonObject = {
         "topic": state["topic"],
         "entries": {entry["id"]: entry for entry in entries},
         "debaters": list(config.names()),

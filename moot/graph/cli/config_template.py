@@ -14,12 +14,13 @@ from moot.graph.field_docs import describe, field_docs
 from moot.state.config import DebateConfig, DebaterConfig, JudgeSeat
 from moot.state.config.model_settings import ModelSettings
 from moot.state.config.section import protocol_sections, terms_table
+from moot.state.entries import JsonObject
 
 HEADING = """\
 # A debate's configuration. Every key is optional; what is not a comment is the default.
 # Use it with: moot run "TOPIC" --config FILE
 """
-EXAMPLES: dict[type[BaseModel], dict[str, Any]] = {
+EXAMPLES: dict[type[BaseModel], JsonObject] = {
     DebaterConfig: {
         "name": "Economist",
         "role": "economist",
@@ -41,7 +42,7 @@ def template() -> str:
 def _whole() -> type[DebateConfig]:
     """Return the configuration with the sections of all protocols, plugged-in ones too, as fields."""
     terms_table().load_plugged()
-    sections: dict[str, Any] = {
+    sections: JsonObject = {
         key: (settings, Field(default_factory=settings, description=settings.__doc__))
         for key, settings in protocol_sections().items()
     }
@@ -92,7 +93,7 @@ def _scalar(value: Any) -> str:
     return text.removesuffix("...\n").strip()
 
 
-def _example(field: FieldInfo) -> dict[str, Any] | None:
+def _example(field: FieldInfo) -> JsonObject | None:
     return next((EXAMPLES[kind] for kind in _types_in(field.annotation) if kind in EXAMPLES), None)
 
 
@@ -102,7 +103,7 @@ def _types_in(annotation: Any) -> Iterator[Any]:
         yield from _types_in(argument)
 
 
-def config_schema() -> dict[str, Any]:
+def config_schema() -> JsonObject:
     """Return the JSON Schema of configuration files, each key with its meaning."""
     whole = _whole()
     schema = whole.model_json_schema() | {"additionalProperties": False}

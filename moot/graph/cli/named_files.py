@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from moot.graph.cli.entry import complain
 from moot.graph.cli.text_files import read_text
+from moot.state.entries import JsonObject
 from moot.state.errors import ConfigError, InputError
 
-Data = dict[str, Any]
+Data = JsonObject
 """What a configuration file holds, not yet validated."""
 LEFT_OUT = object()
 """What stands for a setting that is taken out."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from typing_extensions import TypedDict
 
 from moot.nodes.blackboard.outcome import stages
 from moot.nodes.blackboard.standing import Ledger, Stage, Status, ledger_of
+from moot.state.conversation import StateValues
 from moot.state.entries import Entry, seq_of
 from moot.state.ledger import MOTION, CruxCard, Event, EventKind, Note, Reflection
 
@@ -89,7 +89,7 @@ class Blackboard(TypedDict):
     cards: list[CruxCard]
 
 
-def board_document(state: Mapping[str, Any]) -> Blackboard:
+def board_document(state: StateValues) -> Blackboard:
     """Return the blackboard of a debate's state."""
     return {
         "minutes": list(state.get("minutes") or []),
@@ -99,7 +99,7 @@ def board_document(state: Mapping[str, Any]) -> Blackboard:
     }
 
 
-def standing_of(state: Mapping[str, Any]) -> Standing:
+def standing_of(state: StateValues) -> Standing:
     """Return how things stand in a debate's state."""
     ledger, found = ledger_of(state), stages(state, ledger_of(state))
     cards = {card["claim"]: card["id"] for card in (state.get("crux_cards") or {}).values()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NotRequired
+from typing import Literal, NotRequired
 
 from pydantic import ConfigDict, with_config
 from typing_extensions import TypedDict
@@ -10,7 +10,7 @@ from typing_extensions import TypedDict
 from moot.graph.documents.board import Blackboard
 from moot.nodes.people.questions import PersonQuestion
 from moot.state.conversation import Problem, Receipt, Step, Summary, SummaryVersion
-from moot.state.entries import Entry
+from moot.state.entries import Entry, JsonObject
 from moot.state.progress import Clarifications, ConvergenceCheck, Room
 from moot.state.verdict import Decision, PanelReport, Verdict
 
@@ -39,7 +39,7 @@ class CarriedState(TypedDict, total=False):
     rolling_summary: Summary
     perspective_summaries: dict[str, Summary]
     judge_summary: Summary
-    protocol_state: dict[str, Any]
+    protocol_state: JsonObject
     """What the protocol remembers."""
     crux_rooms: dict[str, Room]
     clarifications: Clarifications
@@ -65,7 +65,7 @@ class DebateDocument(TypedDict):
     """Why it is over, in words: what the protocol says, or which limit is reached; `""` while it goes on."""
     protocol: str
     """Name of the protocol."""
-    config: dict[str, Any]
+    config: JsonObject
     """The frozen configuration, defaults included; see `moot config schema`."""
     transcript: list[Entry]
     """Every entry ever, in `seq` order."""
@@ -83,7 +83,7 @@ class DebateDocument(TypedDict):
     convergence: NotRequired[list[ConvergenceCheck]]
     """What the judge found after each round, where a council ends on convergence."""
     usage: Usage
-    planned: NotRequired[dict[str, Any]]
+    planned: NotRequired[JsonObject]
     """What the run was forecast to take: `calls`, `prompt_tokens`, `completion_tokens`, upper bounds of both,
     the critical path and the batches; `{}` where the protocol cannot say."""
     errors: list[Problem]

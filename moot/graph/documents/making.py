@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, cast
 
 from moot.graph.documents.board import board_document
 from moot.graph.documents.document import FORMAT, CarriedState, DebateDocument, Usage
 from moot.state.catalogue import DebateRow
 from moot.state.config import DebateConfig
-from moot.state.conversation import SCHEMA_VERSION, ConversationState
+from moot.state.conversation import SCHEMA_VERSION, ConversationState, StateValues
 from moot.state.earlier_builds import up_to_date
+from moot.state.entries import JsonObject
 
 
-def make_document(row: DebateRow, values: Mapping[str, Any], *, status: str | None = None) -> DebateDocument:
+def make_document(row: DebateRow, values: StateValues, *, status: str | None = None) -> DebateDocument:
     """Return a debate's document from its catalogue row and its state's values."""
     state = up_to_date(cast(ConversationState, values))
     config = state.get("config", {})
@@ -63,7 +63,7 @@ def _ended_because(state: ConversationState) -> str:
     return ended["reason"] if ended else ""
 
 
-def _planned(config: dict[str, Any], topic: str) -> dict[str, Any]:
+def _planned(config: JsonObject, topic: str) -> JsonObject:
     """Return what the run was forecast to take, `{}` where that cannot be said."""
     if not config:
         return {}

@@ -17,13 +17,13 @@ from moot.state.config import RESERVED_IDS, DebateConfig, DebaterConfig
 from moot.state.config.config_files import make_config
 from moot.state.conversation import SCHEMA_VERSION, Step
 from moot.state.earlier_builds import up_to_date
-from moot.state.entries import Entry, clean_text, gifts_in, make_entry, turns_taken
+from moot.state.entries import Entry, JsonObject, clean_text, gifts_in, make_entry, turns_taken
 from moot.state.errors import InputError
 
 NAME_CHARS = 80
 """Longest display name that a configuration takes."""
 
-Values = dict[str, Any]
+Values = JsonObject
 """Values of a state's channels."""
 
 

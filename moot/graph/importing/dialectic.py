@@ -13,6 +13,7 @@ from typing import Any
 
 from moot.state.config import RESERVED_IDS, SLUG, slug
 from moot.state.config.budgets import Budget
+from moot.state.entries import JsonObject
 from moot.state.errors import ConfigError
 
 OPENROUTER = {"base_url": "https://openrouter.ai/api/v1", "api_key_env": "OPENROUTER_API_KEY"}
@@ -34,7 +35,7 @@ CHARS_PER_TOKEN = 3
 class Converted:
     """A configuration of ours, and what could not be taken over as it was."""
 
-    data: dict[str, Any] = field(default_factory=dict)
+    data: JsonObject = field(default_factory=dict)
     """As `make_config` takes it; `@FILE` stands for a prompt's file beside the configuration."""
     warnings: list[str] = field(default_factory=list)
 
@@ -87,7 +88,7 @@ class _Conversion:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._result = Converted()
-        self._models: dict[str, dict[str, Any]] = {}
+        self._models: dict[str, JsonObject] = {}
         self._providers: dict[str, str] = {}
         self._perspectives: list[Mapping[str, Any]] = []
 
@@ -98,7 +99,7 @@ class _Conversion:
             raise ConfigError("agents: give a list")
         sections = [_DialecticSection(each, f"agents.{number}") for number, each in enumerate(agents)]
         debaters = [made for section in sections if (made := self._debater(section)) is not None]
-        ours: dict[str, Any] = {"protocol": "council", **self._debate(debate)}
+        ours: JsonObject = {"protocol": "council", **self._debate(debate)}
         if debaters:
             ours["debaters"] = debaters
         else:
@@ -128,7 +129,7 @@ class _Conversion:
         for key in section.unread():
             self._warn(f"{key} is not taken over")
 
-    def _debater(self, section: _DialecticSection) -> dict[str, Any] | None:
+    def _debater(self, section: _DialecticSection) -> JsonObject | None:
         enabled = section.take("enabled", True)
         tools = self._tools(section)
         name = str(section.take("name", "") or section.path)
@@ -187,8 +188,8 @@ class _Conversion:
                 self._warn(f"{section.path}.tools: there is no tool {name!r}; it is left out")
         return list(dict.fromkeys(tools))
 
-    def _judge(self, section: _DialecticSection) -> dict[str, Any]:
-        judge: dict[str, Any] = {
+    def _judge(self, section: _DialecticSection) -> JsonObject:
+        judge: JsonObject = {
             "enabled": section.take("enabled", True),
             "model": self._model(section),
             "instruction": self._text(section.take("systemPromptPath")) or section.take("systemPrompt", ""),
@@ -210,9 +211,9 @@ class _Conversion:
             self._warn(f"judge.systemPromptPath: cannot read {path!r} ({error}): the built-in prompt is used")
             return ""
 
-    def _debate(self, section: _DialecticSection) -> dict[str, Any]:
+    def _debate(self, section: _DialecticSection) -> JsonObject:
         rounds = section.take("rounds", DEFAULT_ROUNDS)
-        ours: dict[str, Any] = {"rounds": rounds, "termination": self._termination(section)}
+        ours: JsonObject = {"rounds": rounds, "termination": self._termination(section)}
         method = section.take("synthesisMethod", "judge")
         if method != "judge":
             self._warn(f"debate.synthesisMethod {method!r}: the judge writes the solution")
@@ -229,7 +230,7 @@ class _Conversion:
         self._done(section)
         return ours
 
-    def _termination(self, section: _DialecticSection) -> dict[str, Any]:
+    def _termination(self, section: _DialecticSection) -> JsonObject:
         condition = section.section("terminationCondition")
         if condition is None:
             return {"type": "fixed"}
@@ -243,7 +244,7 @@ class _Conversion:
         share = threshold / 100 if isinstance(threshold, int | float) and threshold > 1 else threshold
         return {"type": kind, "threshold": share}
 
-    def _limits(self, section: _DialecticSection, rounds: Any) -> dict[str, Any]:
+    def _limits(self, section: _DialecticSection, rounds: Any) -> JsonObject:
         timeout = section.take("timeoutPerRound")
         if timeout is None:
             return {}
@@ -255,7 +256,7 @@ class _Conversion:
         )
         return {"wall_clock_s": seconds}
 
-    def _summarization(self, section: _DialecticSection) -> dict[str, Any]:
+    def _summarization(self, section: _DialecticSection) -> JsonObject:
         method = section.take("method")
         known = {
             "enabled": section.take("enabled"),
@@ -269,7 +270,7 @@ class _Conversion:
         self._perspectives.append(given)
         return given
 
-    def _budget(self) -> dict[str, Any]:
+    def _budget(self) -> JsonObject:
         """Return a budget that holds the longest summary and perspective that are asked for."""
         usual = Budget()
         summary, messages = usual.summary, usual.messages

@@ -14,6 +14,7 @@ from moot.nodes.effects import Effect, Job, Work
 from moot.nodes.tools.exchange import Exchange, ToolCall, arguments_text
 from moot.nodes.tools.tool import Surroundings, run_tool
 from moot.nodes.tools.tool_table import TOOLS
+from moot.state.entries import JsonObject
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,11 @@ def let_speak(floors: Sequence[ModelFloor]) -> Generator[Effect, Any, list[Spoke
     replies: list[Reply] = yield [floor.call for floor in floors]
     spoken = [Spoken(reply, call=floor.call) for floor, reply in zip(floors, replies, strict=True)]
     while pending := [index for index, floor in enumerate(floors) if _wants_tools(floor, spoken[index])]:
-        jobs = [job for index in pending for job in _jobs(floors[index], spoken[index])]
+        jobs = [
+            _job(floors[index], call, allowed=place < floors[index].limit - spoken[index].calls)
+            for index in pending
+            for place, call in enumerate(spoken[index].reply.tool_calls)
+        ]
         results = iter((yield Work(jobs)))
         for index in pending:
             spoken[index] = _with_results(
@@ -72,15 +77,8 @@ def _wants_tools(floor: ModelFloor, spoken: Spoken) -> bool:
     )
 
 
-def _jobs(floor: ModelFloor, spoken: Spoken) -> list[Job]:
-    left = floor.limit - spoken.calls
-    return [
-        _job(floor, str(call["name"]), call["args"], allowed=place < left)
-        for place, call in enumerate(spoken.reply.tool_calls)
-    ]
-
-
-def _job(floor: ModelFloor, name: str, arguments: Any, *, allowed: bool) -> Job:
+def _job(floor: ModelFloor, call: JsonObject, *, allowed: bool) -> Job:
+    name, arguments = str(call["name"]), call["args"]
     asked = json.dumps([name, arguments, allowed], sort_keys=True, default=str)
     digest = hashlib.sha256(asked.encode("utf-8", "replace")).hexdigest()
     if not allowed:

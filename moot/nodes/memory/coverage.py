@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from moot.nodes.memory.window import first_seq
+from moot.state.conversation import StateValues
 from moot.state.entries import Entry
 
 
-def uncovered(state: Mapping[str, Any]) -> list[Entry]:
+def uncovered(state: StateValues) -> list[Entry]:
     """Return the entries that have left the window and are not folded into the rolling summary yet."""
     transcript: list[Entry] = state["full_transcript"]
     covered: int = (state.get("rolling_summary") or {}).get("covers_through_seq", -1)

@@ -14,6 +14,7 @@ from moot.nodes.text.terms import term_set
 from moot.state.config import DebateConfig, slug
 from moot.state.config.frozen import frozen_config
 from moot.state.conversation import ConversationState
+from moot.state.entries import JsonObject
 from moot.state.ledger import MOTION
 
 HEADING = "# You, in earlier debates"
@@ -23,12 +24,12 @@ TOPIC_CHARS, TEXT_CHARS = 160, 240
 POSITIONS, CONCESSIONS = 4, 3
 _CITATION = re.compile(r"\s*[\[(]m\d{6,}(?:,\s*m\d{6,})*[\])]")
 
-Looking = Generator[LookUp, Any, dict[str, Any]]
+Looking = Generator[LookUp, Any, JsonObject]
 
 
 def recollections_of(config: DebateConfig, topic: str, debate: str) -> Looking:
     """Return, by debater, what it argued in the earlier debates that are most like this one."""
-    found: dict[str, Any] = {}
+    found: JsonObject = {}
     for debater_id, identity in identities(config).items():
         earlier = yield LookUp(namespace_of(identity), LOOKED_AT)
         chosen = _most_alike([each for each in earlier or [] if each.get("debate") != debate], topic)
@@ -60,7 +61,7 @@ def namespace_of(identity: str) -> tuple[str, ...]:
     return ("moot", "positions", known.strip("-"))
 
 
-def _position(state: ConversationState, debater: str) -> dict[str, Any]:
+def _position(state: ConversationState, debater: str) -> JsonObject:
     ledger = ledger_of(state)
     own = [entry for entry in state["full_transcript"] if entry["speaker"] == debater]
     if not own:
@@ -84,7 +85,7 @@ def _line(text: str, chars: int) -> str:
     return clip(inert(_CITATION.sub("", text[: 8 * chars])), chars)
 
 
-def _most_alike(earlier: Sequence[Mapping[str, Any]], topic: str) -> list[dict[str, Any]]:
+def _most_alike(earlier: Sequence[Mapping[str, Any]], topic: str) -> list[JsonObject]:
     """Return the debates that share most terms with the topic, the latest first among equals."""
     wanted = term_set(topic[: 8 * TOPIC_CHARS])
     ranked = []

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from moot.nodes.text.tokens import cut_middle
 from moot.state.config import DebateConfig
 from moot.state.config.budgets import PerspectiveConfig
+from moot.state.conversation import StateValues
 from moot.state.entries import Entry, kind_of
 
 
@@ -39,7 +39,7 @@ def latest_proposals(transcript: Sequence[Entry]) -> dict[str, Entry]:
     return dict(sorted(latest.items(), key=lambda item: item[1]["seq"]))
 
 
-def perspective_of(state: Mapping[str, Any], debater: str) -> Perspective:
+def perspective_of(state: StateValues, debater: str) -> Perspective:
     """Return a debater's perspective: the summary and what came after it, or all while that is short."""
     summary = (state.get("perspective_summaries") or {}).get(debater) or {}
     covered = summary.get("covers_through_seq", -1)

@@ -21,6 +21,7 @@ from pydantic import PrivateAttr
 
 from moot.nodes.models.local import LocalModel
 from moot.state.config.model_settings import RECORDED
+from moot.state.entries import JsonObject
 from moot.state.errors import ConfigError, ModelError
 
 _PLACE = ("purpose", "phase", "speaker", "round")
@@ -32,13 +33,13 @@ def recordings() -> list[str]:
     return sorted(each.name for each in _FOLDER.iterdir() if each.is_dir())
 
 
-def recording_config(name: str) -> dict[str, Any]:
+def recording_config(name: str) -> JsonObject:
     """Return a recording's configuration, as a user would write it, with the model that plays it.
 
     Raises:
         ConfigError: there is no such recording.
     """
-    settings: dict[str, Any] = yaml.safe_load(_text(name, "debate.yaml"))
+    settings: JsonObject = yaml.safe_load(_text(name, "debate.yaml"))
     return {**settings, "model": RECORDED + name}
 
 
@@ -60,7 +61,7 @@ class RecordedModel(LocalModel):
     pace_s: float = 0.0
     """Seconds between two words of a speech that is streamed."""
 
-    _replies: list[dict[str, Any]] = PrivateAttr(default_factory=list)
+    _replies: list[JsonObject] = PrivateAttr(default_factory=list)
 
     def model_post_init(self, context: Any, /) -> None:
         """Read the recording: here, since a client is made on a thread that may block."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from langchain_core.messages import BaseMessage
@@ -12,17 +12,18 @@ from moot.nodes.memory.window import window_message
 from moot.nodes.text.tokens import TokenCounter
 from moot.state.config.frozen import frozen_config
 from moot.state.config.people_config import PlannedInterjection
-from moot.state.entries import Entry
+from moot.state.conversation import StateValues
+from moot.state.entries import Entry, JsonObject
 from moot.state.floor import Interjection
 from moot.state.reducers import is_foreign
 
 
-def foreign_messages(state: Mapping[str, Any]) -> list[BaseMessage]:
+def foreign_messages(state: StateValues) -> list[BaseMessage]:
     """Return the window's messages that have no entry yet, oldest first."""
     return [message for message in state.get("messages") or [] if is_foreign(message)]
 
 
-def adopt_operation(entries: Sequence[Entry]) -> dict[str, Any]:
+def adopt_operation(entries: Sequence[Entry]) -> JsonObject:
     """Return the window operation that gives the oldest foreign messages these entries' ids and names."""
     return {
         "op": "adopt",
@@ -31,14 +32,14 @@ def adopt_operation(entries: Sequence[Entry]) -> dict[str, Any]:
     }
 
 
-def planned_interjections(state: Mapping[str, Any]) -> Sequence[PlannedInterjection]:
+def planned_interjections(state: StateValues) -> Sequence[PlannedInterjection]:
     """Return those of the configuration whose moment has come and that were not taken up yet."""
     waiting = frozen_config(state).interjections[state.get("interjections_taken", 0) :]
     return [each for each in waiting if each.after <= state.get("turn_count", 0)]
 
 
 def interjected(
-    state: Mapping[str, Any],
+    state: StateValues,
     said: Sequence[Interjection],
     planned: Sequence[PlannedInterjection],
     now: str,

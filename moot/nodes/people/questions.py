@@ -12,7 +12,7 @@ from typing import Any
 
 from typing_extensions import TypedDict
 
-from moot.state.entries import clean_text
+from moot.state.entries import JsonObject, clean_text
 
 MAX_ANSWER_CHARS = 100_000
 
@@ -29,7 +29,7 @@ class PersonQuestion(TypedDict):
     question: str
 
 
-def question_payload(kind: str, round_no: int, questions: Sequence[PersonQuestion]) -> dict[str, Any]:
+def question_payload(kind: str, round_no: int, questions: Sequence[PersonQuestion]) -> JsonObject:
     """Return what an interrupt holds."""
     return {"kind": kind, "round": round_no, "questions": [dict(question) for question in questions]}
 

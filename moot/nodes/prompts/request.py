@@ -6,7 +6,7 @@ Every `ModelCall` is made here, where calls and configuration meet.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Protocol
 
 from pydantic import BaseModel
 
@@ -15,6 +15,7 @@ from moot.nodes.prompts.fitting import View
 from moot.state.config import DebateConfig, DebaterConfig, JudgeConfig, JudgeSeat
 from moot.state.config.budgets import MemoryConfig
 from moot.state.config.personas import BlackboardConfig
+from moot.state.entries import JsonObject
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ def make_call(
     *,
     schema: type[BaseModel] | None = None,
     reply: int | None = None,
-    tools: tuple[dict[str, Any], ...] = (),
+    tools: tuple[JsonObject, ...] = (),
     speak_as: SpeakAs | None = None,
     floor: int = 0,
     hints: Hints,

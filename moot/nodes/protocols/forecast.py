@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from moot.nodes.calls import Purpose
+from moot.state.entries import JsonObject
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class Forecast:
         """Return the tokens of all calls that there can be, each at its budget."""
         return sum(of(batch).most * batch.calls * batch.times_at_most for batch in self.batches)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Return the forecast as JSON types; keys that `usage` has too mean the same there."""
         return {
             "calls": self.calls,
@@ -121,18 +121,17 @@ class Forecast:
             "critical_path_calls_at_most": self.critical_path_at_most,
             "concurrency": self.concurrency,
             "calls_by_purpose": self.calls_by_purpose(),
-            "batches": [_batch_json(batch) for batch in self.batches],
+            "batches": [
+                {
+                    "purpose": batch.purpose,
+                    "phase": batch.phase,
+                    "calls": batch.calls,
+                    "times": batch.times,
+                    "times_at_least": batch.times_at_least,
+                    "times_at_most": batch.times_at_most,
+                    "prompt_tokens": round(batch.prompt.expected),
+                    "completion_tokens": round(batch.reply.expected),
+                }
+                for batch in self.batches
+            ],
         }
-
-
-def _batch_json(batch: Batch) -> dict[str, Any]:
-    return {
-        "purpose": batch.purpose,
-        "phase": batch.phase,
-        "calls": batch.calls,
-        "times": batch.times,
-        "times_at_least": batch.times_at_least,
-        "times_at_most": batch.times_at_most,
-        "prompt_tokens": round(batch.prompt.expected),
-        "completion_tokens": round(batch.reply.expected),
-    }

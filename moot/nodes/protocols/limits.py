@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from moot.state.config import DebateConfig
-from moot.state.conversation import EndedBy
+from moot.state.conversation import EndedBy, StateValues
 from moot.state.entries import tokens_of
 
 
-def limit_reached(state: Mapping[str, Any], config: DebateConfig) -> EndedBy | None:
+def limit_reached(state: StateValues, config: DebateConfig) -> EndedBy | None:
     """Return which limit the debate has reached, `None` while it is within all of them."""
     usage, limits = state.get("usage") or {}, config.limits
     tokens = tokens_of(usage)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Literal
 
 from moot.nodes.blackboard.by_model import asks_model
 from moot.nodes.calls import Flow, ModelCall, Purpose, Reply
@@ -15,8 +15,8 @@ from moot.nodes.text.tokens import TokenCounter
 from moot.nodes.views.scene import Scene
 from moot.state.config import DebateConfig
 from moot.state.config.section import Terms
-from moot.state.conversation import ConversationState, Floor, Step, StepKind
-from moot.state.entries import Entry
+from moot.state.conversation import ConversationState, Floor, StateValues, Step, StepKind
+from moot.state.entries import Entry, JsonObject
 from moot.state.verdict import Decision
 
 
@@ -123,9 +123,7 @@ class Protocol(Terms):
         """
         return None
 
-    def look(
-        self, state: ConversationState, config: DebateConfig, count: TokenCounter
-    ) -> Flow[dict[str, Any]]:
+    def look(self, state: ConversationState, config: DebateConfig, count: TokenCounter) -> Flow[JsonObject]:
         """Carry out a step of the kind `judge` that ends no debate, and return the state's update."""
         raise NotImplementedError
 
@@ -172,7 +170,7 @@ class Protocol(Terms):
 
     def suppose(
         self, state: ConversationState, config: DebateConfig, course: Course
-    ) -> tuple[Mapping[str, Any], Sequence[Outlay]]:
+    ) -> tuple[StateValues, Sequence[Outlay]]:
         """Return what follows the step on a course beside its speeches: an update of the state, and calls."""
         return {}, ()
 

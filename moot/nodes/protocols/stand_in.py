@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, cast
 
@@ -23,7 +23,7 @@ from moot.nodes.protocols.protocol import SPEECH_WORDS, TOKENS_PER_WORD, Consult
 from moot.nodes.protocols.protocol_table import protocol_named
 from moot.nodes.views.scene import rules_tokens
 from moot.state.config import DebateConfig
-from moot.state.conversation import ConversationState, Floor, Step
+from moot.state.conversation import ConversationState, Floor, StateValues, Step
 from moot.state.entries import Entry, EntryKind, make_entry
 from moot.state.ledger import Note
 
@@ -177,7 +177,7 @@ class StandIn:
         for outlay in outlays:
             self._spend(outlay)
 
-    def _update(self, update: Mapping[str, Any]) -> None:
+    def _update(self, update: StateValues) -> None:
         """Put an update into the state as the channels' reducers would."""
         state = cast(dict[str, Any], self.state)
         for channel, value in update.items():

@@ -14,7 +14,7 @@ from moot.nodes.prompts.request import make_call, voice_of
 from moot.nodes.views.question_view import AskView
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState
-from moot.state.entries import entry_id
+from moot.state.entries import JsonObject, entry_id
 
 _CITED = re.compile(r"m?0*(\d{1,9})")
 
@@ -51,7 +51,7 @@ class DebateAnswer:
     """What the view held: tokens by section, message ids, what was left out and why, terms nobody used, and
     why an embedding model was not used."""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Return it as JSON types."""
         return {
             "answer": self.text,
@@ -100,7 +100,7 @@ def answering_model(config: DebateConfig) -> str:
     return voice_of(config, config.judge).model
 
 
-def _nothing() -> dict[str, Any]:
+def _nothing() -> JsonObject:
     return {"reasoning": "", "answer": "", "citations": [], "not_found": ["the model gave no answer"]}
 
 
@@ -117,7 +117,7 @@ def check_citations(cited: Iterable[str], entries: int) -> tuple[tuple[str, ...]
     return tuple(found), dropped
 
 
-def _receipt(asked: AskView, state: ConversationState) -> dict[str, Any]:
+def _receipt(asked: AskView, state: ConversationState) -> JsonObject:
     view = asked.view
     transcript = state["full_transcript"]
     return {

@@ -6,13 +6,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
 
 from moot.nodes.prompts.rendering import display_name
 from moot.nodes.text.plain import clip, inert
 from moot.nodes.text.tokens import TokenCounter, cut_middle
 from moot.nodes.views.passages import Place, Span, Splitting, key_of, place_of
-from moot.state.entries import Entry, entry_id, kind_of
+from moot.state.entries import Entry, JsonObject, entry_id, kind_of
 
 NAME_CHARS = 60
 CUT = "[…cut…]"
@@ -107,14 +106,14 @@ class Quoted:
         shown = {*self.whole, *self.cut}
         return [e for e in transcript if e["seq"] not in shown and kind_of(e).shown]
 
-    def notes(self, transcript: Sequence[Entry]) -> list[dict[str, Any]]:
+    def notes(self, transcript: Sequence[Entry]) -> list[JsonObject]:
         """Return what is not there and why, for the receipt: `{what, why, tokens, count}` each."""
         gone = [entry["tokens"] for entry in self.left_out(transcript)]
         notes = [_note(entry_id(seq), TOO_LONG, tokens, 1) for seq, tokens in self.cut.items()]
         return [*notes, _note("messages", "no room", sum(gone), len(gone))] if gone else notes
 
 
-def _note(what: str, why: str, tokens: int, count: int) -> dict[str, Any]:
+def _note(what: str, why: str, tokens: int, count: int) -> JsonObject:
     return {"what": what, "why": why, "tokens": tokens, "count": count}
 
 

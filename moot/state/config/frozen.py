@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
 
 from moot.state.config.debate_config import DebateConfig
+from moot.state.conversation import StateValues
 from moot.state.errors import InputError
 
 KEPT = 32
@@ -21,7 +20,7 @@ def _parse(canonical: str) -> DebateConfig:
     return DebateConfig.model_validate_json(canonical)
 
 
-def frozen_config(state: Mapping[str, Any]) -> DebateConfig:
+def frozen_config(state: StateValues) -> DebateConfig:
     """Return the state's configuration, validated once a process.
 
     The very same object as before is known at sight, for no channel's value is ever changed in place: nodes

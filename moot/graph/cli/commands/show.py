@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from moot.graph.cli.database import opened_debate
 from moot.graph.cli.options import DbOption, DebateArgument, JsonOption
 from moot.graph.cli.screen.output import print_json, print_result, remark
-from moot.state.entries import seq_of
+from moot.state.entries import JsonObject, seq_of
 from moot.state.errors import InputError
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def show(
             remark(f"\nGo on with: {resume_line(debate, db)}")
 
 
-def _part(name: str, document: dict[str, Any]) -> tuple[object, list[RenderableType]]:
+def _part(name: str, document: JsonObject) -> tuple[object, list[RenderableType]]:
     """Return a part of a debate as JSON types and as it is shown; `""` is the whole and its overview."""
     from moot.graph.cli.screen import showing
     from moot.graph.cli.screen.verdict_screen import verdict_parts

@@ -32,6 +32,8 @@ SAID, DOCUMENT = 1, 2
 class Alone(Protocol):
     """Everybody answers once, hearing nobody."""
 
+    ending = ""
+    """How the answer must end."""
     goes_on = False
     words = MappingProxyType({PHASE: ANSWER_WORDS})
     frame = 150.0
@@ -40,35 +42,24 @@ class Alone(Protocol):
         """Nothing that was said."""
         return 0.0
 
+    def view(self, scene: Scene) -> list[Block]:
+        """The question, what the person gave, and the instruction; no answer sees another."""
+        budget, count, speaker = scene.config.memory.budget, scene.count, scene.speaker
+        system: WireMessage = {"role": "system", "content": SYSTEM}
+        head = [Block("system", system, label="rules"), problem_block(scene.state["topic"], budget, count)]
+        pieces = [given_piece(scene, entry, said=SAID, document=DOCUMENT) for entry in given_entries(scene)]
+        anchors = anchor_text(speaker.anchors, scene.state["topic"], budget.tail // ANCHOR_SHARE, count)
+        # Who is told nothing but its name is nobody in particular: equal prompts make independent samples.
+        contract, nobody = contract_text(speaker), DebaterConfig(name=speaker.name, id=speaker.id)
+        contract = "" if contract == contract_text(nobody) else contract
+        instruction = self.instruction(scene)
+        text = TAIL.render(contract=contract, instruction=instruction, **(NO_PARTS | {"anchors": anchors}))
+        tail: WireMessage = cut_message({"role": "user", "content": text}, budget.system, count)
+        return with_pieces(head, pieces, Block("tail", tail, label="instruction"), scene.room, count)
 
-def alone_view(scene: Scene, ending: str = "") -> list[Block]:
-    """Return the blocks of one who answers alone: the question, what the person gave, and the instruction.
-
-    Args:
-        scene: the floor.
-        ending: how the answer must end.
-    """
-    budget, count, speaker = scene.config.memory.budget, scene.count, scene.speaker
-    system: WireMessage = {"role": "system", "content": SYSTEM}
-    head = [Block("system", system, label="rules"), problem_block(scene.state["topic"], budget, count)]
-    pieces = [given_piece(scene, entry, said=SAID, document=DOCUMENT) for entry in given_entries(scene)]
-    anchors = anchor_text(speaker.anchors, scene.state["topic"], budget.tail // ANCHOR_SHARE, count)
-    # Who is told nothing about itself is nobody in particular: equal prompts make independent samples.
-    contract = contract_text(speaker) if _is_somebody(speaker) else ""
-    instruction = alone_instruction(ending)
-    text = TAIL.render(contract=contract, instruction=instruction, **(NO_PARTS | {"anchors": anchors}))
-    tail: WireMessage = cut_message({"role": "user", "content": text}, budget.system, count)
-    return with_pieces(head, pieces, Block("tail", tail, label="instruction"), scene.room, count)
-
-
-def alone_instruction(ending: str = "") -> str:
-    """Return what one who answers alone is asked to do, and how the answer must end."""
-    return ANSWER.render(words=str(ANSWER_WORDS), ending=ending)
-
-
-def _is_somebody(debater: DebaterConfig) -> bool:
-    """Return whether a debater is told anything about itself beyond its name."""
-    return contract_text(debater) != contract_text(DebaterConfig(name=debater.name, id=debater.id))
+    def instruction(self, scene: Scene) -> str:
+        """To answer, and how the answer must end."""
+        return ANSWER.render(words=str(ANSWER_WORDS), ending=self.ending)
 
 
 def answers_since(transcript: Sequence[Entry]) -> list[Entry]:

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from moot.nodes.judging.brief import JudgeBrief
-from moot.nodes.prompts.fitting import Block
-from moot.nodes.protocols.baselines.alone import PHASE, Alone, alone_instruction, alone_view, answers_since
+from moot.nodes.protocols.baselines.alone import PHASE, Alone, answers_since
 from moot.nodes.protocols.protocol import End, make_floor, make_step
-from moot.nodes.views.scene import Scene
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState, Step
 
@@ -26,14 +22,6 @@ class Single(Alone):
         if answers_since(state["full_transcript"]):
             return End("the answer is given")
         return make_step(PHASE, state.get("round", 0) + 1, [make_floor(config.debaters[0].id)])
-
-    def view(self, scene: Scene) -> Sequence[Block]:
-        """The question alone."""
-        return alone_view(scene)
-
-    def instruction(self, scene: Scene) -> str:
-        """To answer."""
-        return alone_instruction()
 
     def answer(self, state: ConversationState) -> str:
         """The last answer, as it was given."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -17,16 +16,12 @@ from pydantic import Field
 from moot.nodes.judging.brief import JudgeBrief
 from moot.nodes.judging.opinion_check import failed_verdict
 from moot.nodes.judging.panel import as_decision
-from moot.nodes.prompts.fitting import Block
-from moot.nodes.protocols.baselines.alone import PHASE, Alone, alone_instruction, alone_view, answers_since
+from moot.nodes.protocols.baselines.alone import PHASE, Alone, answers_since
 from moot.nodes.protocols.protocol import End, make_floor, make_step
-from moot.nodes.views.scene import Scene
 from moot.state.config import DebateConfig, ProtocolSettings
 from moot.state.conversation import ConversationState, Floor, Step
 from moot.state.entries import Entry, kind_of
 from moot.state.verdict import TIE, Decision, Outcome, Verdict
-
-ENDING = 'End with one line: "Answer: " and your final answer in as few words as possible.'
 
 WANTED = (
     "The messages are independent answers to one question. In `solution_markdown` write the answer that they "
@@ -56,6 +51,7 @@ class Vote(Alone):
 
     name = "vote"
     settings = VoteConfig
+    ending = 'End with one line: "Answer: " and your final answer in as few words as possible.'
     debaters = ({"id": "voter", "name": "Voter"},)
     brief = JudgeBrief(wanted=WANTED, swap=False)
     bounded_by = ("vote.answers",)
@@ -66,18 +62,8 @@ class Vote(Alone):
         if answers_since(state["full_transcript"]):
             return End(f"all {answers} answers are given")
         speakers = list(config.names())
-        floors = [
-            make_floor(speakers[index % len(speakers)]) for index in range(VoteConfig.of(config).answers)
-        ]
+        floors = [make_floor(speakers[index % len(speakers)]) for index in range(answers)]
         return make_step(PHASE, state.get("round", 0) + 1, floors)
-
-    def view(self, scene: Scene) -> Sequence[Block]:
-        """The question alone: no answer sees another."""
-        return alone_view(scene, ENDING)
-
-    def instruction(self, scene: Scene) -> str:
-        """To answer, with a last line that can be counted."""
-        return alone_instruction(ENDING)
 
     def stand_in(
         self, state: ConversationState, config: DebateConfig, floor: Floor, error: str
@@ -87,11 +73,11 @@ class Vote(Alone):
 
     def ruling(self, state: ConversationState, config: DebateConfig) -> Decision | None:
         """The count, where answers are counted."""
-        return _verdict(_count(_given(state))) if VoteConfig.of(config).by == "answer" else None
+        return _verdict(_count(state)) if VoteConfig.of(config).by == "answer" else None
 
     def answer(self, state: ConversationState) -> str:
         """The first of the answers that agree with most others; `""` for a tie."""
-        count = _count(_given(state))
+        count = _count(state)
         return count.first["content"] if count.first else ""
 
 
@@ -126,13 +112,9 @@ def _short(said: str) -> str:
     return f"{said[:SHOWN_CHARS]}… ({hashlib.sha256(said.encode()).hexdigest()[:6]})"
 
 
-def _given(state: ConversationState) -> list[Entry]:
-    return [entry for entry in answers_since(state["full_transcript"]) if kind_of(entry).argues]
-
-
-def _count(given: Sequence[Entry]) -> _Count:
+def _count(state: ConversationState) -> _Count:
     by_answer: dict[str, list[Entry]] = {}
-    for entry in given:
+    for entry in filter(lambda entry: kind_of(entry).argues, answers_since(state["full_transcript"])):
         by_answer.setdefault(final_answer(entry["content"]), []).append(entry)
     most = max(map(len, by_answer.values()), default=0)
     leading = [said for said, entries in by_answer.items() if len(entries) == most]

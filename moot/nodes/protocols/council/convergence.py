@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -19,6 +18,7 @@ from moot.nodes.prompts.request import make_call, voice_of
 from moot.nodes.text.tokens import TokenCounter, cut_middle
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState
+from moot.state.entries import JsonObject
 from moot.state.progress import ConvergenceCheck
 
 CONVERGENCE = "convergence"
@@ -43,7 +43,7 @@ class Convergence(BaseModel):
 
 def check_convergence(
     state: ConversationState, config: DebateConfig, count: TokenCounter
-) -> Generator[Sequence[ModelCall], list[Reply], dict[str, Any]]:
+) -> Generator[Sequence[ModelCall], list[Reply], JsonObject]:
     """Ask how far the proposals agree; a check that tells no share ends nothing and is recorded."""
     (reply,) = yield [_call(state, config, count)]
     said = found_in(Convergence, reply)

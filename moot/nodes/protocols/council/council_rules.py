@@ -6,9 +6,8 @@ debater's last refinement. It ends after the last round, or once the judge finds
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from types import MappingProxyType
-from typing import Any
 
 from moot.nodes.calls import Flow
 from moot.nodes.judging.brief import JudgeBrief
@@ -36,8 +35,8 @@ from moot.nodes.protocols.protocol import (
 from moot.nodes.text.tokens import TokenCounter
 from moot.nodes.views.scene import Scene
 from moot.state.config import DebateConfig
-from moot.state.conversation import ConversationState, Floor, Step
-from moot.state.entries import Entry
+from moot.state.conversation import ConversationState, Floor, StateValues, Step
+from moot.state.entries import Entry, JsonObject
 from moot.state.errors import ConfigError
 from moot.state.progress import ConvergenceCheck
 
@@ -115,9 +114,7 @@ class Council(Protocol):
         stands = f"its last one, [{last['id']}], stands" if last else "it has none so far"
         return f"{speaker} gave no {kind}, for its call failed; {stands}."
 
-    def look(
-        self, state: ConversationState, config: DebateConfig, count: TokenCounter
-    ) -> Flow[dict[str, Any]]:
+    def look(self, state: ConversationState, config: DebateConfig, count: TokenCounter) -> Flow[JsonObject]:
         """Ask how far the proposals agree."""
         return check_convergence(state, config, count)
 
@@ -151,7 +148,7 @@ class Council(Protocol):
 
     def suppose(
         self, state: ConversationState, config: DebateConfig, course: Course
-    ) -> tuple[Mapping[str, Any], Sequence[Outlay]]:
+    ) -> tuple[StateValues, Sequence[Outlay]]:
         """Proposals agree wholly on the shortest course, and nobody can tell on any other."""
         if state["step"]["phase"] != CONVERGENCE:
             return {}, ()

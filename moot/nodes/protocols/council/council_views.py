@@ -39,8 +39,8 @@ def council_view(scene: Scene) -> list[Block]:
 
     The material is what people gave, what the phase is about, and the speaker's own past.
     """
-    makers = {"propose": _proposing, "critique": _criticising, "refine": _refining}
-    subject = makers[scene.step["phase"]](scene)
+    makers = {"critique": _criticising, "refine": _refining}
+    subject = makers[scene.step["phase"]](scene) if scene.step["phase"] in makers else []
     shown = frozenset(key for piece in subject for key in piece.ids)
     head = [_rules_block(scene), problem_block(scene.state["topic"], scene.config.memory.budget, scene.count)]
     given = [given_piece(scene, entry, said=GIVEN, document=OWN) for entry in given_entries(scene)]
@@ -61,18 +61,10 @@ def council_instruction(scene: Scene) -> str:
             name = display_name(target, scene.names)
             asked = CRITIQUE.render(target=name, words=str(CRITIQUE_WORDS), focus=focus)
         case _:
-            asked = REFINE.render(standing=_standing(scene), words=str(PROPOSAL_WORDS), focus=focus)
+            standing = _STANDING if _received(scene) else _STANDING_ALONE
+            standing = standing if _own_proposal(scene) else _NONE_YET
+            asked = REFINE.render(standing=standing, words=str(PROPOSAL_WORDS), focus=focus)
     return with_agreement("\n\n".join(filter(None, (asked, scene.floor["instruction"]))), scene.config)
-
-
-def _standing(scene: Scene) -> str:
-    if _own_proposal(scene) is None:
-        return _NONE_YET
-    return _STANDING if _received(scene) else _STANDING_ALONE
-
-
-def _proposing(scene: Scene) -> list[Piece]:
-    return []
 
 
 def _criticising(scene: Scene) -> list[Piece]:
@@ -108,13 +100,9 @@ def _received(scene: Scene) -> list[Entry]:
         if entry["kind"] in ("critique", "notice")
         and entry["phase"] == "critique"
         and entry["round"] == round_no
-        and speaker in _about(entry)
+        # A notice also names who was to speak, first.
+        and speaker in entry["targets"][entry["kind"] == "notice" :]
     ]
-
-
-def _about(entry: Entry) -> Sequence[str]:
-    # A notice also names who was to speak, first.
-    return entry["targets"][1:] if entry["kind"] == "notice" else entry["targets"]
 
 
 def _own_past(scene: Scene, shown: frozenset[str]) -> list[Piece]:
@@ -158,12 +146,7 @@ def _contract(scene: Scene) -> str:
 
 
 def _tail_block(scene: Scene, about: Sequence[str]) -> Block:
-    """Return contract and instruction, with what fits out of the speaker's own texts.
-
-    Args:
-        scene: the floor.
-        about: the texts that the phase is about.
-    """
+    """Return contract and instruction, with what fits out of the speaker's own texts."""
     shared = scene.config.memory.layout == "shared"
     query = "\n".join([scene.state["topic"], *about])
     room = scene.config.memory.budget.tail // ANCHOR_SHARE

@@ -49,8 +49,8 @@ from moot.nodes.text.tokens import counter, encoding_for
 from moot.nodes.views.scene import Scene
 from moot.state.config import DebateConfig
 from moot.state.config.frozen import frozen_config
-from moot.state.conversation import ConversationState, Floor, Step
-from moot.state.entries import Entry, kind_of
+from moot.state.conversation import ConversationState, Floor, StateValues, Step
+from moot.state.entries import Entry, JsonObject, kind_of
 from moot.state.errors import ConfigError
 
 SPLIT = load_prompt("aspects", "topic", "debaters", "most", home=__package__)
@@ -154,7 +154,7 @@ class Dialogue(Protocol):
 
     def suppose(
         self, state: ConversationState, config: DebateConfig, course: Course
-    ) -> tuple[Mapping[str, Any], Sequence[Outlay]]:
+    ) -> tuple[StateValues, Sequence[Outlay]]:
         """On the longest course every pair disagrees whenever a room may open for it, one after the other."""
         pairs = list(combinations(config.names(), 2)) if course == "most" else []
         return {"minutes": supposed_dispute(state, config, pairs)}, ()
@@ -211,12 +211,12 @@ def _open(config: DebateConfig, aspects: list[str]) -> Step:
     return {**step, "memo": {"aspects": aspects, PLACE: _place("opening", 0, 0)}}
 
 
-def _place(stage: str, aspect: int, mini: int) -> dict[str, Any]:
+def _place(stage: str, aspect: int, mini: int) -> JsonObject:
     return {"stage": stage, "aspect": aspect, "mini": mini}
 
 
 def _main_floor(
-    state: ConversationState, config: DebateConfig, place: dict[str, Any], aspects: list[str]
+    state: ConversationState, config: DebateConfig, place: JsonObject, aspects: list[str]
 ) -> Step | End:
     """Return the main floor's next step."""
     stage, aspect, mini = _following(place, len(aspects), DialogueConfig.of(config).minirounds)
@@ -230,7 +230,7 @@ def _main_floor(
     return {**step, "last_words": closing, "memo": {PLACE: _place(stage, aspect, mini)}}
 
 
-def _following(place: dict[str, Any], aspects: int, minirounds: int) -> tuple[str, int, int]:
+def _following(place: JsonObject, aspects: int, minirounds: int) -> tuple[str, int, int]:
     """Return stage, aspect and miniround that come after a place on the main floor."""
     stage, aspect, mini = place["stage"], place["aspect"], place["mini"]
     if stage == "opening":

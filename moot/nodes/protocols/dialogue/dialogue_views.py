@@ -17,12 +17,7 @@ from moot.nodes.calls import WireMessage
 from moot.nodes.prompts.fitting import Block
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.prompts.material import Piece, with_pieces
-from moot.nodes.views.entry_pieces import (
-    entry_piece,
-    given_entries,
-    given_piece,
-    tool_pieces,
-)
+from moot.nodes.views.entry_pieces import entry_piece, given_entries, given_piece, tool_pieces
 from moot.nodes.views.scene import (
     Scene,
     anchors_part,
@@ -32,7 +27,6 @@ from moot.nodes.views.scene import (
     tail_block,
 )
 from moot.state.entries import Entry, kind_of
-from moot.state.progress import Room
 
 ASPECTS = load_prompt("rules", "aspects", home=__package__)
 
@@ -47,7 +41,7 @@ def dialogue_view(scene: Scene) -> list[Block]:
     The material is what people gave first, the phase's own, and what was said from the floor since.
     """
     material = {
-        "opening": _opening,
+        "opening": _said,
         "take": _take,
         "respond": _exchange,
         "reply": _exchange,
@@ -81,13 +75,9 @@ def _query(scene: Scene) -> str:
     return "\n".join([about, scene.floor["instruction"], *said])
 
 
-def _opening(scene: Scene) -> Iterator[Piece]:
-    yield from _said(scene, (), ())
-
-
 def _take(scene: Scene) -> Iterator[Piece]:
     yield from _text_piece("Insights so far", reflections_text(scene.state), BACKGROUND)
-    yield from _said(scene, (), ())
+    yield from _said(scene)
 
 
 def _exchange(scene: Scene) -> Iterator[Piece]:
@@ -113,7 +103,8 @@ def recent_exchange(transcript: Sequence[Entry], round_no: int) -> list[Entry]:
 def _room(scene: Scene) -> Iterator[Piece]:
     """Yield the claim's origin, both positions, related cards, and the whole room so far."""
     room = scene.state["crux_rooms"][scene.floor["room"]]
-    yield from _text_piece("Positions of the two of you", _positions(scene, room), BACKGROUND)
+    positions = positions_text(scene.state, scene.names, room["between"])
+    yield from _text_piece("Positions of the two of you", positions, BACKGROUND)
     for card in (scene.state.get("crux_cards") or {}).values():
         if set(card["sides"]) & set(room["between"]):
             yield from _text_piece("An earlier crux", card_text(card, scene.names), BACKGROUND)
@@ -121,7 +112,7 @@ def _room(scene: Scene) -> Iterator[Piece]:
     yield from _said(scene, entries, room["message_ids"])
 
 
-def _said(scene: Scene, speeches: Sequence[Entry], subjects: Sequence[str]) -> Iterator[Piece]:
+def _said(scene: Scene, speeches: Sequence[Entry] = (), subjects: Sequence[str] = ()) -> Iterator[Piece]:
     """Yield speeches, each after what tools brought for it, with all remarks from the floor in their places.
 
     Args:
@@ -143,16 +134,12 @@ def _given_piece(scene: Scene, entry: Entry) -> Piece:
     return given_piece(scene, entry, said=EXCHANGE, document=BACKGROUND)
 
 
-def _positions(scene: Scene, room: Room) -> str:
-    return positions_text(scene.state, scene.names, room["between"])
-
-
 def _everything(scene: Scene) -> Iterator[Piece]:
     """Yield the whole blackboard, and what was said from the floor."""
     yield from _text_piece("Where everybody stands", whole_board(scene.state, scene.names), SUBJECT)
     yield from _text_piece("Cruxes", cards_text(scene.state, scene.names), SUBJECT)
     yield from _text_piece("Insights", reflections_text(scene.state), EXCHANGE)
-    yield from _said(scene, (), ())
+    yield from _said(scene)
 
 
 def _text_piece(title: str, text: str, rank: int) -> Iterator[Piece]:
