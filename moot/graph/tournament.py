@@ -87,12 +87,6 @@ def play_tournament(
     Each match is a debate of the database under a name of its own, so a second run goes on where the first
     one stopped. An interruption pauses the debates under way.
 
-    Args:
-        debates: the database.
-        tournament: what is played.
-        concurrency: debates at the same time; `None` means the configured number.
-        report: told of every match that has ended.
-
     Raises:
         ConfigError: a match's configuration cannot be used; nothing has been played.
     """

@@ -39,12 +39,7 @@ class JournalKey:
 
 
 class Journal(DebateTable):
-    """Replies by key, in the debate's own database.
-
-    Args:
-        sql: the connection.
-        went_on: tells whether a debate went on from a checkpoint elsewhere than to the present one.
-    """
+    """Replies by key, in the debate's own database."""
 
     name = "moot_journal"
     columns = """

@@ -104,12 +104,7 @@ class PostgresWriterLock:
 
 
 class Writers:
-    """Counts this process's holds on each debate, so that nested ones share one lock.
-
-    Args:
-        lock: grants the holds.
-        name_of: returns a debate's name, for whoever is refused.
-    """
+    """Counts this process's holds on each debate, so that nested ones share one lock."""
 
     def __init__(self, lock: WriterLock, name_of: Callable[[str], str]) -> None:
         self._lock = lock

@@ -21,10 +21,6 @@ LEFT_OUT = object()
 def with_files(data: Data, folder: Path) -> Data:
     """Return a configuration's data with the files that it names read into it.
 
-    Args:
-        data: what is none is left as it is.
-        folder: where relative paths count from.
-
     Raises:
         ConfigError: a rubric, a persona or an anchor cannot be read. A prompt that cannot be is left out with
             a warning: the built-in one stands.

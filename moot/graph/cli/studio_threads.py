@@ -14,12 +14,7 @@ EVERY_S = 3.0
 
 @contextlib.contextmanager
 def registering(server: str, debates: Callable[[], Sequence[str]]) -> Iterator[None]:
-    """Register debates at a server, from a thread of its own, for the length of a `with` block.
-
-    Args:
-        server: base URL; it may still be starting.
-        debates: returns the ids of the debates that are stored.
-    """
+    """Register debates at a server, from a thread of its own, for the length of a `with` block."""
     over = threading.Event()
     worker = threading.Thread(target=_keep_registering, args=(server, debates, over), daemon=True)
     worker.start()

@@ -14,10 +14,6 @@ STDIN = Path("-")
 def read_text(path: Path, what: str) -> str:
     """Return the text of a file, UTF-8 with or without a mark at its beginning; `-` is stdin.
 
-    Args:
-        path: the file.
-        what: what is in it, for the error: `the topic`.
-
     Raises:
         InputError: it cannot be read.
     """

@@ -46,11 +46,7 @@ def is_dialectic(data: Mapping[str, Any]) -> bool:
 
 
 def from_dialectic(data: Mapping[str, Any], folder: Path) -> Converted:
-    """Convert a configuration.
-
-    Args:
-        data: the file's content.
-        folder: where it lies; its relative paths count from there.
+    """Convert a configuration; its relative paths count from `folder`, where it lies.
 
     Raises:
         ConfigError: a part has the wrong shape, or names a provider that there is not.

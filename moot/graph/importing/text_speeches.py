@@ -80,12 +80,7 @@ def _headed(head: str, text: str) -> ParsedSpeech:
 
 
 def _is_name(text: str, *, known: bool) -> bool:
-    """Tell whether words before a colon name somebody: few, capitalised, without a sentence's punctuation.
-
-    Args:
-        text: the words; what stands in brackets, such as a role, is not looked at.
-        known: whether they stand before a colon elsewhere too; then they may begin in lower case.
-    """
+    """Tell whether words before a colon name somebody: few, capitalised, without a sentence's punctuation."""
     words = re.sub(r"[(（][^)）]*[)）]", " ", text).split()
     if not words or len(words) > 6 or re.search(r"[;!?\"“”、。，！？；「」『』]|[^.\s]{6,}\.(?:\s|$)", text):
         return False

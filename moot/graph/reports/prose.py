@@ -37,11 +37,7 @@ def parser() -> MarkdownIt:
 
 
 class Prose:
-    """Turns texts into HTML, with citations of message ids linked to their anchors.
-
-    Args:
-        anchors: message id → id of its element in the page.
-    """
+    """Turns texts into HTML, with citations of message ids linked to their anchors."""
 
     def __init__(self, anchors: Mapping[str, str]) -> None:
         self._anchors = anchors

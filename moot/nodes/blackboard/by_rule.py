@@ -98,12 +98,7 @@ class RuleReader:
         self._challenges: list[Waiting] = [(each["id"], dict(each)) for each in ledger.open_challenges()]
 
     def read(self, entries: Sequence[Entry], before: Sequence[Entry] = ()) -> Operations:
-        """Return what is to be noted of entries.
-
-        Args:
-            entries: debaters' words, oldest first.
-            before: what was said just before them.
-        """
+        """Return what is to be noted of entries."""
         said = [*before[-_LOOK_BACK:], *entries]
         for place, entry in enumerate(said):
             if place >= len(said) - len(entries):
@@ -253,13 +248,5 @@ def operations_by_rule(
     ledger: Ledger,
     before: Sequence[Entry] = (),
 ) -> Operations:
-    """Return what the rules want noted of entries.
-
-    Args:
-        entries: debaters' words, oldest first.
-        names: display names by debater id.
-        topic: the motion.
-        ledger: what is noted already.
-        before: what was said just before.
-    """
+    """Return what the rules want noted of entries."""
     return RuleReader(names, topic, ledger).read(entries, before)

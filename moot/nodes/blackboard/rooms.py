@@ -20,16 +20,7 @@ def make_room(
     round_no: int,
     cycles: int = CYCLES,
 ) -> Room:
-    """Return a new room for a pair that differs on a proposition.
-
-    Args:
-        room_id: its id.
-        claim: the proposition's id.
-        between: who asserts it, then who denies it.
-        trigger: ids of the messages in which they do.
-        round_no: the round in which it opens.
-        cycles: exchanges that there may be at most.
-    """
+    """Return a new room for a pair that differs on a proposition."""
     return {
         "id": room_id,
         "claim": claim,

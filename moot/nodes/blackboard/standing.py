@@ -360,15 +360,7 @@ def _place(event: Event) -> tuple[str, str, str]:
 def stage_of(
     ledger: Ledger, proposition: str, cards: Iterable[CruxCard], *, in_room: bool = False, over: bool = False
 ) -> Stage:
-    """Return how far a dispute has come; nothing is final but the debate's end.
-
-    Args:
-        ledger: the notes that stand.
-        proposition: its id.
-        cards: all crux cards.
-        in_room: whether a crux room is open on it.
-        over: whether the debate has ended.
-    """
+    """Return how far a dispute has come; nothing is final but the debate's end."""
     if in_room:
         return "in_crux_room"
     status = ledger.status(proposition)

@@ -60,15 +60,7 @@ def make_seats(state: ConversationState, context: NodeContext, config: DebateCon
 def floor_view(
     state: ConversationState, config: DebateConfig, index: int, context: NodeContext, *, taken: int = 0
 ) -> View:
-    """Assemble the view of one floor of the state's step: a pure function of the state.
-
-    Args:
-        state: the debate's, its step set.
-        config: the debate's.
-        index: of the floor within the step.
-        context: counters.
-        taken: tokens of the budget that messages after the view take.
-    """
+    """Assemble the view of one floor of the state's step, a pure function; `taken` tokens go to what follows it."""
     floor = state["step"]["floors"][index]
     count = context.env.count_for(config)
     offered = functions_tokens(config.debater(floor["speaker"]).tools, count)

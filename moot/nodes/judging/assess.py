@@ -41,15 +41,7 @@ def assess(
     brief: JudgeBrief,
     evidence: Sequence[Entry] | None = None,
 ) -> Flow[Assessment]:
-    """Let the panel judge.
-
-    Args:
-        state: of the debate.
-        config: whose panel, rubrics and rule count.
-        count: of the judges' prompts.
-        brief: what the protocol asks where `config` does not say.
-        evidence: what the protocol shows its judge; `None` for everything.
-    """
+    """Let the panel judge, by what the protocol shows: everything where `evidence` is `None`."""
     sittings = _sittings(state, config, count, brief, evidence)
     replies = yield [sitting.call for sitting in sittings]
     passes: dict[str, list[Verdict]] = {}

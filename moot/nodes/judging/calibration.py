@@ -102,12 +102,7 @@ def human_calibration(sessions: Iterable[Session], bins: int = 10) -> Calibratio
 
 
 def agreement_with_panel(choices: Mapping[str, int | None], sessions: Iterable[Session]) -> PanelAgreement:
-    """Compare a judge's choices with the human majorities.
-
-    Args:
-        choices: session name to answer index, `None` for a tie.
-        sessions: those without a choice are left out.
-    """
+    """Compare a judge's choices with the human majorities."""
     judged = [(choices[s.name], panel_choice(s)) for s in sessions if s.name in choices]
     both = [(mine, theirs) for mine, theirs in judged if mine is not None and theirs is not None]
     return PanelAgreement(
@@ -126,13 +121,7 @@ def panel_choice(session: Session) -> int | None:
 def benchmark(
     distributions: Mapping[str, tuple[float, float]], sessions: Iterable[Session], bins: int = 10
 ) -> Benchmark:
-    """Measure a judge against the right answers and the people.
-
-    Args:
-        distributions: session name to the judge's probability of each answer; a tie is (0.5, 0.5).
-        sessions: those without a distribution are left out.
-        bins: of the calibration.
-    """
+    """Measure a judge against the right answers and the people, in sessions that have a distribution."""
     judged = [session for session in sessions if session.name in distributions]
     mine = [HumanJudgement("", live=False, distribution=distributions[session.name]) for session in judged]
     right = [session.probability_right(judgement) for session, judgement in zip(judged, mine, strict=True)]

@@ -67,14 +67,7 @@ class Docket:
         names: Mapping[str, str],
         evidence: Sequence[Entry] | None = None,
     ) -> None:
-        """Sort the entries.
-
-        Args:
-            entries: the transcript.
-            sides: ids of the debaters who are judged.
-            names: display names, for retrieval.
-            evidence: what the protocol shows its judge; `None` for everything.
-        """
+        """Sort the entries."""
         self.sides = sorted(set(sides))
         self._names = names
         self._said = [

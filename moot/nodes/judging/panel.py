@@ -26,11 +26,6 @@ def decision_of(verdicts: Sequence[Verdict], rule: Rule, earlier: Sequence[Verdi
     A panel's has the mean scores of its judges, and the words (reasoning, solution, open questions) of the
     first judge whose choice it is, else of the first one: `speaker` says who. A placeholder counts only where
     there is nothing else: then the decision is one too.
-
-    Args:
-        verdicts: one a judge, failed ones too.
-        rule: how several become one.
-        earlier: verdicts of earlier judgings, for the flip rates.
     """
     alone = len(verdicts) == 1
     given = [verdict for verdict in verdicts if verdict["status"] == "ok"]
@@ -119,13 +114,7 @@ def _on_scale(score: float, own: CriterionScale, shared: CriterionScale) -> floa
 def panel_report(
     verdicts: Sequence[Verdict], outcome: Outcome | None, earlier: Sequence[Verdict] = ()
 ) -> PanelReport:
-    """Compare the verdicts of a panel.
-
-    Args:
-        verdicts: one a judge, failed ones too.
-        outcome: what the panel decided, `None` where it could not.
-        earlier: verdicts on the same debate from before, which count in the flip rates by judge.
-    """
+    """Compare the verdicts of a panel; earlier ones on the debate count in the flip rates alone."""
     usable = [verdict for verdict in verdicts if verdict["status"] == "ok"]
     several = len(usable) > 1
     given = {verdict["judge"]: _cells(verdict) for verdict in usable}

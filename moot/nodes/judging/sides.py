@@ -10,13 +10,7 @@ from moot.state.verdict import TIE, Decision, Verdict
 
 
 def winning_side(decision: Decision, verdicts: Sequence[Verdict], sides: Mapping[str, str]) -> str:
-    """Return the side that a panel's judgement comes to, by the panel's own rule; `tie` where none is ahead.
-
-    Args:
-        decision: one that did not fail.
-        verdicts: of this judging and others.
-        sides: debater to side.
-    """
+    """Return the side that a panel's judgement comes to, by the panel's own rule; `tie` for none."""
     own = [verdict for verdict in verdicts if verdict.get("judging") == decision.get("judging")]
     ballots = ballots_of(verdict_on_sides(verdict, sides) for verdict in own)
     winner = decide(ballots, decision["outcome"]["rule"])["winner"] if ballots else ""

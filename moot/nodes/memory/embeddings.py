@@ -13,10 +13,6 @@ from moot.state.errors import ConfigError
 def embeddings_of(config: DebateConfig, given: Any = None) -> Any:
     """Return a LangChain `Embeddings`, `None` for lexical retrieval alone.
 
-    Args:
-        config: `memory.retrieval.embeddings` names it.
-        given: one from Python, which wins.
-
     Raises:
         ConfigError: the name leads nowhere.
     """

@@ -91,16 +91,6 @@ def recalled(
     """Return the memories that bear on `cue`, within `room` tokens.
 
     A pure function of the state: the indexes behind it are caches.
-
-    Args:
-        state: the debate's.
-        memories: where indexes are kept.
-        settings: `memory.retrieval`.
-        cue: what is looked for.
-        room: tokens of the text.
-        count: token counter.
-        names: display names by debater id.
-        shown: text that the tail holds already; what it quotes stays out.
     """
     transcript = state["full_transcript"]
     gone = first_seq(state["messages"], len(transcript))

@@ -68,12 +68,6 @@ def compact(
 ) -> int | None:
     """Return the `seq` up to which the window must be forgotten, `None` where it is within its limits.
 
-    Args:
-        entries: the window's entries, oldest first.
-        limits: high- and low-water marks.
-        names: display names, for exact counts of the rendered messages.
-        count: token counter.
-
     The newest message always stays, however long it is.
     """
     costs = [message_tokens(render_entry(entry, names), count) for entry in entries]

@@ -44,13 +44,7 @@ class Failure(Exception):
 
 
 def failure_of(error: Exception, *, timeout_s: float, now: datetime | None = None) -> Failure:
-    """Sort an exception of one attempt.
-
-    Args:
-        error: what the attempt raised.
-        timeout_s: the attempt's time limit in seconds, for the message.
-        now: the clock that a `retry-after` date is read against; `None` means the present.
-    """
+    """Sort an exception of one attempt."""
     if isinstance(error, Failure):
         return error
     if isinstance(error, ModelError):

@@ -36,15 +36,7 @@ def counted(
     thoughts: str,
     encoding: str | None = None,
 ) -> EntryUsage:
-    """Count an exchange exactly, for providers that report nothing.
-
-    Args:
-        call: the call; its `prompt_tokens` stand for its own messages where they are known.
-        sent: the messages that were sent, the call's own or more.
-        message: the answer.
-        thoughts: its reasoning, which is counted as part of the answer.
-        encoding: the tokenizer's name; `None` chooses by the model's.
-    """
+    """Count an exchange exactly, for providers that report nothing; thoughts are part of the answer."""
     count = counter(encoding or encoding_for(call.model))
     known = call.prompt_tokens if sent is call.messages else 0
     arguments = [json.dumps(tool["args"], ensure_ascii=False) for tool in message.tool_calls]

@@ -50,15 +50,7 @@ def problem_block(problem: str, budget: Budget, count: TokenCounter, *, heading:
 def with_pieces(
     head: Sequence[Block], pieces: Sequence[Piece], tail: Block, budget: int, count: TokenCounter
 ) -> list[Block]:
-    """Return head, pieces and tail as blocks; pieces share what the others leave of `budget`, rank by rank.
-
-    Args:
-        head: what stays first, such as rules and problem.
-        pieces: in layout order.
-        tail: contract and instruction.
-        budget: tokens of the whole view.
-        count: token counter.
-    """
+    """Return head, pieces and tail as blocks; pieces share what these leave of `budget`, rank by rank."""
     fixed = sum(message_tokens(block.message, count) for block in (*head, tail))
     room = budget - REPLY_PRIMING - fixed
     blocks: dict[int, Block] = {}

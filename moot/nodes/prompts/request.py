@@ -71,19 +71,7 @@ def make_call(
     floor: int = 0,
     hints: Hints,
 ) -> ModelCall:
-    """Return the call that shows a view to somebody's model.
-
-    Args:
-        voice: whose model answers.
-        purpose: what the answer is for.
-        view: what is shown.
-        schema: of a structured answer; `None` for text.
-        reply: tokens reserved for the answer; `None` for the voice's.
-        tools: what may be called, in OpenAI's function form.
-        speak_as: whose speech the answer is, for a floor that is streamed.
-        floor: index within the batch.
-        hints: what the view says, as data; the phase is the purpose where it is not among them.
-    """
+    """Return the call that shows a view to somebody's model."""
     return ModelCall(
         purpose=purpose,
         model=voice.model,

@@ -103,10 +103,6 @@ _COUNT = re.compile(
 def read_result(content: str, tool: str = "") -> ToolFacts:
     """Read one tool result.
 
-    Args:
-        content: What the tool returned, as text or JSON.
-        tool: The tool's name, `""` where it is unknown.
-
     Returns:
         Its type, its status, its key facts and, whatever the type, the details of any error: exception type
         and message, exit code, paths and line numbers. Linear in the content's length.

@@ -85,10 +85,6 @@ def is_frame(line: str, names: frozenset[str]) -> bool:
 def frames_quoted(text: str, names: Iterable[str]) -> str:
     """Return a message with every line quoted that looks like a part of the prompt around it.
 
-    Args:
-        text: what somebody said.
-        names: display names and ids of everybody who can be named by a label.
-
     Returns:
         The same text where nothing in it looks so; else with `> ` before those lines. Quoting twice changes
         nothing more.

@@ -48,10 +48,6 @@ class Tool(Protocol):
     def run(self, given: Any, around: Surroundings) -> str:
         """Return the result.
 
-        Args:
-            given: an instance of `arguments`.
-            around: what it may look at.
-
         Raises:
             ToolFailed: what was asked cannot be done.
         """

@@ -68,11 +68,6 @@ class DebateAnswer:
 def ask(state: ConversationState, config: DebateConfig, asked: AskView) -> Flow[DebateAnswer]:
     """Answer a question in one structured call.
 
-    Args:
-        state: the debate's, running or over.
-        config: its configuration.
-        asked: the question's view.
-
     Raises:
         ModelError: no model answered.
     """

@@ -36,13 +36,7 @@ def given_piece(scene: Scene, entry: Entry, *, said: int, document: int) -> Piec
 
 
 def tool_pieces(scene: Scene, speech: Entry, rank: int) -> list[Piece]:
-    """Return the calls of tools that were made for a speech, each with its result as one piece.
-
-    Args:
-        scene: the floor.
-        speech: what they were made for; they stand right before it in the transcript.
-        rank: the speech's.
-    """
+    """Return the calls of tools that were made for a speech, each with its result as one piece."""
     trail = _trail(scene.state["full_transcript"], speech)
     results = {target: entry for entry in trail for target in entry["targets"]}
     calls = [entry for entry in trail if kind_of(entry).pair == "opens"]

@@ -68,14 +68,6 @@ def ask_view(
 
     Of the messages, the most recent are always there; all others are chosen for the question until the exact
     budget is full.
-
-    Args:
-        state: the debate's.
-        config: its configuration.
-        question: what is asked.
-        index: what `ask_index` returns.
-        count: token counter.
-        budget: tokens of the whole view; by default `memory.budget.total`.
     """
     from moot.nodes.memory.retrieval import read_question, select_evidence
 

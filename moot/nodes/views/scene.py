@@ -275,12 +275,7 @@ def _fixed(scene: Scene) -> dict[str, str]:
 
 
 def blackboard_part(scene: Scene, *, share: float = 1.0) -> TailPart:
-    """Return the speaker's view of the blackboard, at most a share of what contract and instruction leave.
-
-    Args:
-        scene: the floor.
-        share: what part of the rest it may take; below 1 where other parts are to have room too.
-    """
+    """Return the speaker's view of the blackboard, at most a share of what contract and instruction leave."""
     return _board(scene, int(_left_of_tail(scene) * share))
 
 

@@ -28,11 +28,6 @@ def unsaid(
     Where words are written without spaces between them, what is returned is each stretch of Chinese or
     Katakana in which no two characters stand together as they do in the transcript; in other such scripts a
     word's bounds are not known, and nothing is.
-
-    Args:
-        question: as retrieval read it.
-        names: display names by debater id.
-        ids: of existing messages that the question names.
     """
     called = frozenset(terms(" ".join([*names, *names.values(), *PEOPLE, *PEOPLE.values(), *ids])))
     unknown = frozenset(question.unknown) - called - asking_terms()

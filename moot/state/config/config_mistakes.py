@@ -13,13 +13,7 @@ Loc = tuple[int | str, ...]
 
 
 def explain(error: ValidationError, model: type[BaseModel], *, under: str = "") -> str:
-    """Return one line for each thing wrong, with the key as the user writes it.
-
-    Args:
-        error: what validating found.
-        model: what was validated.
-        under: the key that it stands under, `""` for the whole configuration.
-    """
+    """Return one line for each thing wrong, with the key as the user writes it."""
     return "\n".join(_line(detail, model, under) for detail in error.errors(include_url=False))
 
 

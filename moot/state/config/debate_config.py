@@ -244,12 +244,7 @@ class DebateConfig(Section):
 
 
 def _with_sections(data: dict[str, Any], config: type[BaseModel]) -> tuple[dict[str, Any], list[str]]:
-    """Return what was given with the sections of protocols validated, and what is wrong with them.
-
-    Args:
-        data: what was given.
-        config: whose other keys these are.
-    """
+    """Return what was given with the sections of protocols validated, and what is wrong with them."""
     own = terms_of(data.get("protocol", "round-robin")).settings
     known = protocol_sections()
     if data.keys() - config.model_fields.keys() - known.keys():

@@ -21,11 +21,6 @@ def check_answers(answers: object, config: DebateConfig, questions: Sequence[Per
 
     Of questions that are still to come only their ids are foreseeable: a debater's, and a number.
 
-    Args:
-        answers: what a file of answers holds.
-        config: the debate's.
-        questions: what is asked at this moment.
-
     Raises:
         InputError: a key is no debater and no question.
     """

@@ -12,12 +12,7 @@ if TYPE_CHECKING:
 
 
 def entry_words(entry: Entry, names: Mapping[str, str]) -> str:
-    """Return an entry's kind (a speech's phase), what it answers and its crux room, on one safe line.
-
-    Args:
-        entry: an entry of the transcript.
-        names: display names by debater id.
-    """
+    """Return an entry's kind (a speech's phase), what it answers and its crux room, on one safe line."""
     kind, room = entry["kind"].replace("_", " "), entry["room"]
     what = entry["phase"] or kind if kind == "speech" else kind
     targets = ", ".join(names.get(target, target) for target in entry["targets"])

@@ -138,14 +138,7 @@ def fold(
 
 
 def _absorb(pool: Pool, entry: Entry, names: Mapping[str, str], *, early: bool) -> None:
-    """Let one message into `pool`: settle the questions that it answers, then admit its points.
-
-    Args:
-        pool: Changed in place.
-        entry: The message, later than all before it.
-        names: Display name by debater id.
-        early: Whether it is among its speaker's first `FIRST_MESSAGES`.
-    """
+    """Let one message into `pool`: settle the questions that it answers, then admit its points."""
     facts, points = read_entry(entry, names)
     _settle(pool, as_reply(entry, facts))
     own = pool.get(entry["speaker"], [])

@@ -54,15 +54,7 @@ class LongForm(Protocol):
 def speech_step(
     state: ConversationState, config: DebateConfig, speaker: str, phase: str = "", *, order: str = ""
 ) -> Step:
-    """Return the step in which one debater speaks.
-
-    Args:
-        state: the debate's.
-        config: the debate's.
-        speaker: its id.
-        phase: of the speech; `""` for what follows from who has spoken and how many turns are left.
-        order: what the speaker is asked to do beside that.
-    """
+    """Return the step in which one debater speaks; the phase is its turn's, unless one is given."""
     turn, phase = state.get("turn_count", 0), phase or long_form_phase(state, config, speaker)
     text = SPEECH.render(
         turn=str(turn + 1),
