@@ -60,7 +60,7 @@ def make_seats(state: ConversationState, context: NodeContext, config: DebateCon
 def floor_view(
     state: ConversationState, config: DebateConfig, index: int, context: NodeContext, *, taken: int = 0
 ) -> View:
-    """Assemble the view of one floor of the state's step, a pure function; `taken` tokens go to what follows it."""
+    """Assemble the view of a floor of the state's step, a pure function; `taken` tokens stand after it."""
     floor = state["step"]["floors"][index]
     count = context.env.count_for(config)
     offered = functions_tokens(config.debater(floor["speaker"]).tools, count)

@@ -121,7 +121,7 @@ def panel_choice(session: Session) -> int | None:
 def benchmark(
     distributions: Mapping[str, tuple[float, float]], sessions: Iterable[Session], bins: int = 10
 ) -> Benchmark:
-    """Measure a judge against the right answers and the people, in sessions that have a distribution."""
+    """Measure a judge against the right answers and the people; only sessions with a distribution count."""
     judged = [session for session in sessions if session.name in distributions]
     mine = [HumanJudgement("", live=False, distribution=distributions[session.name]) for session in judged]
     right = [session.probability_right(judgement) for session, judgement in zip(judged, mine, strict=True)]

@@ -114,7 +114,7 @@ def _on_scale(score: float, own: CriterionScale, shared: CriterionScale) -> floa
 def panel_report(
     verdicts: Sequence[Verdict], outcome: Outcome | None, earlier: Sequence[Verdict] = ()
 ) -> PanelReport:
-    """Compare the verdicts of a panel; earlier ones on the debate count in the flip rates alone."""
+    """Compare the verdicts of a panel; earlier ones count in the flip rates alone."""
     usable = [verdict for verdict in verdicts if verdict["status"] == "ok"]
     several = len(usable) > 1
     given = {verdict["judge"]: _cells(verdict) for verdict in usable}

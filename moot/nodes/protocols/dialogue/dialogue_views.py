@@ -113,7 +113,7 @@ def _room(scene: Scene) -> Iterator[Piece]:
 
 
 def _said(scene: Scene, speeches: Sequence[Entry] = (), subjects: Sequence[str] = ()) -> Iterator[Piece]:
-    """Yield speeches, each after its tools' results, and remarks; `subjects` come first where room is short."""
+    """Yield speeches and remarks, what tools brought before each; `subjects` outlast the others."""
     shown = {entry["seq"]: entry for entry in (*speeches, *given_entries(scene, "remark"))}
     for _, entry in sorted(shown.items()):
         if kind_of(entry).gift == "remark" and entry["id"] not in subjects:
