@@ -19,13 +19,17 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-from moot.state.errors import ConfigError
+from moot.state.errors import ConfigError, StorageError
 from moot.state.records import Records, open_records
-from moot.state.settings import database_url, is_postgres, sqlite_path
+from moot.state.settings import database_url
+from moot.state.sql import BUSY_TIMEOUT_S, SqliteSql
 from moot.state.uncancelled import to_the_end
 
 COMPRESS_FROM = 512
 """Blobs of at least this many bytes are compressed: snapshots shrink to a fifth, small writes would not."""
+
+MAX_INFLATED = 2**30
+"""Bytes; snapshots of ten thousand turns take some ten million."""
 
 _PREFIX = "zlib+"
 
@@ -33,8 +37,11 @@ _PREFIX = "zlib+"
 class CompressingSerializer(JsonPlusSerializer):
     """LangGraph's serialiser, compressing what it makes; reads plain blobs as well.
 
-    A subclass, because LangGraph hands its list of types that may be loaded to this very class alone.
+    Whoever wrote a database can name any callable in it: only LangGraph's list of safe types is ever called.
     """
+
+    def __init__(self) -> None:
+        super().__init__(allowed_msgpack_modules=None)
 
     def dumps_typed(self, obj: object) -> tuple[str, bytes]:
         """Return the type tag and bytes of an object."""
@@ -47,8 +54,16 @@ class CompressingSerializer(JsonPlusSerializer):
         """Return the object behind a type tag and bytes."""
         tag, blob = data
         if tag.startswith(_PREFIX):
-            return super().loads_typed((tag.removeprefix(_PREFIX), zlib.decompress(blob)))
+            return super().loads_typed((tag.removeprefix(_PREFIX), _inflated(blob)))
         return super().loads_typed(data)
+
+
+def _inflated(blob: bytes) -> bytes:
+    inflating = zlib.decompressobj()
+    inflated = inflating.decompress(blob, MAX_INFLATED)
+    if inflating.unconsumed_tail:
+        raise StorageError("the database holds a value of more than 1 GiB: do not trust it")
+    return inflated
 
 
 class MootSqliteSaver(AsyncSqliteSaver):
@@ -167,7 +182,8 @@ async def open_saver(url: str | None = None) -> AsyncIterator[BaseCheckpointSave
     """
     url = url or database_url()
     records = await anyio.to_thread.run_sync(open_records, url)
-    opened = _open_postgres(url, records) if is_postgres(url) else _open_sqlite(url, records)
+    sql = records.sql
+    opened = _open_sqlite(sql, records) if isinstance(sql, SqliteSql) else _open_postgres(url, records)
     try:
         async with opened as saver:
             yield saver
@@ -176,10 +192,9 @@ async def open_saver(url: str | None = None) -> AsyncIterator[BaseCheckpointSave
 
 
 @asynccontextmanager
-async def _open_sqlite(url: str, records: Records) -> AsyncIterator[BaseCheckpointSaver[str]]:
-    async with aiosqlite.connect(sqlite_path(url), timeout=30) as connection:
-        await connection.execute("PRAGMA journal_mode=WAL")
-        await connection.execute("PRAGMA synchronous=NORMAL")
+async def _open_sqlite(sql: SqliteSql, records: Records) -> AsyncIterator[BaseCheckpointSaver[str]]:
+    async with aiosqlite.connect(sql.address, uri=True, timeout=BUSY_TIMEOUT_S) as connection:
+        await connection.execute("PRAGMA synchronous=NORMAL")  # what is lost, the journal has
         saver = MootSqliteSaver(connection, records)
         await saver.setup()
         yield saver

@@ -12,6 +12,7 @@ from typing import Any, TypeVar, cast
 
 from moot.state.conversation import SCHEMA_VERSION
 from moot.state.entries import gifts_in
+from moot.state.errors import InputError
 from moot.state.ledger import CruxCard
 from moot.state.progress import Room
 
@@ -23,9 +24,17 @@ def up_to_date(state: _State) -> _State:
     """Return a state's values in today's channels; what has been written to these since wins.
 
     The drawer stays as it was, so that the values are the same however often they are read.
+
+    Raises:
+        InputError: a newer build stored it.
     """
     values: Mapping[str, Any] = state
-    if values.get("schema_version", SCHEMA_VERSION) >= 2:
+    if (version := values.get("schema_version", SCHEMA_VERSION)) > SCHEMA_VERSION:
+        raise InputError(
+            f"a newer Moot wrote this debate (schema version {version}, this one knows {SCHEMA_VERSION}): "
+            "update Moot"
+        )
+    if version >= 2:
         return state
     drawer = values.get("protocol_state") or {}
     found = {check["round"]: check for check in values.get("convergence") or ()}

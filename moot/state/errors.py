@@ -9,6 +9,7 @@
     │   └── DebateBusy          another process is writing this debate
     └── RunError                the run failed; the debate is saved and can be resumed
         ├── ModelError          a model or its provider failed, after retries and fallbacks
+        ├── StorageError        the database cannot be read or written; what it holds is saved
         ├── JudgeFailed         no judge gave a usable verdict
         ├── WaitingForPerson    the debate waits for an answer from a person
         └── DebatePaused        somebody asked for a pause; the debate stands at a step's boundary
@@ -82,6 +83,10 @@ class ModelError(RunError):
         super().__init__(message)
         self.status = status
         self.retryable = retryable
+
+
+class StorageError(RunError):
+    """The database cannot be read or written: a full or read-only disk, a lock, a damaged file."""
 
 
 class JudgeFailed(RunError):

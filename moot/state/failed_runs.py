@@ -41,7 +41,8 @@ class FailedRuns(DebateTable):
 
     def __init__(self, sql: Sql) -> None:
         super().__init__(sql)
-        sql.execute("CREATE INDEX IF NOT EXISTS moot_failed_runs_debate ON moot_failed_runs (debate)")
+        if not sql.read_only:
+            sql.execute("CREATE INDEX IF NOT EXISTS moot_failed_runs_debate ON moot_failed_runs (debate)")
 
     def add(self, debate: str, failed: FailedRun) -> None:
         """Keep a failed run."""

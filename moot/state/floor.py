@@ -63,7 +63,8 @@ class FloorTable(DebateTable):
     def copy(self, source: str, target: str) -> None:
         """Give a copy of a debate what was said from its floor, under the same numbers."""
         self._sql.execute(
-            "INSERT INTO moot_floor SELECT ?, no, kind, speaker, content, at FROM moot_floor "
+            "INSERT INTO moot_floor (debate, no, kind, speaker, content, at) "
+            "SELECT ?, no, kind, speaker, content, at FROM moot_floor "
             "WHERE debate = ? ON CONFLICT DO NOTHING",
             (target, source),
         )
@@ -72,7 +73,8 @@ class FloorTable(DebateTable):
         # Two processes may draw the same number: the second one finds it taken and draws again.
         while True:
             rows = self._sql.execute(
-                "INSERT INTO moot_floor SELECT ?, COALESCE(MAX(no), 0) + 1, ?, ?, ?, ? FROM moot_floor "
+                "INSERT INTO moot_floor (debate, no, kind, speaker, content, at) "
+                "SELECT ?, COALESCE(MAX(no), 0) + 1, ?, ?, ?, ? FROM moot_floor "
                 "WHERE debate = ? ON CONFLICT DO NOTHING RETURNING no",
                 (debate, kind, speaker, content, at, debate),
             )

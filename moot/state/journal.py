@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from moot.state.config.model_settings import is_built_in
 from moot.state.sql import DebateTable, Sql
 
 JournalledReply = dict[str, Any]
@@ -65,10 +66,12 @@ class Journal(DebateTable):
         return None
 
     def put(self, key: JournalKey, anchor: str, reply: JournalledReply) -> None:
-        """Commit a reply; a second one for the same key and anchor is ignored."""
+        """Commit a reply, one that was paid durably; a second one for the same key and anchor is ignored."""
         self._sql.execute(
-            "INSERT INTO moot_journal VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+            "INSERT INTO moot_journal (debate, step, node, batch, floor, digest, anchor, reply) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
             (key.debate, key.step, key.node, key.batch, key.floor, key.digest, anchor, _dump(reply)),
+            durable=not is_built_in(str(reply.get("model", ""))),
         )
 
     def replies(

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import sqlite3
 import weakref
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from moot.state.catalogue import Catalogue, DebateRow
+from moot.state.errors import InputError
 from moot.state.failed_runs import FailedRuns
 from moot.state.floor import FloorTable
 from moot.state.journal import Journal, WentOn, went_on_in
 from moot.state.settings import is_postgres, sqlite_path
-from moot.state.sql import PostgresSql, Sql, SqliteSql
+from moot.state.sql import DATABASE_VERSION, PostgresSql, Sql, SqliteSql
 from moot.state.writers import FileWriterLock, NoLock, PostgresWriterLock, WriterLock, Writers
 
 if TYPE_CHECKING:
@@ -75,13 +77,12 @@ def open_records(url: str) -> Records:
     """Open a database's records, making file, folder and tables where they are missing.
 
     Raises:
-        InputError: the database cannot be opened.
+        InputError: the database cannot be opened, or a newer Moot wrote it.
     """
     if is_postgres(url):
         server = PostgresSql(url)
         return _records(server, PostgresWriterLock(server))
     path = sqlite_path(url)
-    path.parent.mkdir(parents=True, exist_ok=True)
     return _records(SqliteSql(path), FileWriterLock(_lock_folder(path)))
 
 
@@ -90,11 +91,22 @@ def _lock_folder(path: Path) -> Path:
 
 
 def _records(sql: Sql, lock: WriterLock, went_on: WentOn | None = None) -> Records:
-    catalogue = Catalogue(sql)
-    journal = Journal(sql, went_on or went_on_in(sql))
-    return Records(
-        sql, journal, catalogue, Writers(lock, catalogue.name_of), FloorTable(sql), FailedRuns(sql)
-    )
+    with ExitStack() as opening:
+        opening.callback(sql.close)
+        if (version := sql.version()) > DATABASE_VERSION:
+            raise InputError(
+                f"the database was written by a newer Moot (version {version}, this one knows "
+                f"{DATABASE_VERSION}): update Moot, or give another --db"
+            )
+        catalogue = Catalogue(sql)
+        journal = Journal(sql, went_on or went_on_in(sql))
+        records = Records(
+            sql, journal, catalogue, Writers(lock, catalogue.name_of), FloorTable(sql), FailedRuns(sql)
+        )
+        if version < DATABASE_VERSION and not sql.read_only:
+            sql.set_version(DATABASE_VERSION)
+        opening.pop_all()
+    return records
 
 
 def _memory_records(checkpointer: BaseCheckpointSaver[str]) -> Records:
@@ -132,7 +144,8 @@ def records_of(checkpointer: BaseCheckpointSaver[str]) -> Records:
     if isinstance(own, Records):
         return own
     if checkpointer not in _foreign:
-        _foreign[checkpointer] = _records_beside(checkpointer)
+        _foreign[checkpointer] = records = _records_beside(checkpointer)
+        weakref.finalize(checkpointer, records.close)
     return _foreign[checkpointer]
 
 

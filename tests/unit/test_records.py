@@ -39,15 +39,22 @@ def records(tmp_path: Path) -> Iterator[Records]:
     opened.close()
 
 
-def _journal(tmp_path: Path, children: dict[str, list[str]]) -> Journal:
+@pytest.fixture
+def sql(tmp_path: Path) -> Iterator[SqliteSql]:
+    opened = SqliteSql(tmp_path / "journal.sqlite")
+    yield opened
+    opened.close()
+
+
+def _journal(sql: SqliteSql, children: dict[str, list[str]]) -> Journal:
     def went_on(debate: str, checkpoint: str, present: str) -> bool:
         return any(child != present for child in children.get(checkpoint, []))
 
-    return Journal(SqliteSql(tmp_path / "journal.sqlite"), went_on)
+    return Journal(sql, went_on)
 
 
-def test_a_reply_is_served_to_the_same_request_on_the_same_checkpoint(tmp_path: Path) -> None:
-    journal = _journal(tmp_path, {})
+def test_a_reply_is_served_to_the_same_request_on_the_same_checkpoint(sql: SqliteSql) -> None:
+    journal = _journal(sql, {})
     journal.put(KEY, "c1", {"text": "yes"})
     assert journal.get(KEY, "c1") == {"text": "yes"}
 
@@ -63,33 +70,33 @@ def test_a_reply_is_served_to_the_same_request_on_the_same_checkpoint(tmp_path: 
         replace(KEY, digest="else"),
     ],
 )
-def test_a_reply_is_never_given_to_another_request(tmp_path: Path, other: JournalKey) -> None:
-    journal = _journal(tmp_path, {})
+def test_a_reply_is_never_given_to_another_request(sql: SqliteSql, other: JournalKey) -> None:
+    journal = _journal(sql, {})
     journal.put(KEY, "c1", {"text": "yes"})
     assert journal.get(other, "c1") is None
 
 
-def test_after_a_crash_that_lost_the_checkpoint_the_reply_is_served(tmp_path: Path) -> None:
-    journal = _journal(tmp_path, {})
+def test_after_a_crash_that_lost_the_checkpoint_the_reply_is_served(sql: SqliteSql) -> None:
+    journal = _journal(sql, {})
     journal.put(KEY, "lost", {"text": "yes"})
     assert journal.get(KEY, "made-anew") == {"text": "yes"}
 
 
-def test_after_an_update_in_place_the_reply_is_served(tmp_path: Path) -> None:
-    journal = _journal(tmp_path, {"c1": ["updated"]})
+def test_after_an_update_in_place_the_reply_is_served(sql: SqliteSql) -> None:
+    journal = _journal(sql, {"c1": ["updated"]})
     journal.put(KEY, "c1", {"text": "yes"})
     assert journal.get(KEY, "updated") == {"text": "yes"}
 
 
-def test_a_fork_of_a_branch_that_went_on_samples_anew(tmp_path: Path) -> None:
-    journal = _journal(tmp_path, {"c1": ["next", "fork"]})
+def test_a_fork_of_a_branch_that_went_on_samples_anew(sql: SqliteSql) -> None:
+    journal = _journal(sql, {"c1": ["next", "fork"]})
     journal.put(KEY, "c1", {"text": "yes"})
     assert journal.get(KEY, "fork") is None
     assert journal.get(KEY, "c1") is None  # run again from the very checkpoint that went on
 
 
-def test_the_first_reply_of_a_key_stays(tmp_path: Path) -> None:
-    journal = _journal(tmp_path, {})
+def test_the_first_reply_of_a_key_stays(sql: SqliteSql) -> None:
+    journal = _journal(sql, {})
     journal.put(KEY, "c1", {"text": "first"})
     journal.put(KEY, "c1", {"text": "second"})
     assert journal.get(KEY, "c1") == {"text": "first"}
@@ -180,3 +187,25 @@ def test_nested_holds_of_one_process_share_the_lock(records: Records) -> None:
         pass
     with records.writers.writing("d1"):
         pass
+
+
+@pytest.mark.parametrize(("model", "mode"), [("dear", 2), ("offline", 1)])
+def test_a_reply_that_was_paid_survives_a_loss_of_power(
+    sql: SqliteSql, monkeypatch: pytest.MonkeyPatch, model: str, mode: int
+) -> None:
+    seen: list[int] = []
+    connection = sql._connection
+
+    class Watched:
+        def execute(self, statement: str, parameters: object = ()) -> object:
+            if statement.startswith("INSERT"):
+                seen.append(connection.execute("PRAGMA synchronous").fetchone()[0])
+            return connection.execute(statement, parameters)  # type: ignore[arg-type]  # as they were given
+
+        def close(self) -> None:
+            connection.close()
+
+    monkeypatch.setattr(sql, "_connection", Watched())
+    journal = _journal(sql, {})
+    journal.put(KEY, "c1", {"text": "yes", "model": model})
+    assert [*seen, connection.execute("PRAGMA synchronous").fetchone()[0]] == [mode, 1]

@@ -57,11 +57,7 @@ def opened(
     url = check_database(db)
     if not make and not exists(url):
         raise DebateNotFound(f"no debates: there is no database {url!r} yet")
-    try:
-        debates = open_debates(url, environment=environment)
-    except OSError as error:
-        raise InputError(f"cannot open database {url!r}: {error}") from error
-    with debates:
+    with open_debates(url, environment=environment) as debates:
         yield debates
 
 

@@ -9,14 +9,26 @@ from __future__ import annotations
 
 import asyncio
 import queue
+import sqlite3
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Generator
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, TypeVar, cast
 
+from moot.state.sql import storage_error
 from moot.state.uncancelled import to_the_end
 
 T = TypeVar("T")
+
+
+@contextmanager
+def _storage_errors() -> Iterator[None]:
+    """Tell a user what a failure of the database that holds the checkpoints means."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise storage_error(error) from error
 
 
 @lru_cache(maxsize=1)
@@ -33,7 +45,8 @@ def call_from_sync(function: Callable[..., Coroutine[Any, Any, T]], *arguments: 
     """
     future = asyncio.run_coroutine_threadsafe(function(*arguments), _loop())
     try:
-        return future.result()
+        with _storage_errors():
+            return future.result()
     except BaseException:
         future.cancel()
         raise
@@ -75,7 +88,8 @@ def iterate_from_sync(make: Callable[[], AsyncIterator[T]]) -> Generator[T, None
     try:
         while (item := arrived.get()) is not _END:
             yield cast(T, item)
-        started.result().result()
+        with _storage_errors():
+            started.result().result()
     finally:
         _loop().call_soon_threadsafe(started.result().cancel)
         while item is not _END:

@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, TextIO
 
 from moot.graph.cli.screen.terminal_text import json_text, safe
@@ -103,17 +104,21 @@ def render(document: Mapping[str, object], form: str) -> str:
 
 
 def write_file(path: Path, text: str) -> None:
-    """Write a file whole or not at all; `-` is stdout.
+    """Write a file whole or not at all, for its owner alone to read; `-` is stdout.
 
     Raises:
         InputError: it cannot be written.
     """
     if path == STDOUT:
         return print_text(text)
-    draft = path.with_name(path.name + ".part")
+    draft: Path | None = None
     try:
-        draft.write_text(text, encoding="utf-8", errors="replace")
+        # A new name that nobody can know beforehand, readable by its owner alone.
+        with NamedTemporaryFile("wb", dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+            draft = Path(file.name)
+            file.write(text.encode("utf-8", "replace"))
         draft.replace(path)
     except OSError as error:
-        draft.unlink(missing_ok=True)
+        if draft is not None:
+            draft.unlink(missing_ok=True)
         raise InputError(f"cannot write {str(path)!r}: {error}") from error

@@ -1,0 +1,224 @@
+"""Databases that several open at once, cannot be written, are damaged, newer, or made by a stranger."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sqlite3
+import stat
+import sys
+import threading
+import zlib
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import ormsgpack
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.serde.jsonplus import EXT_CONSTRUCTOR_SINGLE_ARG
+
+from moot import DebateConfig, open_debates
+from moot.graph.cli.screen.output import write_file
+from moot.state import checkpoints
+from moot.state.checkpoints import CompressingSerializer
+from moot.state.earlier_builds import up_to_date
+from moot.state.errors import InputError, StorageError
+from moot.state.records import Records, open_records, records_of
+from moot.state.sql import DATABASE_VERSION, SqliteSql
+from tests.support.fakes import FakeModel
+
+
+def _debate(path: Path, name: str = "d") -> None:
+    with open_debates(str(path), environment=FakeModel().environment()) as debates:
+        debates.start("Which queue?", DebateConfig(turns=2), name=name).run()
+
+
+def test_whoever_opens_a_new_file_waits_for_another_that_writes_its_first_table(tmp_path: Path) -> None:
+    path = tmp_path / "m.sqlite"
+    with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
+        other.execute("CREATE TABLE first (x)")
+        other.execute("BEGIN IMMEDIATE")
+        done = threading.Timer(0.1, other.execute, ["COMMIT"])
+        done.start()
+        open_records(str(path)).close()
+        done.join()
+
+
+def test_a_database_and_what_belongs_to_it_are_its_owners_alone(tmp_path: Path) -> None:
+    records = open_records(str(tmp_path / "m.sqlite"))
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir() if path.is_file()}
+    records.close()
+    assert set(modes.values()) == {0o600}
+    assert "m.sqlite-wal" in modes
+
+
+@pytest.mark.parametrize(
+    ("content", "says"), [(b"what is this? " * 99, "no SQLite database"), (None, "cannot open")]
+)
+def test_what_is_no_database_is_refused_with_what_to_do(
+    tmp_path: Path, content: bytes | None, says: str
+) -> None:
+    path = tmp_path / "m.sqlite"
+    if content is None:
+        path.mkdir()
+    else:
+        path.write_bytes(content)
+    with pytest.raises(InputError, match=says):
+        open_records(str(path))
+
+
+def test_a_full_disk_stops_a_run_with_a_word_and_it_goes_on_after(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "m.sqlite"
+    environment = FakeModel().environment()
+    with open_debates(str(path), environment=environment) as debates:
+        debate = debates.start("Which queue?", DebateConfig(turns=8), name="d")
+        sql = debates.records.sql
+        pages = sql.execute("PRAGMA page_count")[0][0]
+        sql.execute(f"PRAGMA max_page_count = {pages}")
+        with pytest.raises(StorageError, match="the disk is full: make room"):
+            debate.run()
+        sql.execute("PRAGMA max_page_count = 1000000")
+        assert debate.run()["status"] == "done"
+
+
+@contextmanager
+def _unwritable(folder: Path) -> Iterator[None]:
+    """Leave a folder readable alone, also for the superuser."""
+    if os.geteuid() == 0:
+        pytest.skip("the superuser may write everywhere")
+    folder.chmod(0o500)
+    try:
+        yield
+    finally:
+        folder.chmod(0o700)
+
+
+def test_a_debate_in_a_folder_that_cannot_be_written_is_read(tmp_path: Path) -> None:
+    folder = tmp_path / "archive"
+    folder.mkdir()
+    _debate(folder / "m.sqlite")
+    with _unwritable(folder), open_debates(str(folder / "m.sqlite")) as debates:
+        assert len(debates.get("d").document()["transcript"]) == 3
+
+
+@pytest.mark.parametrize("code", [sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY])
+def test_a_file_beside_which_nothing_can_be_written_is_read_and_not_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    path = tmp_path / "m.sqlite"
+    _debate(path)
+
+    def refused(connection: object) -> None:
+        if connection not in immutable:
+            error = sqlite3.OperationalError("no")
+            error.sqlite_errorcode = code
+            raise error
+
+    immutable: list[object] = []
+    connect = sqlite3.connect
+
+    def connecting(address: str, **options: object) -> sqlite3.Connection:
+        connection = connect(address, **options)  # type: ignore[call-overload]  # as it was called
+        if "immutable" in address:
+            immutable.append(connection)
+        return connection  # type: ignore[no-any-return]  # of the stub
+
+    monkeypatch.setattr("moot.state.sql._switch_to_wal", refused)
+    monkeypatch.setattr("moot.state.sql.sqlite3.connect", connecting)
+    before = path.read_bytes()
+    with open_debates(str(path), environment=FakeModel().environment()) as debates:
+        assert [row.status for row in debates.rows()] == ["done"]
+        assert len(debates.get("d").document()["transcript"]) == 3
+        with pytest.raises(StorageError, match="read-only: allow writing"):
+            debates.get("d").say("Anyone?")
+    assert path.read_bytes() == before
+
+
+def test_a_database_of_a_newer_build_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "m.sqlite"
+    with closing(sqlite3.connect(path)) as file:
+        file.execute(f"PRAGMA user_version = {DATABASE_VERSION + 1}")
+    with pytest.raises(InputError, match=r"newer Moot .*update Moot"):
+        open_records(str(path))
+    with closing(sqlite3.connect(path)) as file:
+        assert not file.execute("SELECT * FROM sqlite_master").fetchall()
+
+
+def test_a_database_says_which_build_made_it(tmp_path: Path) -> None:
+    records = open_records(str(tmp_path / "m.sqlite"))
+    assert records.sql.version() == DATABASE_VERSION
+    records.close()
+
+
+def test_a_state_of_a_newer_build_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = FakeModel()
+    with open_debates(str(tmp_path / "m.sqlite"), environment=model.environment()) as debates:
+        debate = debates.start("Which queue?", DebateConfig(turns=2))
+        monkeypatch.setattr("moot.state.earlier_builds.SCHEMA_VERSION", 1)
+        with pytest.raises(InputError, match="a newer Moot wrote this debate"):
+            debate.run()
+    assert not model.calls
+    with pytest.raises(InputError):
+        up_to_date({"schema_version": 99})
+
+
+def test_tables_with_a_column_more_are_still_written(tmp_path: Path) -> None:
+    path = tmp_path / "m.sqlite"
+    _debate(path)
+    with closing(sqlite3.connect(path)) as file:
+        for table in ("moot_journal", "moot_floor", "moot_debates", "moot_failed_runs"):
+            file.execute(f"ALTER TABLE {table} ADD COLUMN later TEXT")
+    _debate(path, "e")
+    with open_debates(str(path), environment=FakeModel().environment()) as debates:
+        assert debates.get("e").say("Anyone?") == 1
+
+
+def test_nothing_that_a_database_names_is_called(tmp_path: Path) -> None:
+    marker = tmp_path / "owned"
+    blob = ormsgpack.packb(
+        ormsgpack.Ext(EXT_CONSTRUCTOR_SINGLE_ARG, ormsgpack.packb(("os", "system", f"touch {marker}")))
+    )
+    serializer = CompressingSerializer()
+    for tag, value in (("msgpack", blob), ("zlib+msgpack", zlib.compress(blob))):
+        serializer.loads_typed((tag, value))
+        serializer.with_msgpack_allowlist([]).loads_typed((tag, value))
+    assert not marker.exists()
+
+
+def test_a_value_that_inflates_without_bound_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkpoints, "MAX_INFLATED", 1000)
+    with pytest.raises(StorageError, match="do not trust it"):
+        CompressingSerializer().loads_typed(("zlib+msgpack", zlib.compress(b"\0" * 10_000)))
+
+
+def test_a_file_is_written_past_a_planted_link_for_its_owner_alone(tmp_path: Path) -> None:
+    victim, output = tmp_path / "victim", tmp_path / "out.json"
+    victim.write_text("precious")
+    (tmp_path / "out.json.part").symlink_to(victim)
+    write_file(output, "{}")
+    assert victim.read_text() == "precious"
+    assert output.read_text() == "{}"
+    assert stat.S_IMODE(output.stat().st_mode) == 0o600
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.json", "out.json.part", "victim"]
+
+
+def test_a_connection_that_could_not_be_made_ready_is_closed(tmp_path: Path) -> None:
+    path = tmp_path / "m.sqlite"
+    path.write_bytes(b"no database " * 99)
+    with pytest.raises(InputError):
+        SqliteSql(path)
+    if sys.platform == "linux":
+        opened = [os.readlink(link) for link in Path("/proc/self/fd").iterdir() if link.exists()]
+        assert str(path) not in opened
+
+
+def test_the_records_of_a_stranger_saver_go_with_it() -> None:
+    saver = InMemorySaver()
+    records: Records = records_of(saver)
+    del saver
+    gc.collect()
+    with pytest.raises(StorageError, match="closed"):
+        records.sql.execute("SELECT 1")
