@@ -27,6 +27,7 @@ from moot.nodes.driving.answering import Answering, JournalPlace
 from moot.nodes.driving.environment import Environment, NodeContext
 from moot.nodes.record import record
 from moot.state.config import DebateConfig
+from moot.state.config.boundary import Claim
 from moot.state.entries import seq_of
 from moot.state.ledger import MOTION
 
@@ -165,7 +166,10 @@ def read_excerpt(
 
 async def _driven(state: Any, config: DebateConfig, environment: Environment) -> dict[str, Any]:
     """Run the node that takes the minutes to its end."""
-    answering, body = Answering(environment, config, JournalPlace()), record(state, NodeContext(environment))
+    answering, body = (
+        Answering(environment, Claim.of_operator(config), JournalPlace()),
+        record(state, NodeContext(environment)),
+    )
     outcome: Any = None
     try:
         while True:

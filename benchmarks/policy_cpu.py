@@ -23,6 +23,7 @@ from moot.nodes.driving.environment import Environment, NodeContext
 from moot.nodes.effects import Ask, Emit, Hear, Heard, drive_with
 from moot.nodes.open import open_debate
 from moot.state.config import DebateConfig
+from moot.state.config.boundary import Claim
 from moot.state.conversation import ConversationState
 from moot.state.entries import Entry
 from moot.state.reducers import add_up, append, fold_window, merge
@@ -80,7 +81,7 @@ class Debate:
     def of(cls, messages: int, config: DebateConfig) -> Debate:
         """Return a debate that has gone on for so many messages."""
         rng, environment = random.Random(1), Environment()
-        context = NodeContext(environment, config, debate=f"cpu-{messages}")
+        context = NodeContext(environment, Claim.of_operator(config), debate=f"cpu-{messages}")
         said = [{"speaker": SPEAKERS[n % 4], "content": speech(rng)} for n in range(messages)]
         given = cast(ConversationState, {"topic": "Who should pay for transport?", "full_transcript": said})
         debate = cls(given, context, rng)

@@ -27,6 +27,7 @@ from moot.nodes.driving.portal import call_from_sync
 from moot.state.catalogue import DebateRow
 from moot.state.checkpoints import open_saver
 from moot.state.config import DebateConfig
+from moot.state.config.boundary import Claim
 from moot.state.records import records_of
 from moot.state.stores import open_store
 
@@ -168,7 +169,7 @@ class Debates(AbstractContextManager["Debates"]):
 
         read = parse_transcript(transcript) if isinstance(transcript, str) else transcript
         settings = transcript_config(read, config, debaters)
-        check_config(settings, self.environment)
+        check_config(Claim.of_operator(settings), self.environment)
         values = transcript_values(read, topic or read.topic, settings, self.environment)
         values["status"] = "done"
         row = imported_row(values, name, self.environment.clock(), None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
@@ -24,6 +24,7 @@ from moot.nodes.summarize import summarize
 from moot.nodes.trim import trim
 from moot.nodes.turn import turn
 from moot.state.config import DebateConfig
+from moot.state.config.boundary import ForeignConfig
 from moot.state.conversation import ConversationInput, ConversationOutput, ConversationState
 
 RECURSION_LIMIT = 10**9
@@ -61,12 +62,13 @@ def build_graph(
 
     Returns:
         A graph for `invoke`, `stream`, `ainvoke` and `astream`, with `{"topic": …}` as input,
-        `{"configurable": {"thread_id": …}}` as config and a `DebateConfig` as `context`.
+        `{"configurable": {"thread_id": …}}` as config and a `DebateConfig` as `context`. A `context` that is
+        a dict, as servers pass their requests on, is foreign: it says what is data, no more.
     """
     env = environment or Environment()
     builder = StateGraph(
         ConversationState,
-        context_schema=DebateConfig,
+        context_schema=cast(type[DebateConfig], ForeignConfig),
         input_schema=ConversationInput,
         output_schema=ConversationOutput,
     )

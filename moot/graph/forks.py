@@ -29,6 +29,7 @@ def fork_debate(session: DebateSession, *, after: int | None, name: str | None) 
         updated_at=now,
     )
     with making(session, row) as made:
+        made.records.grants.add(thread, made.records.grants.of(session.thread))
         # Nothing has been said from the fork's own floor.
         made.update_after("trim", {**written(values), "status": "running", "heard": 0})
         made.note_status(row.status)

@@ -16,6 +16,7 @@ from moot.nodes.judging.human_data import read_sessions
 from moot.nodes.judging.quiz import sit_quiz
 from moot.nodes.prompts.request import voice_of
 from moot.state.config import DebateConfig
+from moot.state.config.boundary import Claim
 from moot.state.errors import InputError, JudgeFailed
 from moot.state.verdict import Rate
 
@@ -66,12 +67,13 @@ def measure_judge(
         InputError: the file cannot be read, or nobody judged anything in it.
         JudgeFailed: the judge gave no answer at all.
     """
-    check_config(config, environment)
+    claim = Claim.of_operator(config)
+    check_config(claim, environment)
     sessions = [session for session in read_sessions(path) if session.judgements and session.speeches][:limit]
     if not sessions:
         raise InputError(f"{str(path)!r} holds no session that people finished judging")
     flow = sit_quiz(sessions, config, environment.count_for(config), swap=swap)
-    sat, usage = call_from_sync(run_to_end, flow, environment, config, JournalPlace())
+    sat, usage = call_from_sync(run_to_end, flow, environment, claim, JournalPlace())
     if not sat.distributions:
         raise JudgeFailed(f"the judge answered none of {len(sessions)}: {next(iter(sat.failed.values()))}")
     groups = {

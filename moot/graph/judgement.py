@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -16,6 +16,7 @@ from moot.nodes.driving.portal import call_from_sync
 from moot.nodes.judge import assess_debate
 from moot.state.catalogue import row_amounts
 from moot.state.config import DebateConfig, slug
+from moot.state.config.boundary import Claim, Reach, reaches
 from moot.state.config.config_files import make_config
 from moot.state.conversation import ConversationState, StateValues
 from moot.state.entries import JsonObject
@@ -123,20 +124,29 @@ def judge_values(
     options: JudgingOptions,
     environment: Environment,
     place: JournalPlace | None = None,
+    granted: Collection[Reach] = (),
 ) -> Judgement:
     """Judge the state of a debate, without writing anything but the journal where `place` has one.
+
+    Args:
+        values: the state's; what its configuration names outside is foreign but for what was `granted`.
+        options: the operator's, with what they name outside.
+        environment: models.
+        place: where calls are journalled.
+        granted: what the debate may reach.
 
     Raises:
         ConfigError: the options cannot be used.
         InputError: nobody argued.
     """
-    frozen = DebateConfig.model_validate(values["config"])
-    config = options.applied_to(frozen)
-    check_config(config, environment)
+    config = options.applied_to(DebateConfig.model_validate(values["config"]))
+    own = reaches(options.applied_to(DebateConfig()))
+    claim = Claim(config, {*granted, *own}, environment.harmless)
+    check_config(claim, environment)
     if not any(entry["speaker"] in config.names() for entry in values["full_transcript"]):
         raise InputError("no debater has said anything yet, so there is nothing to judge")
     flow = assess_debate(cast(ConversationState, values), config, environment.count_for(config))
-    made, usage = call_from_sync(run_to_end, flow, environment, config, place or JournalPlace())
+    made, usage = call_from_sync(run_to_end, flow, environment, claim, place or JournalPlace())
     return Judgement(values["topic"], config.to_json(), made.decision, made.verdicts, usage)
 
 
@@ -156,9 +166,9 @@ def judge_debate(session: DebateSession, options: JudgingOptions, *, dry_run: bo
         ConfigError: the options cannot be used.
         DebateBusy: another process writes the debate.
     """
-    environment = session.environment
+    environment, granted = session.environment, session.records.grants.of(session.thread)
     if dry_run:
-        return judge_values(session.state().values, options, environment)
+        return judge_values(session.state().values, options, environment, granted=granted)
     with session.writing():
         snapshot = session.caught_up()
         if not is_over(snapshot):
@@ -172,7 +182,7 @@ def judge_debate(session: DebateSession, options: JudgingOptions, *, dry_run: bo
         number = len(values.get("verdicts") or []) + len(values.get("errors") or [])
         anchor = snapshot.config["configurable"]["checkpoint_id"]
         place = JournalPlace(session.records, session.thread, step, f"rejudge-{number}", anchor)
-        judgement = judge_values(snapshot.values, options, environment, place)
+        judgement = judge_values(snapshot.values, options, environment, place, granted)
         decision = judgement.verdict
         update: dict[str, object] = {"verdicts": judgement.verdicts, "usage": judgement.usage}
         if not judgement.failed or not values.get("verdict"):

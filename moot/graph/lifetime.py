@@ -12,6 +12,7 @@ from moot.nodes.driving.portal import call_from_sync
 from moot.nodes.memory.earlier import identities, namespace_of
 from moot.state.catalogue import TOPIC_CHARS, DebateRow, new_debate_id
 from moot.state.config import DebateConfig
+from moot.state.config.boundary import Claim
 from moot.state.entries import topic_text
 from moot.state.errors import DebateBusy, DebateExists, DebateNotFound, InputError
 
@@ -32,7 +33,7 @@ def start_debate(
     topic = topic_text(config.topic if given["topic"] is None else given["topic"])
     if not topic:
         raise InputError("the topic is empty: say what is to be argued")
-    check_config(config, session.environment)
+    check_config(Claim.of_operator(config), session.environment)
     thread, now = new_debate_id(name), session.environment.clock()
     about = (thread, name or thread, topic[:TOPIC_CHARS], config.protocol, "new")
     row = DebateRow(*about, turns=0, tokens=0, cost_usd=0.0, parent="", created_at=now, updated_at=now)

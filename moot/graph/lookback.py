@@ -72,7 +72,9 @@ def look_back(session: DebateSession, seq: int) -> Lookback:
         )
     checkpoint = receipt["checkpoint"]
     holder, state = _holder_of(session, checkpoint)
-    context = NodeContext(session.environment, debate=holder.thread, checkpoint=checkpoint)
+    context = NodeContext(
+        session.environment, session.claim(state), debate=holder.thread, checkpoint=checkpoint
+    )
     calls = [call for call in _calls(state, context, holder) if call.floor == receipt["floor"]]
     if not calls:
         raise InputError(f"no prompt led to entry {seq}: a person said it")

@@ -11,20 +11,28 @@ from moot.nodes.protocols.protocol_table import protocol_named
 from moot.nodes.protocols.stand_in import forecast
 from moot.nodes.tools.context_documents import check_tools
 from moot.state.config import DebateConfig
+from moot.state.config.boundary import Claim
 from moot.state.errors import ConfigError
 
 
-def check_config(config: DebateConfig, environment: Environment) -> None:
+def check_config(claim: Claim, environment: Environment, *, imports: bool = True) -> None:
     """Check everything that a configuration names: protocol, models, rubrics, summarisers, tools, context.
+
+    Args:
+        claim: it is to be admitted, first of all.
+        environment: models and counters.
+        imports: whether what it names is imported, to see that it can be.
 
     Raises:
         ConfigError: what is wrong and what to do.
     """
+    config = claim.admitted()
     protocol = protocol_named(config.protocol)
     protocol.check(config)
     check_tools(config, environment.count_for(config))
     summarizer_named(config.memory.summarizer)
-    embeddings_of(config, environment.embeddings)
+    if imports:
+        embeddings_of(claim, environment.embeddings)
     for debater in config.names():
         summarizer_named(perspective_settings(config, debater).method)
     for seat in config.judge.seats():
@@ -35,7 +43,7 @@ def check_config(config: DebateConfig, environment: Environment) -> None:
             "limits.cost_usd needs prices: give input_usd_per_million and output_usd_per_million "
             f"(0 where free) under `models` for {', '.join(map(repr, unpriced))}"
         )
-    environment.models_of(config).check(config.model_names())
+    environment.models_of(claim).check(config.model_names())
 
 
 def warnings_about(config: DebateConfig) -> list[str]:

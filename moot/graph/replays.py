@@ -14,7 +14,6 @@ from moot.graph.lifetime import start_debate
 from moot.graph.session import DebateSession
 from moot.nodes.calls import ModelCall, Reply
 from moot.nodes.models.registry import Models
-from moot.state.config.frozen import frozen_config
 from moot.state.entries import kind_of
 from moot.state.records import Records
 
@@ -36,7 +35,7 @@ def start_replay(session: DebateSession, name: str | None) -> DebateSession:
         "context_documents": values.get("context_documents") or [],
     }
     replaying = replace(session, graph=graph, environment=environment)
-    return start_debate(replaying, given, frozen_config(values), name)
+    return start_debate(replaying, given, session.claim(values).admitted(), name)
 
 
 class Tape:

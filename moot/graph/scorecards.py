@@ -27,6 +27,7 @@ from moot.nodes.judging.evaluation import (
     evaluation_rubric,
 )
 from moot.state.config import DebateConfig
+from moot.state.config.boundary import Claim
 from moot.state.entries import kind_of
 from moot.state.errors import InputError
 from moot.state.verdict import Decision
@@ -213,7 +214,7 @@ def evaluate_subjects(
             "nothing to evaluate" if evaluators else "no evaluator: give --evaluator or --config"
         )
     for evaluator in evaluators:
-        environment.models_of(evaluator.own(config)).check([evaluator.model])
+        environment.models_of(Claim.of_operator(evaluator.own(config))).check([evaluator.model])
 
     async def scored() -> list[list[Evaluation]]:
         """Return every evaluator's evaluations of all subjects."""
@@ -222,7 +223,9 @@ def evaluate_subjects(
         async def scored_by(evaluator: Evaluator) -> list[Evaluation]:
             own = evaluator.own(config)
             flow = evaluate(subjects, evaluator, own, environment.count_for(own, evaluator.model))
-            return await run_flow(flow, Answering(environment, own, JournalPlace(), limit=limit))
+            return await run_flow(
+                flow, Answering(environment, Claim.of_operator(own), JournalPlace(), limit=limit)
+            )
 
         return list(await asyncio.gather(*map(scored_by, evaluators)))
 

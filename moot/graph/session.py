@@ -13,6 +13,9 @@ from langgraph.types import StateSnapshot
 from moot.graph.debate import NODES, DebateGraph
 from moot.nodes.driving.environment import Environment
 from moot.nodes.driving.portal import call_from_sync
+from moot.state.config import DebateConfig
+from moot.state.config.boundary import Claim, reaches
+from moot.state.config.frozen import frozen_config
 from moot.state.conversation import ConversationInput
 from moot.state.records import Records
 
@@ -43,6 +46,12 @@ class DebateSession:
     def name(self) -> str:
         """What `--id` gave, else the id."""
         return self.records.catalogue.name_of(self.thread)
+
+    def claim(self, values: Values, operators: DebateConfig | None = None) -> Claim:
+        """Return a state's configuration with what its debate was granted, and what the operator says now."""
+        granted = self.records.grants.of(self.thread) if self.thread else ()
+        said = reaches(operators) if operators else ()
+        return Claim(frozen_config(values), {*granted, *said}, self.environment.harmless)
 
     def state(self, checkpoint: str = "") -> StateSnapshot:
         """Return LangGraph's snapshot of the state, the latest or that of a checkpoint."""

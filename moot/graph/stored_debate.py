@@ -16,6 +16,7 @@ from moot.nodes.driving.lost_work import with_failures
 from moot.nodes.people.questions import PersonQuestion
 from moot.state.catalogue import DebateRow
 from moot.state.config import DebateConfig, differing_keys, may_speak
+from moot.state.config.boundary import Claim, reaches
 from moot.state.config.frozen import frozen_config
 from moot.state.entries import JsonObject, clean_text
 from moot.state.errors import InputError
@@ -138,15 +139,24 @@ class Debate:
         """Return whether more turns would lengthen the debate once it is over."""
         return can_go_on(self.state().values)
 
+    def allow(self, config: DebateConfig) -> None:
+        """Let a debate from elsewhere reach what this configuration, an operator's, names outside."""
+        self.session.records.grants.add(self.id, reaches(config))
+
     def reconfigure(self, config: DebateConfig) -> None:
         """Replace the frozen configuration, for what is still to come.
+
+        What it names outside beyond the frozen one is allowed with it; for the rest there is `allow`.
 
         Raises:
             ConfigError: it cannot be used.
             DebateBusy: another process writes this debate.
         """
-        check_config(config, self.session.environment)
+        added = reaches(config).keys() - reaches(self.config()).keys()
+        granted = {*self.session.records.grants.of(self.id), *added}
+        check_config(Claim(config, granted, self.session.environment.harmless), self.session.environment)
         with self.session.writing():
+            self.session.records.grants.add(self.id, added)
             self.session.update({"config": config.to_json()}, self.session.caught_up().next)
 
     def differing_keys(self, config: DebateConfig) -> list[str]:

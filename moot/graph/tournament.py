@@ -91,10 +91,11 @@ def play_tournament(
         ConfigError: a match's configuration cannot be used; nothing has been played.
     """
     from moot.graph.preflight import check_config
+    from moot.state.config.boundary import Claim
 
     wanted = pairings(tournament)
     for pairing in wanted:
-        check_config(pairing.config, debates.environment)
+        check_config(Claim.of_operator(pairing.config), debates.environment)
     stop = threading.Event()
     done: dict[str, MatchResult] = {}
     pool = ThreadPoolExecutor(max_workers=concurrency or tournament.concurrency)

@@ -31,7 +31,7 @@ def open_debate(state: ConversationState, context: NodeContext) -> Body:
     """Freeze and seed a new debate; let a new message from the floor reopen a finished one."""
     if state.get("config"):
         return _reopen(state)
-    config = context.given or DebateConfig()
+    config = context.claim.admitted()
     protocol_named(config.protocol).check(config)
     documents = yield from _context(config, context)
     asked = foreign_messages(state)
@@ -96,7 +96,7 @@ def _context(
 
     def look() -> str:
         check_tools(config, context.env.count_for(config))
-        return json.dumps(context_document(config.context) if config.context else None)
+        return json.dumps(context_document(context.claim))
 
     digest = hashlib.sha256((config.context or "").encode("utf-8", "replace")).hexdigest()
     document = json.loads((yield Work([Job(digest, look)]))[0])

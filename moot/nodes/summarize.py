@@ -84,7 +84,7 @@ def _request(
     transcript = state["full_transcript"]
     fresh = config.memory.mode == "fresh"
     entries = transcript[: entries[-1]["seq"] + 1] if fresh else entries
-    embeddings = embeddings_of(config, context.env.embeddings)
+    embeddings = embeddings_of(context.claim, context.env.embeddings)
     return SummaryRequest(
         previous={} if fresh else state.get("rolling_summary", {}),
         entries=[entry for entry in entries if kind_of(entry).shown] or entries,  # the rules hold it

@@ -1,4 +1,4 @@
-"""Moot's own tables beside LangGraph's: journal, catalogue, floor and writer locks of one database."""
+"""Moot's own tables beside LangGraph's: journal, catalogue, grants, floor, writer locks."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from moot.state.catalogue import Catalogue, DebateRow
 from moot.state.errors import InputError
 from moot.state.failed_runs import FailedRuns
 from moot.state.floor import FloorTable
+from moot.state.grants import Grants
 from moot.state.journal import Journal, WentOn, went_on_in
 from moot.state.settings import is_postgres, sqlite_path
 from moot.state.sql import DATABASE_VERSION, PostgresSql, Sql, SqliteSql
@@ -33,6 +34,7 @@ class Records:
     writers: Writers
     floor: FloorTable
     failed: FailedRuns
+    grants: Grants
 
     def rows(self) -> list[DebateRow]:
         """Return the catalogue, the most recently active first; what a dead process left is `paused`.
@@ -60,13 +62,14 @@ class Records:
 
     def forget(self, debate: str) -> None:
         """Delete all that is kept of a debate."""
-        for table in (self.journal, self.floor, self.failed, self.catalogue):
+        for table in (self.journal, self.floor, self.failed, self.grants, self.catalogue):
             table.delete(debate)
 
     def copy(self, source: str, target: str) -> None:
-        """Give a copy of a debate its place in the catalogue and what was said from the floor; no journal."""
+        """Give a copy of a debate its place in the catalogue, its grants and its floor; no journal."""
         self.catalogue.copy(source, target)
         self.floor.copy(source, target)
+        self.grants.add(target, self.grants.of(source))
 
     def close(self) -> None:
         """Close the connection."""
@@ -100,9 +103,8 @@ def _records(sql: Sql, lock: WriterLock, went_on: WentOn | None = None) -> Recor
             )
         catalogue = Catalogue(sql)
         journal = Journal(sql, went_on or went_on_in(sql))
-        records = Records(
-            sql, journal, catalogue, Writers(lock, catalogue.name_of), FloorTable(sql), FailedRuns(sql)
-        )
+        writers = Writers(lock, catalogue.name_of)
+        records = Records(sql, journal, catalogue, writers, FloorTable(sql), FailedRuns(sql), Grants(sql))
         if version < DATABASE_VERSION and not sql.read_only:
             sql.set_version(DATABASE_VERSION)
         opening.pop_all()

@@ -31,6 +31,30 @@ def context_root() -> str | None:
     return os.environ.get("MOOT_CONTEXT_ROOT") or None
 
 
+def allowed_models() -> tuple[str, ...]:
+    """Return the models that requests may name, from `MOOT_ALLOW_MODELS`: names or patterns."""
+    return _listed("MOOT_ALLOW_MODELS")
+
+
+def allowed_tools() -> tuple[str, ...]:
+    """Return the tools that requests may give debaters, from `MOOT_ALLOW_TOOLS`."""
+    return _listed("MOOT_ALLOW_TOOLS")
+
+
+def allowed_hosts() -> tuple[str, ...]:
+    """Return the names under which a server may be asked from elsewhere, from `MOOT_ALLOW_HOSTS`."""
+    return _listed("MOOT_ALLOW_HOSTS")
+
+
+def server_token() -> str | None:
+    """Return what clients from elsewhere prove themselves with, from `MOOT_TOKEN`."""
+    return os.environ.get("MOOT_TOKEN") or None
+
+
+def _listed(variable: str) -> tuple[str, ...]:
+    return tuple(filter(None, (name.strip() for name in os.environ.get(variable, "").split(","))))
+
+
 def debug() -> bool:
     """Return whether `MOOT_DEBUG` asks for tracebacks."""
     return os.environ.get("MOOT_DEBUG", "") not in ("", "0")

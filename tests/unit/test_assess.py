@@ -24,6 +24,7 @@ from moot.nodes.judging.opinion_check import failed_verdict
 from moot.nodes.judging.panel import panel_report
 from moot.nodes.models.scripted import ScriptedModel
 from moot.state.config import DebateConfig
+from moot.state.config.boundary import Claim
 from moot.state.config.config_files import make_config
 from moot.state.entries import make_entry
 from moot.state.records import records_of
@@ -48,7 +49,7 @@ def judged_by(script: Reason | dict[str, Reason], **judge: Any) -> Assessment:
     environment = Environment(factory=lambda name, _: ScriptedModel(_answering(script, name)))
 
     async def run() -> Assessment:
-        answering = Answering(environment, config, JournalPlace())
+        answering = Answering(environment, Claim.of_operator(config), JournalPlace())
         return await run_flow(assess_debate(state_of(config), config, environment.count_for()), answering)
 
     return asyncio.run(run())
@@ -205,7 +206,9 @@ def test_answers_are_journalled_and_at_most_so_many_at_once() -> None:
     environment, records = Environment(complete=complete), records_of(saver)
 
     async def run() -> Assessment:
-        answering = Answering(environment, config, JournalPlace(records, "debate", 3, "rejudge-0", "c1"))
+        answering = Answering(
+            environment, Claim.of_operator(config), JournalPlace(records, "debate", 3, "rejudge-0", "c1")
+        )
         return await run_flow(assess_debate(state_of(config), config, len), answering)
 
     first, again = asyncio.run(run()), asyncio.run(run())

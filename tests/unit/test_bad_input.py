@@ -11,6 +11,7 @@ from moot import DebateConfig, build_graph, open_debates
 from moot.graph.cli.screen.showing import cost_text
 from moot.graph.preflight import check_config, warnings_about
 from moot.nodes.driving.environment import Environment
+from moot.state.config.boundary import Claim
 from moot.state.config.config_files import make_config
 from moot.state.errors import ConfigError, InputError
 from tests.support.fakes import FakeModel
@@ -58,9 +59,10 @@ def test_a_cost_limit_needs_every_price(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
     data: dict[str, Any] = {"model": "dear", "judge": {"model": "judge"}, "limits": {"cost_usd": 1}}
     with pytest.raises(ConfigError, match="for 'judge'"):
-        check_config(make_config({**data, "models": {"dear": PRICES}}), Environment())
-    check_config(make_config({**data, "models": {"dear": PRICES, "judge": PRICES}}), Environment())
-    check_config(make_config({"limits": {"cost_usd": 1}}), Environment())  # offline is free
+        check_config(Claim.of_operator(make_config({**data, "models": {"dear": PRICES}})), Environment())
+    priced = {**data, "models": {"dear": PRICES, "judge": PRICES}}
+    for usable in (priced, {"limits": {"cost_usd": 1}}):  # offline is free
+        check_config(Claim.of_operator(make_config(usable)), Environment())
 
 
 def test_settings_of_a_model_that_nobody_uses_are_warned_of() -> None:

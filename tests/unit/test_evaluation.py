@@ -263,7 +263,7 @@ def test_evaluators_with_one_model_each_keep_their_own_settings(tmp_path: Path) 
     ]
     path = tmp_path / "eval.json"
     path.write_text(json.dumps({"agents": rows}))
-    asked: list[tuple[float, str]] = []
+    asked: list[tuple[float, str | None]] = []
 
     async def complete(call: ModelCall, models: Models, *, config: Any = None) -> Reply:
         settings = models.settings_of(call.model)

@@ -21,6 +21,7 @@ from moot.nodes.open import open_debate
 from moot.nodes.protocols.limits import limit_reached
 from moot.nodes.text.tokens import counter
 from moot.state.config import DebateConfig, frozen
+from moot.state.config.boundary import Claim
 from moot.state.conversation import ConversationState
 from moot.state.errors import ConfigError, InputError, ModelError
 from tests.support.fakes import FakeModel, answer
@@ -214,7 +215,7 @@ def test_the_judge_never_reads_a_debaters_name() -> None:
 
 
 def test_open_freezes_the_configuration_and_seeds_the_transcript() -> None:
-    context = NodeContext(FakeModel().environment(), _config(turns=3))
+    context = NodeContext(FakeModel().environment(), Claim.of_operator(_config(turns=3)))
     documents = [{"name": "facts.md", "content": "Water is wet."}]
     state = cast(ConversationState, {"topic": "T\x00opic", "messages": [], "context_documents": documents})
     with pytest.raises(StopIteration) as end:

@@ -44,7 +44,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def _run(tool: Any, root: Path, **arguments: Any) -> str:
-    return run_tool(tool, arguments, Surroundings(Sandbox(root)))
+    return run_tool(tool, arguments, Surroundings(lambda: Sandbox(root)))
 
 
 def test_search_finds_lines_with_the_most_words_first(folder: Path) -> None:
@@ -172,7 +172,7 @@ def test_the_debate_itself_can_be_searched() -> None:
         make_entry(1, "ada", "speech", "Builds take 41 minutes."),
         make_entry(2, "tools", "tool_result", "builds builds"),
     ]
-    found = run_tool(SearchDebate(), {"query": "builds"}, Surroundings(None, entries))
+    found = run_tool(SearchDebate(), {"query": "builds"}, Surroundings(transcript=entries))
     assert found == "1 matches for 'builds'\nada [m000001]: Builds take 41 minutes."
 
 

@@ -29,7 +29,11 @@ ENVIRONMENT = """\
 | `OPENAI_API_KEY` | key of OpenAI, or of the server that `OPENAI_BASE_URL` names |
 | `OPENAI_BASE_URL` | address of an OpenAI-compatible server |
 | `MOOT_MODEL` | model where neither `--model` nor the configuration names one |
-| `MOOT_CONFIG` | configuration file of `moot run` where `--config` gives none |
+| `MOOT_CONFIG` | configuration file of `moot run` where `--config` gives none; all may reach what it does |
+| `MOOT_ALLOW_MODELS`, `MOOT_ALLOW_TOOLS` | what requests and imports may name, separated by commas |
+| `MOOT_CONTEXT_ROOT` | folder that every context lies in, and that those may choose contexts from |
+| `MOOT_TOKEN` | API key of those who may use a server from elsewhere |
+| `MOOT_ALLOW_HOSTS` | names under which a server that something else guards may be asked |
 | `MOOT_DB` | database where `--db` gives none |
 | `MOOT_DEBUG` | `1` shows the traceback of an internal error |
 | `NO_COLOR` | any value: no colours |

@@ -134,13 +134,16 @@ def merged(data: Data, flags: Mapping[str, object]) -> Data:
     return result
 
 
-def run_config(path: Path | None, flags: Mapping[str, object], tools: Sequence[str] = ()) -> DebateConfig:
+def run_config(
+    path: Path | None, flags: Mapping[str, object], tools: Sequence[str] = (), *, imports: bool = True
+) -> DebateConfig:
     """Return the configuration of a new debate: flags over file over `MOOT_MODEL` over defaults.
 
     Args:
         path: `--config`.
         flags: values by dotted key.
         tools: of those debaters who list none.
+        imports: whether what it names is imported.
 
     Raises:
         ConfigError: it cannot be used; nothing has been written.
@@ -157,8 +160,9 @@ def run_config(path: Path | None, flags: Mapping[str, object], tools: Sequence[s
     # Slow to import, and not needed for most mistakes.
     from moot.graph.preflight import check_config, warnings_about
     from moot.nodes.driving.environment import Environment
+    from moot.state.config.boundary import Claim
 
-    check_config(config, Environment())
+    check_config(Claim.of_operator(config), Environment(), imports=imports)
     for warning in warnings_about(config):
         complain(f"warning: {warning}")
     return config

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 import httpx
 
+from moot.state.settings import server_token
+
 EVERY_S = 3.0
 """Between looks at the catalogue: debates that the command line starts meanwhile appear too."""
 
@@ -27,7 +29,8 @@ def registering(server: str, debates: Callable[[], Sequence[str]]) -> Iterator[N
 
 def _keep_registering(server: str, debates: Callable[[], Sequence[str]], over: threading.Event) -> None:
     known: set[str] = set()
-    with httpx.Client(base_url=server, timeout=EVERY_S, trust_env=False) as client:
+    key = {"x-api-key": token} if (token := server_token()) else None
+    with httpx.Client(base_url=server, timeout=EVERY_S, trust_env=False, headers=key) as client:
         while not over.wait(EVERY_S if known else EVERY_S / 6):
             with contextlib.suppress(httpx.HTTPError):  # not up yet, or busy: the next look tries again
                 known |= register(client, [each for each in debates() if each not in known])

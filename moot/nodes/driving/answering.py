@@ -16,8 +16,9 @@ from langchain_core.runnables import RunnableConfig
 from moot.nodes.calls import Flow, ModelCall, Reply
 from moot.nodes.driving.environment import Environment
 from moot.nodes.driving.portal import in_thread
-from moot.state.config import DebateConfig
+from moot.state.config.boundary import Claim
 from moot.state.entries import JsonObject
+from moot.state.errors import ConfigError
 from moot.state.journal import JournalKey
 from moot.state.records import Records
 from moot.state.reducers import add_up
@@ -56,7 +57,7 @@ class Answering:
     def __init__(
         self,
         env: Environment,
-        config: DebateConfig,
+        claim: Claim,
         place: JournalPlace,
         run: RunnableConfig | None = None,
         *,
@@ -70,8 +71,8 @@ class Answering:
         """Batches done so far."""
         self.place = place
         self._env, self._run = env, run
-        self._models = env.models_of(config)
-        self._limit = limit or asyncio.Semaphore(config.limits.concurrency)
+        self._claim = claim
+        self._limit = limit or asyncio.Semaphore(claim.config.limits.concurrency)
 
     async def answer(self, calls: Sequence[ModelCall]) -> list[Reply]:
         """Return the replies to a batch, in its order."""
@@ -99,8 +100,12 @@ class Answering:
         return list(replies)
 
     async def _ask(self, call: ModelCall) -> Reply:
+        try:
+            models = self._env.models_of(self._claim)
+        except ConfigError as refused:
+            return Reply(error=str(refused))
         async with self._limit:
-            return await self._env.complete(call, self._models, config=self._run)
+            return await self._env.complete(call, models, config=self._run)
 
     async def _once(
         self, key: JournalKey, known: JsonObject | None, make: Callable[[], Awaitable[Reply]]
@@ -135,8 +140,8 @@ async def run_flow(flow: Flow[T], answering: Answering) -> T:
 
 
 async def run_to_end(
-    flow: Flow[T], environment: Environment, config: DebateConfig, place: JournalPlace
+    flow: Flow[T], environment: Environment, claim: Claim, place: JournalPlace
 ) -> tuple[T, Mapping[str, float]]:
     """Run a flow outside a graph; return what it returns and what its calls used."""
-    answering = Answering(environment, config, place)
+    answering = Answering(environment, claim, place)
     return await run_flow(flow, answering), answering.spent.totals

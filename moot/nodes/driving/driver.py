@@ -15,7 +15,8 @@ import asyncio
 import time
 import uuid
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -44,11 +45,12 @@ from moot.nodes.effects import (
     is_pause,
 )
 from moot.state.config import DebateConfig
+from moot.state.config.boundary import Claim, ForeignConfig, reaches
 from moot.state.config.frozen import frozen_config
 from moot.state.conversation import ConversationState
 from moot.state.earlier_builds import up_to_date
 from moot.state.entries import JsonObject
-from moot.state.errors import ModelError
+from moot.state.errors import ConfigError, ModelError
 from moot.state.failed_runs import FailedRun
 from moot.state.langgraph_internals import checkpointer_in
 from moot.state.records import Records, records_of
@@ -59,7 +61,7 @@ class _Run:
     """One run of one node."""
 
     def __init__(self, name: str, env: Environment, state: ConversationState, config: RunnableConfig) -> None:
-        runtime: Runtime[DebateConfig] = get_runtime()
+        runtime: Runtime[Any] = get_runtime()
         info = runtime.execution_info
         checkpointer = checkpointer_in(config)
         self.state = up_to_date(state)
@@ -67,15 +69,19 @@ class _Run:
         self.store = runtime.store
         self.records: Records | None = records_of(checkpointer) if checkpointer is not None else None
         debate = (info.thread_id if info else None) or ""
-        self.context = NodeContext(env, runtime.context, debate, info.checkpoint_id if info else "")
-        debate_config = frozen_config(state) if state.get("config") else DebateConfig()
+        claim = _claim(state, runtime.context, env)
+        self.context = NodeContext(env, claim, debate, info.checkpoint_id if info else "")
         step = int(state.get("step", {}).get("no", 0))
-        place = JournalPlace(self.records, debate, step, name, self.context.checkpoint)
-        self.answering = Answering(env, debate_config, place, config)
+        self._place = JournalPlace(self.records, debate, step, name, self.context.checkpoint)
+        self.answering = Answering(env, claim, self._place, config)
         self._started = time.monotonic()
 
     async def drive(self, body: NodeBody) -> Update:
         """Run the body to its end and return its update, with what it spent added up."""
+        if self.records is not None and reaches(self.context.claim.config):
+            claim = await in_thread(_granted, self.context.claim, self.records, self._place)
+            self.context = replace(self.context, claim=claim)
+            self.answering = Answering(self.context.env, claim, self._place, self.config)
         flow = body(self.state, self.context)
         outcome: Any = None
         try:
@@ -138,6 +144,31 @@ class _Run:
         return Heard(
             floor.said_since(debate, after), floor.take_pause(debate), self.records.failed.of(debate)
         )
+
+
+def _claim(state: ConversationState, given: object, env: Environment) -> Claim:
+    """Return what a run claims: its state's configuration, before it has one the run's context.
+
+    A `DebateConfig` object is the operator's, who made it in this process; a server's requests come as
+    `ForeignConfig`s. The context of a graph around this one is none of ours.
+    """
+    operators = given if isinstance(given, DebateConfig) else None
+    granted = reaches(operators) if operators else {}
+    if state.get("config"):
+        return Claim(frozen_config(state), granted, env.harmless)
+    if isinstance(given, ForeignConfig):
+        return given.claim(env.harmless)
+    return Claim(operators or DebateConfig(), granted, env.harmless)
+
+
+def _granted(claim: Claim, records: Records, place: JournalPlace) -> Claim:
+    """Return a claim with what its debate was granted before; an operator's own is granted as it opens."""
+    if place.node == "open" and claim.granted and place.debate:
+        records.grants.add(place.debate, claim.granted)
+    granted = {*claim.granted, *records.grants.of(place.debate)}
+    with suppress(ConfigError):  # told to whoever uses it; here, since looking it up reads files
+        replace(claim, granted=granted).admitted()
+    return replace(claim, granted=granted)
 
 
 async def _done(job: Job) -> Reply:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -19,6 +19,7 @@ from moot.nodes.models.complete import complete
 from moot.nodes.models.registry import Factory, Models, make_model
 from moot.nodes.text.tokens import DEFAULT_ENCODING, TokenCounter, counter, encoding_for
 from moot.state.config import DebateConfig
+from moot.state.config.boundary import Claim, ReachKind
 from moot.state.conversation import ConversationState, StateValues
 from moot.state.records import Records
 
@@ -87,8 +88,19 @@ class Environment:
         """
         return _largest(self.counter, encodings_in(config, models) if config else (DEFAULT_ENCODING,))
 
-    def models_of(self, config: DebateConfig) -> Models:
-        """Return the models of a debate, one set of clients for equal settings."""
+    @property
+    def harmless(self) -> Collection[ReachKind]:
+        """What a configuration may name freely, because this environment brings its own."""
+        given: list[ReachKind] = [] if self.factory is make_model else ["model", "endpoint"]
+        return (*given, "embeddings") if self.embeddings is not None else given
+
+    def models_of(self, claim: Claim) -> Models:
+        """Return the models of a debate, one set of clients for equal settings.
+
+        Raises:
+            ConfigError: they are not admitted.
+        """
+        config = claim.admitted("model", "endpoint")
         key = repr(sorted(config.models.items()))
         if key not in self._models:
             self._models[key] = Models(config.models, self.factory, self.backoff)
@@ -100,8 +112,8 @@ class NodeContext:
     """What a body may know beside the state."""
 
     env: Environment
-    given: DebateConfig | None = None
-    """The run's `context`; once the state has a `config`, that one wins."""
+    claim: Claim = field(default_factory=lambda: Claim(DebateConfig()))
+    """The state's configuration, before it has one the run's `context`, with what it was granted."""
     debate: str = ""
     """Thread id; `""` without a checkpointer."""
     checkpoint: str = ""

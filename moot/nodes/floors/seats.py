@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 
 from moot.nodes.calls import Hints, ModelCall, SpeakAs
 from moot.nodes.driving.environment import NodeContext
@@ -21,8 +20,8 @@ from moot.nodes.prompts.fitting import View, fit
 from moot.nodes.prompts.request import make_call, voice_of
 from moot.nodes.protocols.protocol_table import protocol_named
 from moot.nodes.text.tokens import TokenCounter
+from moot.nodes.tools.context_documents import context_sandbox
 from moot.nodes.tools.exchange import Exchange, exchange_messages, exchange_report, wire_tokens
-from moot.nodes.tools.sandbox import Sandbox
 from moot.nodes.tools.tool import Surroundings, function_of
 from moot.nodes.tools.tool_table import tool_named
 from moot.nodes.views.scene import Scene
@@ -65,18 +64,18 @@ def floor_view(
     count = context.env.count_for(config)
     offered = functions_tokens(config.debater(floor["speaker"]).tools, count)
     total = config.memory.budget.total - offered - taken
-    memories = _memories(context, config)
+    memories = _memories(context)
     scene = Scene(state, config, state["step"], floor, count, total, memories)
     return fit(protocol_named(config.protocol).view(scene), total, count)
 
 
-def _memories(context: NodeContext, config: DebateConfig) -> Memories:
-    return Memories(context.env.indexes, context.debate, embeddings_of(config, context.env.embeddings))
+def _memories(context: NodeContext) -> Memories:
+    return Memories(context.env.indexes, context.debate, embeddings_of(context.claim, context.env.embeddings))
 
 
 def embedding_work(state: ConversationState, context: NodeContext, config: DebateConfig) -> Job | None:
     """Return the work of embedding what the step's views compare, `None` where there is none."""
-    memories = _memories(context, config)
+    memories = _memories(context)
     if memories.embeddings is None or not config.memory.retrieval.enabled:
         return None
     transcript = state["full_transcript"]
@@ -126,8 +125,7 @@ def _seat(
     )
     if not speaker.tools:
         return Seat(index, floor, view, ModelFloor(call))
-    sandbox = Sandbox(Path(config.context)) if config.context else None
-    around = Surroundings(sandbox, state["full_transcript"])
+    around = Surroundings(partial(context_sandbox, context.claim), state["full_transcript"])
     again = partial(_again, state, context, config)
     return Seat(index, floor, view, ModelFloor(call, speaker.tools, speaker.tool_call_limit, around, again))
 

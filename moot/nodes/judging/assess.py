@@ -14,13 +14,14 @@ from moot.nodes.judging.opinion_check import OpinionCheck
 from moot.nodes.judging.opinions import JudgeOpinion
 from moot.nodes.judging.orders import presentation_orders, reconcile
 from moot.nodes.judging.panel import decision_of
-from moot.nodes.judging.rubrics import Rubric, load_rubric, parse_rubric
+from moot.nodes.judging.rubrics import Rubric, parse_rubric, shipped_rubrics
 from moot.nodes.judging.sitting import Sitting
 from moot.nodes.prompts.request import make_call, voice_of
 from moot.nodes.text.tokens import TokenCounter
 from moot.state.config import DebateConfig, JudgeSeat
 from moot.state.conversation import ConversationState
 from moot.state.entries import Entry
+from moot.state.errors import ConfigError
 from moot.state.verdict import TIE, Decision, Verdict
 
 
@@ -71,7 +72,15 @@ def rubric_for(seat: JudgeSeat, config: DebateConfig, brief: JudgeBrief) -> Rubr
         ConfigError: there is no such rubric.
     """
     given = seat.rubric or config.judge.rubric or brief.rubric
-    return parse_rubric(given, "judge.rubric") if isinstance(given, dict) else load_rubric(given)
+    if isinstance(given, dict):
+        return parse_rubric(given, "judge.rubric")
+    shipped = shipped_rubrics()
+    if given not in shipped:  # a file is read where the operator named it
+        raise ConfigError(
+            f"judge.rubric: {given!r} is none of {', '.join(map(repr, shipped))}: give one of them, the "
+            "rubric itself, or on the command line a file"
+        )
+    return shipped[given]
 
 
 def _sittings(

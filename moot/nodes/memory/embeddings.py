@@ -6,19 +6,19 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
-from moot.state.config import DebateConfig
+from moot.state.config.boundary import Claim
 from moot.state.errors import ConfigError
 
 
-def embeddings_of(config: DebateConfig, given: Any = None) -> Any:
+def embeddings_of(claim: Claim, given: Any = None) -> Any:
     """Return a LangChain `Embeddings`, `None` for lexical retrieval alone.
 
     Raises:
-        ConfigError: the name leads nowhere.
+        ConfigError: the name leads nowhere, or it is not admitted.
     """
     if given is not None:
         return given
-    name = config.memory.retrieval.embeddings
+    name = claim.admitted("embeddings").memory.retrieval.embeddings
     return load_embeddings(name) if name else None
 
 

@@ -83,7 +83,9 @@ def advice(failure: Failure, settings: ModelSettings) -> str:
     """Return what a user can do about a failure that no waiting cures, `""` where that is not known."""
     endpoint = "the model's base_url" if settings.base_url else "OPENAI_BASE_URL"
     if failure.status in (401, 403):
-        return f"check the key in {settings.api_key_env}, and that {endpoint} is the endpoint it belongs to"
+        if settings.key_variable is None:
+            return "no key was sent: name its variable as `api_key_env` beside the model's base_url"
+        return f"check the key in {settings.key_variable}, and that {endpoint} is the endpoint it belongs to"
     if failure.status == 404:
         return (
             f"check the model's name, and {endpoint}; to go on with another model, give `model` in a file "

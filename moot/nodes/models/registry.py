@@ -81,10 +81,11 @@ def access_to(name: str, settings: ModelSettings) -> Access:
         ConfigError: there is neither a key nor an address.
     """
     base_url = settings.base_url or environment.base_url()
-    key = environment.api_key(settings.api_key_env)
+    variable = settings.key_variable
+    key = environment.api_key(variable) if variable else None
     if key is None and base_url is None:
         raise ConfigError(
-            f"no key for the model {name!r}: set {settings.api_key_env} (or OPENAI_BASE_URL for a server "
+            f"no key for the model {name!r}: set {variable} (or OPENAI_BASE_URL for a server "
             "that needs none), or use `--model offline`"
         )
     return Access(key or "not-needed", base_url)

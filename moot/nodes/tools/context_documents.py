@@ -10,6 +10,7 @@ from moot.nodes.tools.sandbox import Refused, Sandbox
 from moot.nodes.tools.tool import function_of
 from moot.nodes.tools.tool_table import tool_named
 from moot.state.config import DebateConfig
+from moot.state.config.boundary import Claim
 from moot.state.errors import ConfigError
 from moot.state.settings import context_root
 
@@ -56,19 +57,35 @@ def check_context(context: str) -> None:
         if os.open not in os.supports_dir_fd:
             raise ConfigError("tools on a context folder need a system that opens files relative to a folder")
         return
-    context_document(context)
+    _document(context)
 
 
-def context_document(context: str) -> dict[str, str] | None:
-    """Return a context file as a document, `{name, content}`; `None` for a folder.
+def context_sandbox(claim: Claim) -> Sandbox | None:
+    """Return the folder that a debate's tools may read, `None` where it has none.
 
     Raises:
-        ConfigError: it cannot be read, or is no text.
+        ConfigError: it is not admitted, or lies outside `MOOT_CONTEXT_ROOT` by now.
     """
-    path = Path(context)
-    if path.is_dir():
+    context = claim.admitted("context", "tool").context
+    if context is None:
         return None
+    check_context(context)
+    return Sandbox(Path(context).resolve())
+
+
+def context_document(claim: Claim) -> dict[str, str] | None:
+    """Return a debate's context file as a document, `{name, content}`; `None` for a folder and for none.
+
+    Raises:
+        ConfigError: it is not admitted, cannot be read, or is no text.
+    """
+    context = claim.admitted("context").context
+    return None if context is None or Path(context).is_dir() else _document(context)
+
+
+def _document(context: str) -> dict[str, str]:
     # Through the folder that it really lies in: a link to it is meant by whoever configured it.
+    path = Path(context)
     real = path.resolve()
     try:
         return {"name": path.name, "content": Sandbox(real.parent).read(real.name)}

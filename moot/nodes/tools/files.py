@@ -53,9 +53,10 @@ def sandbox_of(around: Surroundings) -> Sandbox:
     Raises:
         ToolFailed: there is none.
     """
-    if around.sandbox is None:
+    sandbox = around.sandbox()
+    if sandbox is None:
         raise ToolFailed("there is no context folder")
-    return around.sandbox
+    return sandbox
 
 
 @dataclass(frozen=True)

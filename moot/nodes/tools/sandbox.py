@@ -44,6 +44,7 @@ class Sandbox:
     """A folder to read in."""
 
     root: Path
+    """With its links resolved: what has become one since is refused."""
 
     def read(self, path: str) -> str:
         """Return the text of a file.
@@ -83,8 +84,7 @@ class Sandbox:
             os.close(descriptor)
 
     def _open_folder(self, components: list[str]) -> int:
-        # The folder itself may be reached through links: whoever configured it meant it.
-        descriptor = os.open(self.root, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
+        descriptor = os.open(self.root, _FOLDER)
         for component in components:
             try:
                 inner = _opened(component, _FOLDER, descriptor, "/".join(components))

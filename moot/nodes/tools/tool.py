@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
@@ -29,8 +29,8 @@ class Arguments(BaseModel):
 class Surroundings:
     """What tools may look at."""
 
-    sandbox: Sandbox | None = None
-    """The context folder; `None` where there is none."""
+    sandbox: Callable[[], Sandbox | None] = lambda: None
+    """Opens the context folder, on a thread that may block; `None` where there is none."""
     transcript: Sequence[Entry] = ()
     """What has been said."""
 

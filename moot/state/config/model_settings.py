@@ -35,8 +35,9 @@ class ModelSettings(Section):
 
     base_url: str | None = None
     """Endpoint; `None` means `OPENAI_BASE_URL`, else OpenAI's."""
-    api_key_env: str = "OPENAI_API_KEY"
-    """Environment variable that holds the key; the key itself never enters a configuration."""
+    api_key_env: str | None = None
+    """Environment variable that holds the endpoint's key; the key itself never enters a configuration. `None`
+    means `OPENAI_API_KEY`, and no key where `base_url` is given: that one belongs to another endpoint."""
     context_size: int | None = Field(None, gt=0)
     """Tokens of prompt and answer together; `None` where unknown. The view's budget must fit."""
     encoding: Literal["o200k_base", "cl100k_base"] | None = None
@@ -67,6 +68,11 @@ class ModelSettings(Section):
     """One attempt may take this long, seconds."""
     max_attempts: int = Field(5, ge=1, le=20)
     """Attempts of one call before its fallbacks are tried."""
+
+    @property
+    def key_variable(self) -> str | None:
+        """The environment variable whose value is sent to the endpoint, `None` where none is."""
+        return self.api_key_env or (None if self.base_url else "OPENAI_API_KEY")
 
     @property
     def is_priced(self) -> bool:

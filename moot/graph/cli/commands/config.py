@@ -43,11 +43,11 @@ def check(
     path: Annotated[Path, typer.Argument(metavar="FILE", help="YAML, TOML or JSON.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Check a file as a run would, and say what it comes to."""
+    """Check a file as a run would, but for importing what it names, and say what it comes to."""
     from moot.graph.cli.run_request import run_config
     from moot.graph.cli.screen.progress_lines import header_lines
 
-    checked = run_config(path, {})
+    checked = run_config(path, {}, imports=False)
     if as_json:
         print_json({"topic": checked.topic, **checked.to_json()})
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -142,17 +143,20 @@ def _judge_file(path: Path, options: JudgingOptions, topic: str | None, config: 
     from moot.graph.importing.adopting import document_values, transcript_config, transcript_values
     from moot.graph.judgement import judge_values
     from moot.nodes.driving.environment import Environment
+    from moot.state.config.boundary import Reach, reaches
 
     imported, environment = read_transcript(path), Environment()
     if imported.document is not None:
         options = _with_config(options, config)
         values = document_values(imported.document, environment)
+        granted: Collection[Reach] = ()
     else:
         base = run_config(config, {})
         settings = transcript_config(imported, base)
+        granted = reaches(settings)
         said = topic or base.topic or imported.topic
         values = transcript_values(imported, said, settings, environment, rated=False)
-    return judge_values(values, options, environment)
+    return judge_values(values, options, environment, granted=granted)
 
 
 def _deliver(judgement: Judgement, *, as_json: bool, quiet: bool) -> None:

@@ -71,6 +71,7 @@ def _settle(debate: Debate, path: Path, *, reconfigure: bool) -> None:
     data = file_data(path)
     wanted = make_config(data).to_json()
     new = make_config({**debate.config().to_json(), **{key: wanted[key] for key in data if key != "topic"}})
+    debate.allow(make_config(data))
     keys = debate.differing_keys(new)
     if keys and not reconfigure:
         raise ConfigError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
 import sys
@@ -18,13 +17,6 @@ from moot.graph.cli.group import INTERRUPTED
 from moot.graph.cli.options import DbOption
 from moot.state.errors import ConfigError
 from moot.state.settings import environment_with, is_postgres, sqlite_path
-
-SERVER = {
-    "dependencies": ["."],
-    "graphs": {"debate": "moot.graph.debate:graph"},
-    "checkpointer": {"path": "moot.state.checkpoints.make"},
-}
-"""What `langgraph.json` says, for an installation without the checkout."""
 
 
 def studio(
@@ -69,13 +61,14 @@ def _langgraph() -> str:
 
 
 def _server_config() -> Path:
-    """Return the checkout's `langgraph.json`, else one written to the user's data folder."""
-    shipped = Path(str(files("moot"))).resolve().parent / "langgraph.json"
-    if shipped.is_file():
-        return shipped
+    """Return the checkout's `langgraph.json`, else a copy of the wheel's in the user's data folder."""
+    package = Path(str(files("moot"))).resolve()
+    shipped = package / "langgraph.json"
+    if not shipped.is_file():
+        return package.parent / "langgraph.json"
     from platformdirs import user_data_path
 
     written = user_data_path("moot", appauthor=False) / "studio" / "langgraph.json"
     written.parent.mkdir(parents=True, exist_ok=True)
-    written.write_text(json.dumps(SERVER), encoding="utf-8")
+    shutil.copyfile(shipped, written)
     return written

@@ -1,0 +1,281 @@
+"""The border: what a configuration from elsewhere may say, field by field, and what only the operator."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, TypeAdapter
+
+from moot import ConfigError, DebateConfig, build_graph, open_debates
+from moot.nodes.memory.embeddings import embeddings_of
+from moot.state.config.boundary import Claim, ForeignConfig, Reach, reaches
+from moot.state.config.config_files import make_config
+from moot.state.config.section import protocol_sections
+
+MODEL = "far-away"
+OUTSIDE: dict[str, Any] = {
+    "model": MODEL,
+    "fallbacks": [MODEL],
+    "debaters.*.model": MODEL,
+    "debaters.*.fallbacks": [MODEL],
+    "debaters.*.tools": ["calculator"],
+    "judge.model": MODEL,
+    "judge.panel.*.model": MODEL,
+    "memory.summary_model": MODEL,
+    "memory.retrieval.embeddings": "os:abort",
+    "blackboard.model": MODEL,
+    "moderator.model": MODEL,
+    "context": "/etc/hostname",
+    "models.*.base_url": "http://169.254.169.254/",
+    "models.*.api_key_env": "AWS_SECRET_ACCESS_KEY",
+}
+"""Every field that reaches outside, with a value that does."""
+_DATA = """
+topic protocol turns rounds temperature seed language order agreement_intensity
+debaters.*.personality debaters.*.stakes debaters.*.epistemology debaters.*.time_horizon
+debaters.*.flip_conditions debaters.*.evidence_policy debaters.*.voice debaters.*.anchors.*.name
+debaters.*.anchors.*.text debaters.*.id debaters.*.name debaters.*.role debaters.*.stance
+debaters.*.persona debaters.*.identity debaters.*.temperature debaters.*.system_prompt
+debaters.*.summary_prompt debaters.*.clarification_prompt debaters.*.perspective.enabled
+debaters.*.perspective.threshold_chars debaters.*.perspective.threshold_tokens
+debaters.*.perspective.max_chars debaters.*.perspective.max_tokens debaters.*.perspective.method
+debaters.*.perspective.mode debaters.*.perspective.prompt debaters.*.tool_call_limit
+blackboard.extraction blackboard.temperature blackboard.reply blackboard.confidence
+blackboard.second_look blackboard.reflect_at memory.budget.total memory.budget.system
+memory.budget.summary memory.budget.messages memory.budget.reply memory.budget.tail
+memory.keep_recent memory.summarize_every memory.summarizer memory.summary_temperature
+memory.summary_prompt memory.mode memory.layout memory.perspectives.enabled
+memory.perspectives.threshold_chars memory.perspectives.threshold_tokens
+memory.perspectives.max_chars memory.perspectives.max_tokens memory.perspectives.method
+memory.perspectives.mode memory.perspectives.prompt memory.retrieval.enabled memory.retrieval.top_k
+memory.retrieval.max_tokens memory.cross_debate judge.enabled judge.temperature judge.rubric
+judge.instruction judge.blind judge.swap judge.panel.*.id judge.panel.*.rubric
+judge.panel.*.temperature judge.rule judge.reply clarifications.enabled
+clarifications.max_per_debater clarifications.rounds interjections.*.after interjections.*.text
+interjections.*.speaker limits.total_tokens limits.cost_usd limits.wall_clock_s limits.concurrency
+models.*.context_size models.*.encoding models.*.input_usd_per_million
+models.*.cached_usd_per_million models.*.output_usd_per_million models.*.temperature models.*.seed
+models.*.structured_output models.*.merge_roles models.*.system_role models.*.stream
+models.*.reasoning_tokens models.*.max_tokens_field models.*.timeout_s models.*.max_attempts
+"""
+DATA = set(_DATA.split())
+"""Every other field: data, that anybody may say."""
+
+
+def sections_in(annotation: object) -> Iterator[tuple[type[BaseModel], bool]]:
+    """Yield the sections within a field's annotation, and whether there may be several."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation, False
+    several = getattr(annotation, "__origin__", None) in (tuple, dict)
+    for argument in get_args(annotation):
+        yield from ((section, several or more) for section, more in sections_in(argument))
+
+
+def fields_of(section: type[BaseModel], under: str = "") -> Iterator[str]:
+    for name, field in section.model_fields.items():
+        inner = list(sections_in(field.annotation))
+        for nested, several in inner:
+            yield from fields_of(nested, f"{under}{name}." + ("*." if several else ""))
+        if not inner:
+            yield under + name
+
+
+def nested(place: str, value: object) -> dict[str, Any]:
+    """Return a configuration in which one field has a value."""
+    section, _, rest = place.partition(".*.")
+    if section == "models":
+        return {"models": {"m": {rest: value}}}
+    if section == "judge.panel":
+        return {"judge": {"panel": [{"id": "one", rest: value}]}}
+    if section == "debaters":
+        return {"debaters": [{"name": "Ada", rest: value}, {"name": "Ben"}]}
+    made: Any = value
+    for key in reversed(place.split(".")):
+        made = {key: made}
+    return dict(made)
+
+
+def refused(config: DebateConfig) -> bool:
+    try:
+        Claim(config).admitted()
+    except ConfigError:
+        return True
+    return False
+
+
+@pytest.fixture(autouse=True)
+def nobody_allowed_anything(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("MODEL", "CONFIG", "ALLOW_MODELS", "ALLOW_TOOLS", "CONTEXT_ROOT"):
+        monkeypatch.delenv(f"MOOT_{name}", raising=False)
+
+
+def test_every_field_of_the_configuration_is_on_one_side_of_the_border() -> None:
+    protocols = {
+        f"{key}.{name}" for key, section in protocol_sections().items() for name in fields_of(section)
+    }
+    named = {place for place in protocols if place.rpartition(".")[2] == "model"}
+    fields = {place for place in fields_of(DebateConfig)} | named
+    assert fields == DATA | OUTSIDE.keys()
+    assert not DATA & OUTSIDE.keys()
+    texts = {place for place in protocols - named if "model" in place or "path" in place or "url" in place}
+    assert not texts, "decide on which side these are"
+
+
+@pytest.mark.parametrize("place", OUTSIDE)
+def test_what_reaches_outside_is_refused_and_named(place: str) -> None:
+    config = make_config(nested(place, OUTSIDE[place]))
+    with pytest.raises(ConfigError, match=r"reaches outside.*MOOT_CONFIG") as error:
+        Claim(config).admitted()
+    assert place.split(".")[0] in str(error.value).split(" reaches")[0]
+    assert Claim.of_operator(config).admitted() is config
+
+
+BUDGETS = st.fixed_dictionaries(
+    {},
+    optional={
+        "topic": st.text(min_size=1).filter(str.strip),
+        "protocol": st.sampled_from(["round-robin", "council", "vote"]),
+        "turns": st.integers(1, 99),
+        "seed": st.integers(0, 9),
+        "language": st.text(),
+        "memory": st.fixed_dictionaries(
+            {"keep_recent": st.integers(1, 99), "summary_prompt": st.text()},
+        ),
+        "limits": st.fixed_dictionaries({"cost_usd": st.floats(0.1, 9), "concurrency": st.integers(1, 9)}),
+        "models": st.dictionaries(
+            st.text(min_size=1), st.fixed_dictionaries({"timeout_s": st.floats(1, 9), "seed": st.booleans()})
+        ),
+    },
+)
+
+
+@given(BUDGETS, st.sampled_from(sorted(OUTSIDE)))
+def test_data_is_admitted_whatever_it_says_until_one_field_reaches_outside(
+    said: dict[str, Any], place: str
+) -> None:
+    assert not reaches(make_config(said))
+    assert not refused(make_config(said))
+    assert refused(make_config({**said, "protocol": "round-robin", **nested(place, OUTSIDE[place])}))
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "said"),
+    [
+        pytest.param("MOOT_MODEL", "m", {"model": "m"}, id="model"),
+        pytest.param("MOOT_ALLOW_MODELS", "other, m-*", {"model": "m-1"}, id="pattern"),
+        pytest.param("MOOT_ALLOW_TOOLS", "calculator", nested("debaters.*.tools", ["calculator"]), id="tool"),
+    ],
+)
+def test_the_operators_environment_allows(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str, said: dict[str, Any]
+) -> None:
+    assert refused(make_config(said))
+    monkeypatch.setenv(variable, value)
+    assert not refused(make_config(said))
+
+
+def test_the_operators_file_allows_an_endpoint_with_its_own_key_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    models = {
+        "a": {"base_url": "http://a", "api_key_env": "KEY_A"},
+        "b": {"base_url": "http://b", "api_key_env": "KEY_B"},
+    }
+    path = tmp_path / "moot.json"
+    path.write_text(f'{{"models": {models!r}, "context": "notes"}}'.replace("'", '"'))
+    monkeypatch.setenv("MOOT_CONFIG", str(path))
+    assert not refused(make_config({"models": models}))
+    assert refused(make_config({"models": {"a": {**models["a"], "api_key_env": "KEY_B"}}}))
+    assert not refused(make_config({"context": str(tmp_path / "notes")}))
+
+
+def test_a_folder_is_followed_through_its_links_to_the_root(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, secret = tmp_path / "root", tmp_path / "secret"
+    (root / "notes").mkdir(parents=True)
+    secret.mkdir()
+    (root / "link").symlink_to(secret)
+    monkeypatch.setenv("MOOT_CONTEXT_ROOT", str(root))
+    assert not refused(make_config({"context": str(root / "notes")}))
+    for outside in (root / "link", root / ".." / "secret", secret):
+        assert refused(make_config({"context": str(outside)}))
+
+
+def test_a_request_is_described_as_a_configuration_and_says_only_data(tmp_path: Path) -> None:
+    schema = TypeAdapter(ForeignConfig).json_schema()
+    assert set(schema["properties"]) == set(DebateConfig.model_fields)
+    graph = build_graph()
+    request: Any = {"turns": 1, "memory": {"retrieval": {"embeddings": "antigravity:fly"}}}
+    with pytest.raises(ConfigError, match=r"memory\.retrieval\.embeddings"):
+        graph.invoke({"topic": "T?"}, context=request)
+    request = {"context": "/etc/hostname"}
+    with pytest.raises(ConfigError, match=r"MOOT_CONTEXT_ROOT"):
+        graph.invoke({"topic": "T?"}, context=request)
+    assert "antigravity" not in sys.modules
+
+
+def test_a_rubric_is_never_a_file_that_a_request_names(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("name: hidden words")
+    request: Any = {"turns": 1, "judge": {"rubric": str(tmp_path / "secret")}}
+    with pytest.raises(ConfigError, match=r"judge\.rubric") as error:
+        build_graph().invoke({"topic": "T?"}, context=request)
+    assert "hidden" not in str(error.value)
+
+
+def doctored(document: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
+    config = {**document["config"], **said}
+    return {**document, "config": config, "state": {**document.get("state", {}), "config": config}}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        pytest.param({"memory": {"retrieval": {"embeddings": "antigravity:fly"}}}, id="import"),
+        pytest.param({"model": "m", "models": {"m": {"base_url": "http://127.0.0.1:9"}}}, id="endpoint"),
+        pytest.param({"context": "/etc/hostname"}, id="file"),
+    ],
+)
+def test_a_doctored_export_is_read_and_refused_where_it_reaches_outside(said: dict[str, Any]) -> None:
+    with open_debates(":memory:") as debates:
+        exported = debates.start("T?", DebateConfig(turns=2)).run()
+        imported = debates.import_document(doctored(exported, said), name="foreign")
+        assert imported.document()["transcript"][1:] == exported["transcript"][1:]
+        for use in (
+            lambda: imported.run(turns=1),
+            lambda: imported.judge(model="offline"),
+            lambda: imported.judge(dry_run=True),
+            lambda: debates.replay("foreign"),
+        ):
+            with pytest.raises(ConfigError, match="reaches outside"):
+                use()
+        assert "antigravity" not in sys.modules
+        imported.allow(make_config(said))
+        assert reaches(make_config(said)).keys() <= debates.records.grants.of(imported.id)
+
+
+def test_what_an_operator_configured_is_granted_to_that_debate_and_its_forks_alone(tmp_path: Path) -> None:
+    (tmp_path / "facts.md").write_text("Trams are quiet.")
+    config = DebateConfig(turns=2, context=str(tmp_path / "facts.md"))
+    granted = {Reach("context", config.context or "")}
+    with open_debates(str(tmp_path / "moot.sqlite")) as debates:
+        own, other = debates.start("T?", config), debates.start("T?")
+        own.run()
+        assert debates.records.grants.of(own.id) == granted
+        assert debates.records.grants.of(own.fork().id) == granted
+        assert debates.records.grants.of(other.id) == set()
+        own.delete()
+        assert debates.records.grants.of(own.id) == set()
+
+
+def test_embeddings_are_imported_for_an_admitted_claim_alone() -> None:
+    config = make_config({"memory": {"retrieval": {"embeddings": "antigravity:fly"}}})
+    with pytest.raises(ConfigError, match="reaches outside"):
+        embeddings_of(Claim(config))
+    assert "antigravity" not in sys.modules
