@@ -267,7 +267,7 @@ def test_evaluators_with_one_model_each_keep_their_own_settings(tmp_path: Path) 
 
     async def complete(call: ModelCall, models: Models, *, config: Any = None) -> Reply:
         settings = models.settings_of(call.model)
-        asked.append((settings.timeout_s, settings.api_key_env))
+        asked.append((settings.timeout_s, settings.key_variable))
         return Reply(data=opinion_data(), model=call.model)
 
     read = read_evaluators(path)

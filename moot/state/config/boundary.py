@@ -100,9 +100,9 @@ class Claim:
             ConfigError: it reaches what nobody allowed; the message names each setting and where it may be.
         """
         refused = [
-            f"{setting or next(_named_at(self.config.to_json(), reach.value), 'model')}: {reach.value!r} reaches "
-            "outside, which only the operator may let a request, an import or a stored debate do: allow it with "
-            f"{ALLOWED_IN[reach.kind]}, or in a configuration file (MOOT_CONFIG, or `moot resume ID --config`)"
+            f"{setting or next(_named_at(self.config.to_json(), reach.value), 'model')}: {reach.value!r} "
+            "reaches outside, which only the operator may let a request, an import or a stored debate do: "
+            f"allow it with {ALLOWED_IN[reach.kind]}, or in a file (MOOT_CONFIG, `moot resume ID --config`)"
             for reach, setting in reaches(self.config).items()
             if (not kinds or reach.kind in kinds)
             and reach.kind not in self.harmless
