@@ -242,8 +242,10 @@ def doctored(document: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
         pytest.param({"context": "/etc/hostname"}, id="file"),
     ],
 )
-def test_a_doctored_export_is_read_and_refused_where_it_reaches_outside(said: dict[str, Any]) -> None:
-    with open_debates(":memory:") as debates:
+def test_a_doctored_export_is_read_and_refused_where_it_reaches_outside(
+    said: dict[str, Any], tmp_path: Path
+) -> None:
+    with open_debates(str(tmp_path / "moot.sqlite")) as debates:
         exported = debates.start("T?", DebateConfig(turns=2)).run()
         imported = debates.import_document(doctored(exported, said), name="foreign")
         assert imported.document()["transcript"][1:] == exported["transcript"][1:]
