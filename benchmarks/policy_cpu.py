@@ -90,6 +90,8 @@ class Debate:
         debate.state = cast(ConversationState, {**opened, "full_transcript": entries})
         debate.state["messages"] = cast(Any, fold_window([], [opened["messages"]]))
         debate.state["turn_count"] = messages
+        for name in ("record", "trim"):
+            debate.run(name)
         if after_window(debate.state) == "summarize":
             debate.run("summarize")
         return debate

@@ -10,7 +10,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
 
-from moot.graph.routes import Route, after_plan, after_summary, after_trim, after_window
+from moot.graph.routes import Route, after_open, after_plan, after_summary, after_trim, after_window
 from moot.nodes.clarify import clarify
 from moot.nodes.close import close
 from moot.nodes.driving.driver import as_node
@@ -75,7 +75,7 @@ def build_graph(
     for name, body in NODES.items():
         builder.add_node(name, as_node(name, body, env))
     builder.add_edge(START, "open")
-    builder.add_conditional_edges("open", Route(after_window), ["summarize", "plan"])
+    builder.add_conditional_edges("open", Route(after_open), ["record", "summarize", "plan"])
     builder.add_conditional_edges("plan", Route(after_plan), ["clarify", "turn", "judge", "close"])
     builder.add_edge("clarify", "trim")
     builder.add_edge("turn", "record")

@@ -12,6 +12,7 @@ from moot.nodes.reflect import reflect_due
 from moot.nodes.summarize import perspectives_due
 from moot.state.conversation import ConversationState, StepKind
 from moot.state.earlier_builds import up_to_date
+from moot.state.entries import kind_of
 
 
 class Route(Runnable[ConversationState, str]):
@@ -32,6 +33,12 @@ class Route(Runnable[ConversationState, str]):
     async def ainvoke(self, input: ConversationState, config: RunnableConfig | None = None, **_: Any) -> str:
         """Return the name of the next node, without giving way to anything else."""
         return self._decide(up_to_date(input))
+
+
+def after_open(state: ConversationState) -> Literal["record", "summarize", "plan"]:
+    """Go where a transcript that was handed over is read into the ledger, else as after any window."""
+    handed_over = not state["turn_count"] and any(kind_of(entry).argues for entry in state["full_transcript"])
+    return "record" if handed_over else after_window(state)
 
 
 def after_window(state: ConversationState) -> Literal["summarize", "plan"]:

@@ -111,6 +111,6 @@ def written(values: Values) -> dict[str, Any]:
 
 
 def before_node(graph: DebateGraph, node: str) -> str:
-    """Return the first node of the graph from which an edge leads to this one."""
-    sources = {edge.source for edge in graph.get_graph().edges if edge.target == node}
-    return next(name for name in NODES if name in sources)
+    """Return the first node of the graph from which an edge leads to this one, and nowhere else if may be."""
+    edges = [edge for edge in graph.get_graph().edges if edge.target == node]
+    return min(edges, key=lambda edge: (edge.conditional, list(NODES).index(edge.source))).source

@@ -47,18 +47,17 @@ def record(state: ConversationState, context: NodeContext) -> Body:
 def due_through(state: ConversationState, config: DebateConfig, context: NodeContext) -> int:
     """Return the `seq` up to which minutes are due, -1 for none.
 
-    Rules read every step but a council's, whose debaters and judge read the proposals themselves. A model
-    reads a dialogue's every step, since rooms open on it; a council's once its proposals are refined; the
-    long form as messages leave the window, and what is left once the last turn is taken.
+    A dialogue is read every step, since rooms open on it. A council, whose debaters and judge read the
+    proposals themselves, is read by a model alone, once its proposals are refined. In the long form a message
+    stands in the window until it leaves it: then it is read, and what is left once the last turn is taken.
     """
     everything = len(state["full_transcript"]) - 1
     protocol, step = protocol_named(config.protocol), state.get("step", {})
-    if not reads_by_model(config):
-        return -1 if protocol.minutes_after else everything
     if protocol.minutes_after:
-        return everything if step.get("phase") == protocol.minutes_after else -1
+        due = reads_by_model(config) and step.get("phase") == protocol.minutes_after
+        return everything if due else -1
     over = not step or state.get("turn_count", 0) >= config.total_turns()
-    return everything if protocol.minutes_by_model or over else leaves_through(state, context)
+    return everything if protocol.minutes_every_step or over else leaves_through(state, context)
 
 
 def reads_by_model(config: DebateConfig) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from moot.nodes.blackboard.by_rule import facts_of
 from moot.nodes.calls import ModelCall, Reply
 from moot.nodes.driving.environment import NodeContext
 from moot.nodes.effects import Body, Work, errors_update
@@ -14,7 +13,7 @@ from moot.nodes.floors.model_floors import Spoken, let_speak
 from moot.nodes.floors.seats import Seat, embedding_work, make_seats, whole_view
 from moot.nodes.memory.scribe import Scribe
 from moot.nodes.protocols.protocol_table import protocol_named
-from moot.nodes.reading.facts import importance
+from moot.nodes.reading.importance import importance
 from moot.nodes.text.tokens import TokenCounter, cut_middle
 from moot.nodes.tools.exchange import RESULT_TOKENS, Exchange
 from moot.state.config import DebateConfig
@@ -91,7 +90,7 @@ def _write(
     content = reply.text + (" […cut off]" if reply.finish_reason == "length" else "")
     fields = {"room": room, "targets": floor["targets"], "model": reply.model, "usage": reply.usage}
     entry = scribe.write(floor["speaker"], kind, content, **fields)
-    entry["importance"] = importance(entry, facts_of(entry, config.names()))
+    entry["importance"] = importance(entry)
     return entry
 
 

@@ -263,6 +263,15 @@ def test_restating_is_no_change_of_mind_and_crossing_over_is_one() -> None:
     assert (change.event["id"], change.before and change.before["id"]) == ("e004", "e003")
 
 
+def test_to_concede_again_is_to_say_the_same_again() -> None:
+    board = Board()
+    for who, kind in (("ada", "asserts"), ("bob", "denies"), ("ada", "concedes"), ("ada", "concedes")):
+        board.note(who, kind, LEVY)  # type: ignore[arg-type]  # kinds of events
+    assert [board.ledger.sign(who, "p001") for who in ("ada", "bob")] == [-1, -1]
+    assert len(board.ledger.changes) == 1
+    assert len(board.ledger.concessions("ada")) == 2
+
+
 def test_a_concession_is_core_where_the_stance_on_the_motion_rested_on_it() -> None:
     events = [
         plain(1, "ada", "asserts", "p001", ground=True),

@@ -211,7 +211,8 @@ def test_every_id_that_may_be_used_is_enumerated_and_the_ledger_is_shown_with_id
     [
         ("round-robin", {"turn_count": 2}, "llm", False),
         ("round-robin", {"turn_count": 6}, "llm", True),
-        ("round-robin", {"turn_count": 2}, "rule-based", True),
+        ("round-robin", {"turn_count": 2}, "rule-based", False),
+        ("round-robin", {"turn_count": 6}, "rule-based", True),
         ("dialogue", {"turn_count": 2}, "auto", True),
         ("council", {"step": {"no": 1, "phase": "propose", "round": 1}}, "llm", False),
         ("council", {"step": {"no": 1, "phase": "refine", "round": 1}}, "llm", True),

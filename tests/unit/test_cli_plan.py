@@ -21,7 +21,7 @@ def test_the_plan_is_a_table_with_calls_tokens_and_the_critical_path() -> None:
     assert "11 calls in a row at concurrency 8: 2.2 s at 0.2 s a call" in done.stdout
 
 
-def test_the_plan_says_how_many_calls_the_debate_itself_may_add() -> None:
+def test_the_plan_says_how_many_calls_the_debate_itself_may_add(tmp_path: Path) -> None:
     done = _invoke(["Ships?", "--protocol", "dialogue"])
     assert "(at least 13, at most 25)" in done.stdout
     asked = CliRunner().invoke(
@@ -29,7 +29,12 @@ def test_the_plan_says_how_many_calls_the_debate_itself_may_add() -> None:
     )
     planned = json.loads(asked.stdout)
     assert (planned["calls_at_least"], planned["calls_at_most"]) == (13, 25)
-    assert planned["seconds_at_most"] == planned["critical_path_calls_at_most"] > planned["seconds"]
+    assert planned["seconds_at_most"] == planned["critical_path_calls_at_most"] == planned["seconds"]
+    file = tmp_path / "debate.yaml"
+    file.write_text("topic: Ships?\nprotocol: dialogue\nmodel: some-model\n")
+    read = CliRunner().invoke(app_of("plan"), ["--config", str(file), "--latency", "1", "--json"])
+    by_model = json.loads(read.stdout)
+    assert by_model["seconds_at_most"] == by_model["critical_path_calls_at_most"] > by_model["seconds"]
 
 
 def test_the_plan_as_json_is_the_forecast_of_the_configuration_file(tmp_path: Path) -> None:

@@ -315,6 +315,18 @@ def test_an_interjection_by_somebody_who_cannot_speak_is_refused() -> None:
         _config(interjections=[{"after": 1, "speaker": "judge", "text": "Enough."}])
 
 
+def test_a_transcript_that_is_handed_over_is_in_the_ledger_before_anybody_speaks() -> None:
+    said = [
+        {"speaker": "ada", "content": "I am against the bridge, and always was."},
+        {"speaker": "bo", "content": "I support the bridge."},
+    ]
+    model = FakeModel()
+    given: Any = {"topic": "Should the bridge be built?", "full_transcript": said}
+    _run(_config(turns=1, debaters=TWO), model, given)
+    [first] = [call for call in model.calls if call.purpose == "turn"]
+    assert "no: “I am against the bridge, and always was.” [m000001]" in first.messages[-1]["content"]
+
+
 def test_the_configuration_is_written_out_to_be_known_once_a_turn_and_not_in_every_node(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -325,5 +337,6 @@ def test_the_configuration_is_written_out_to_be_known_once_a_turn_and_not_in_eve
         return json.dumps(value, **options)
 
     monkeypatch.setattr(frozen, "json", SimpleNamespace(dumps=dumps))
+    monkeypatch.setattr(frozen, "_by_object", {})
     _run(_config(turns=8))
     assert len(compared) <= 8 + 2

@@ -8,10 +8,9 @@ from typing import Any
 
 from moot.graph.documents import DebateDocument, as_far_as_it_goes, whole_document
 from moot.graph.importing.transcript import ImportedTranscript, Speaker
-from moot.nodes.blackboard.by_rule import facts_of
 from moot.nodes.driving.environment import Environment
 from moot.nodes.memory.window import WindowLimits, compact, window_message
-from moot.nodes.reading.facts import importance
+from moot.nodes.reading.importance import importance
 from moot.state.catalogue import TOPIC_CHARS, DebateRow, new_debate_id, row_amounts
 from moot.state.config import RESERVED_IDS, DebateConfig, DebaterConfig
 from moot.state.config.config_files import make_config
@@ -86,11 +85,11 @@ def transcript_values(
     said = clean_text(topic).strip()
     if not said:
         raise InputError("this transcript says no topic: give one with --topic")
-    now, names = environment.clock(), config.names()
+    now = environment.clock()
     entries = [make_entry(0, "user", "topic", said, at=now)]
     for seq, one in enumerate(imported.utterances, start=1):
         entry = make_entry(seq, one.speaker, "speech", one.content, at=one.at or now)
-        entries.append({**entry, "importance": importance(entry, facts_of(entry, names))} if rated else entry)
+        entries.append({**entry, "importance": importance(entry)} if rated else entry)
     document: DebateDocument = {
         **as_far_as_it_goes(DebateDocument, {}),
         "topic": said,

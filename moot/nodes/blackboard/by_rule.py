@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from typing import Any, cast
 
 from moot.nodes.blackboard.minutes import Operations
 from moot.nodes.blackboard.standing import Ledger
 from moot.nodes.reading.exhibits import EvidenceForm, shows_evidence
-from moot.nodes.reading.facts import Facts, extract
 from moot.nodes.reading.moves import (
     Side,
     asks_somebody,
@@ -25,7 +23,7 @@ from moot.nodes.reading.names import debaters_among, mentions
 from moot.nodes.text.likeness import likeness
 from moot.nodes.text.sentences import Sentence, split_sentences
 from moot.nodes.text.terms import term_set
-from moot.state.entries import Entry, EntryKind, make_entry
+from moot.state.entries import Entry
 from moot.state.ledger import EventKind, EvidenceKind
 
 CLAUSE_TERMS = 3
@@ -53,33 +51,12 @@ _FORMS: Mapping[EvidenceForm, EvidenceKind] = {
 }
 
 
-@lru_cache(maxsize=256)
-def _facts_of(
-    key: str,
-    speaker: str,
-    kind: EntryKind,
-    targets: tuple[str, ...],
-    content: str,
-    names: frozenset[tuple[str, str]],
-) -> Facts:
-    entry = make_entry(0, speaker, kind, content, id=key, targets=list(targets))
-    return extract(entry, dict(sorted(names)))
-
-
-def facts_of(entry: Entry, names: Mapping[str, str]) -> Facts:
-    """Return what one entry says, by rule, not to be changed; the last few entries are read only once."""
-    return _facts_of(
-        entry["id"],
-        entry["speaker"],
-        entry["kind"],
-        tuple(entry["targets"]),
-        entry["content"],
-        frozenset(names.items()),
-    )
-
-
 Waiting = tuple[str, dict[str, Any]]
 """A challenge or question that is not answered: its id, `""` where it is being noted, and what was said."""
+
+
+Earlier = tuple[Entry, Sequence[Sentence]]
+"""What was said before, and its sentences."""
 
 
 class RuleReader:
@@ -99,18 +76,16 @@ class RuleReader:
 
     def read(self, entries: Sequence[Entry], before: Sequence[Entry] = ()) -> Operations:
         """Return what is to be noted of entries."""
-        said = [*before[-_LOOK_BACK:], *entries]
-        for place, entry in enumerate(said):
-            if place >= len(said) - len(entries):
-                self._read(entry, said[max(0, place - _LOOK_BACK) : place])
+        said = [(each, split_sentences(each["content"])) for each in (*before[-_LOOK_BACK:], *entries)]
+        for place in range(len(said) - len(entries), len(said)):
+            self._read(*said[place], said[max(0, place - _LOOK_BACK) : place])
         return cast(Operations, dict(self.ops))
 
-    def _read(self, entry: Entry, before: Sequence[Entry]) -> None:
-        sentences = [each for each in split_sentences(entry["content"]) if each.kind not in ("quote", "code")]
+    def _read(self, entry: Entry, every: Sequence[Sentence], before: Sequence[Earlier]) -> None:
+        sentences = [each for each in every if each.kind not in ("quote", "code")]
         self._answer(entry, sentences)
         self._take_side(entry, sentences)
         self._dispute(entry, sentences, before)
-        self._challenge(entry)
         self._ask(entry, sentences)
         for sentence in sentences:
             given_up = shifts(sentence.text)
@@ -142,18 +117,18 @@ class RuleReader:
             self._sides[entry["speaker"]] = taken
             self._event(entry, words, "p000", _KINDS[taken[0]])
 
-    def _dispute(self, entry: Entry, sentences: Sequence[Sentence], before: Sequence[Entry]) -> None:
+    def _dispute(self, entry: Entry, sentences: Sequence[Sentence], before: Sequence[Earlier]) -> None:
         """Note what an entry denies outright: the last word said, or a sentence said again with a “not”."""
-        last = before[-1] if before else None
-        if sentences and last and self._is_rival(last, entry) and denies_plainly(sentences[0].text):
-            claims = split_sentences(last["content"])
-            if len(claims) <= _SHORT_TURN and len(term_set(claims[-1].text)) >= CLAUSE_TERMS:
-                self._oppose(last, claims[-1].text, entry, sentences[0].text)
+        last, claims = before[-1] if before else (None, [])
+        if last and self._is_rival(last, entry) and sentences and denies_plainly(sentences[0].text):
+            about = claims[-1].text if 1 <= len(claims) <= _SHORT_TURN else ""
+            if len(term_set(about)) >= CLAUSE_TERMS:
+                self._oppose(last, about, entry, sentences[0].text)
         for sentence in sentences:
-            for other in reversed(before):
+            for other, claims in reversed(before):
                 if not self._is_rival(other, entry):
                     continue
-                for claim in split_sentences(other["content"]):
+                for claim in claims:
                     way = contradicts(sentence.text, claim.text)
                     if way > 0:
                         self._oppose(entry, sentence.text, other, claim.text)
@@ -167,15 +142,10 @@ class RuleReader:
         key = self._open(claim)
         self._event(asserting, claim, key, "asserts")
         self._event(denying, denial, key, "denies")
-
-    def _challenge(self, entry: Entry) -> None:
-        """Note the strongest contradiction, where it can be told who is contradicted."""
-        found = [each for each in facts_of(entry, self.names)["challenges"] if each["strength"] == "strong"]
-        for challenge in sorted(found, key=lambda each: -each["score"])[:1]:
-            others = [who for who in self.names if who != entry["speaker"]]
-            whom = [who for who in challenge["about"] if who in others] or others
-            if challenge["about"] or len(others) == 1:
-                self._challenges.append(("", self._wait("challenges", entry, whom[0], challenge["text"])))
+        earlier, (later, quote) = asserting, (denying, denial)
+        if denying["seq"] < asserting["seq"]:
+            earlier, (later, quote) = denying, (asserting, claim)
+        self._challenges.append(("", self._wait("challenges", later, earlier["speaker"], quote, key)))
 
     def _ask(self, entry: Entry, sentences: Sequence[Sentence]) -> None:
         others = [who for who in self.names if who != entry["speaker"]]
@@ -196,10 +166,10 @@ class RuleReader:
                 other |= {"answered_in": "", "answer": ""}
                 item["insisted"] = True
 
-    def _wait(self, note: str, entry: Entry, to: str, quote: str) -> dict[str, Any]:
+    def _wait(self, note: str, entry: Entry, to: str, quote: str, proposition: str = "") -> dict[str, Any]:
         """Note what waits for an answer."""
         item = {"message_id": entry["id"], "to": to, "quote": quote, "answered_in": "", "answer": ""}
-        self.ops[note].append({**item, "proposition": "", "debater": entry["speaker"]})
+        self.ops[note].append({**item, "proposition": proposition, "debater": entry["speaker"]})
         return self.ops[note][-1]
 
     def _answer(self, entry: Entry, sentences: Sequence[Sentence]) -> None:

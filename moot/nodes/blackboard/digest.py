@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Any, NamedTuple
 
 from moot.nodes.blackboard.bounds import SHORT, TEXT, noted
@@ -230,12 +230,13 @@ class _Board:
     def last_round(self) -> Iterator[Line]:
         """Yield what the round before the present one brought."""
         before = int(self.state.get("round") or 0) - 1
-        for change in self.ledger.changes:
-            if before > 0 and self.round_of(change.event["message_id"]) == before:
-                yield Line(LAST, 6, f"{self.name(change.event['debater'])} moved: {self.quote(change.event)}")
-        for event in self.ledger.concessions():
-            if before > 0 and self.round_of(event["message_id"]) == before:
-                yield Line(LAST, 6, f"{self.name(event['debater'])} conceded: {self.quote(event)}")
+        if before <= 0:
+            return
+        moved = [change.event for change in reversed(self.ledger.changes)]
+        for verb, events in (("moved", moved), ("conceded", self.ledger.concessions()[::-1])):
+            late = takewhile(lambda event: self.round_of(event["message_id"]) >= before, events)
+            for event in reversed([e for e in late if self.round_of(e["message_id"]) == before][-MOST:]):
+                yield Line(LAST, 6, f"{self.name(event['debater'])} {verb}: {self.quote(event)}")
 
     def insights(self, speaker: str) -> Iterator[Line]:
         for card in list((self.state.get("crux_cards") or {}).values())[-INSIGHTS:][::-1]:

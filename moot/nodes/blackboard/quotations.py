@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 _MARKS = frozenset("\"'“”„‟‘’‚‛«»‹›「」『』`*_")
 _SPEECH = re.compile(
@@ -24,6 +25,7 @@ def find_quotation(quote: str, text: str) -> tuple[int, int] | None:
     return places[start], places[start + len(wanted) - 1] + 1
 
 
+@lru_cache(maxsize=256)  # of one message many quotations are looked for
 def _bare(text: str) -> tuple[str, list[int]]:
     """Return a text without white space and quotation marks, with the place of each character kept."""
     kept = [(char, at) for at, char in enumerate(text) if not char.isspace() and char not in _MARKS]

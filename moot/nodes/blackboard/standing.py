@@ -79,12 +79,15 @@ class Ledger:
         """What was said of each proposition, in order."""
         courses: dict[str, list[Turn]] = defaultdict(list)
         signs: dict[str, dict[str, int]] = defaultdict(dict)
+        last: dict[tuple[str, str], EventKind] = {}
         for event in self.events:
             known = signs[event["proposition"]]
             before = known.get(event["debater"], 0)
             others = sum(sign for who, sign in known.items() if who != event["debater"])
-            after = _sign_after(event["kind"], before, others)
+            again = event["kind"] == "concedes" == last.get((event["proposition"], event["debater"]))
+            after = before if again else _sign_after(event["kind"], before, others)
             known[event["debater"]] = after
+            last[event["proposition"], event["debater"]] = event["kind"]
             courses[event["proposition"]].append(Turn(event, before, after))
         return courses
 
@@ -159,9 +162,19 @@ class Ledger:
                 agreed.append(key)
         return agreed, differing
 
-    def concessions(self, debater: str = "") -> list[Event]:
+    @cached_property
+    def conceded(self) -> Mapping[str, Sequence[Event]]:
+        """What each debater conceded, oldest first; by `""` what anybody did."""
+        by_debater: dict[str, list[Event]] = defaultdict(list)
+        for event in self.events:
+            if event["kind"] == "concedes":
+                by_debater[event["debater"]].append(event)
+                by_debater[""].append(event)
+        return by_debater
+
+    def concessions(self, debater: str = "") -> Sequence[Event]:
         """Return what a debater, or anybody, conceded."""
-        return [e for e in self.events if e["kind"] == "concedes" and debater in ("", e["debater"])]
+        return self.conceded.get(debater, ())
 
     def is_core(self, concession: Event) -> bool:
         """Return whether a concession gives up the motion, or what the debater's stance on it rests on."""
@@ -267,38 +280,39 @@ def fold_notes(notes: Sequence[Note], topic: str = "") -> Ledger:
     back or replaces one of higher rank on the same message.
     """
     motion = Proposition(note="proposition", id=MOTION, text=topic, aspect="overall", seq=0)
-    propositions = {MOTION: motion} | {each["id"]: each for each in notes if each["note"] == "proposition"}
+    kinds: dict[str, list[Any]] = defaultdict(list)
+    for each in notes:
+        kinds[each["note"]].append(each)
+    propositions: dict[str, Proposition] = {MOTION: motion} | {n["id"]: n for n in kinds["proposition"]}
     retracted: dict[str, int] = {}
-    for each in notes:
-        if each["note"] == "retraction":
-            retracted[each["of"]] = max(retracted.get(each["of"], 0), RANK[each["by"]])
-    leading = _leading([each for each in notes if each["note"] == "same"], propositions)
-
-    def stands(note: Mapping[str, Any]) -> bool:
-        return retracted.get(note["id"], -1) < RANK[note["by"]]
-
+    for each in kinds["retraction"]:
+        retracted[each["of"]] = max(retracted.get(each["of"], 0), RANK[each["by"]])
+    leading = _leading(kinds["same"], propositions)
     answers: dict[str, Answer] = {}
-    for each in notes:
-        if each["note"] == "answer":
-            answers.setdefault(each["to"], each)
-    readings = [each for each in notes if each["note"] == "reading"]
+    for each in kinds["answer"]:
+        answers.setdefault(each["to"], each)
+
+    def standing(kind: str) -> list[Any]:
+        """Return the notes of a kind that nobody took back, on what stands for their proposition."""
+        stood = [n for n in kinds[kind] if not retracted or retracted.get(n["id"], -1) < RANK[n["by"]]]
+        if not leading or kind == "question":
+            return stood
+        return [
+            {**n, "proposition": leading[n["proposition"]][0]} if n["proposition"] in leading else n
+            for n in stood
+        ]
+
     return Ledger(
         propositions={key: each for key, each in propositions.items() if key not in leading},
-        events=_standing_events(notes, retracted, leading, propositions),
-        challenges={n["id"]: _on(n, leading) for n in notes if n["note"] == "challenge" and stands(n)},
-        questions={n["id"]: n for n in notes if n["note"] == "question" and stands(n)},
+        events=_standing_events(kinds["event"], retracted, leading, propositions),
+        challenges={n["id"]: n for n in standing("challenge")},
+        questions={n["id"]: n for n in standing("question")},
         answers=answers,
-        evidence=[_on(n, leading) for n in notes if n["note"] == "evidence" and stands(n)],
-        gaps=[_on(n, leading) for n in notes if n["note"] == "gap" and stands(n)],
-        read_through=max((each["through"] for each in readings), default=-1),
-        dropped=sum((Counter(each["dropped"]) for each in readings), Counter()),
+        evidence=standing("evidence"),
+        gaps=standing("gap"),
+        read_through=max((each["through"] for each in kinds["reading"]), default=-1),
+        dropped=sum((Counter(each["dropped"]) for each in kinds["reading"]), Counter()),
     )
-
-
-def _on(note: Any, leading: Mapping[str, tuple[str, bool]]) -> Any:
-    """Return a note on the proposition that stands for its own."""
-    known = leading.get(note["proposition"])
-    return {**note, "proposition": known[0]} if known else note
 
 
 def _leading(
@@ -324,7 +338,7 @@ def _leading(
 
 
 def _standing_events(
-    notes: Sequence[Note],
+    said: Iterable[Event],
     retracted: Mapping[str, int],
     leading: Mapping[str, tuple[str, bool]],
     propositions: Mapping[str, Proposition],
@@ -336,12 +350,13 @@ def _standing_events(
     """
     events: list[Event] = []
     highest: dict[tuple[str, str, str], int] = defaultdict(int)
-    for each in notes:
-        if each["note"] != "event" or (each["proposition"] and each["proposition"] not in propositions):
+    for event in said:
+        if event["proposition"] and event["proposition"] not in propositions:
             continue
-        key, flipped = leading.get(each["proposition"], (each["proposition"], False))
-        kind = _MIRRORED.get(each["kind"], each["kind"]) if flipped else each["kind"]
-        event = Event(**{**each, "proposition": key, "kind": kind})
+        if event["proposition"] in leading:
+            key, flipped = leading[event["proposition"]]
+            kind = _MIRRORED.get(event["kind"], event["kind"]) if flipped else event["kind"]
+            event = Event(**{**event, "proposition": key, "kind": kind})
         place, rank = _place(event), RANK[event["by"]]
         taken_back = retracted.get(event["id"], -1)
         if taken_back >= RANK["person"]:

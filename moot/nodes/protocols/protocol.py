@@ -77,9 +77,10 @@ class Protocol(Terms):
     brief: JudgeBrief = JudgeBrief()
     minutes_after: str = ""
     """The one phase after which the minutes of a round are taken, by a model alone; `""` where they are taken
-    all along."""
-    minutes_by_model: bool = False
-    """Whether `blackboard.extraction: auto` means that a model reads what was said, after every step."""
+    as the debate goes."""
+    minutes_every_step: bool = False
+    """Whether minutes are taken after every step, by a model where `blackboard.extraction` is `auto`; else
+    as messages leave the window."""
     perspectives: bool = False
     """Whether debaters have perspective summaries, brought up to date as a round begins."""
     always_answers: bool = False
@@ -176,7 +177,7 @@ class Protocol(Terms):
 
     def reads_by_model(self, config: DebateConfig) -> bool:
         """Return whether a model notes what was said."""
-        return asks_model(config, auto=self.minutes_by_model)
+        return asks_model(config, auto=self.minutes_every_step)
 
 
 def make_step(

@@ -204,7 +204,7 @@ class StandIn:
             self._enter(step, floor, each)
         said = len(floors) * each
         self._unread += said
-        if self.protocol.minutes_by_model or phase == self.protocol.minutes_after:
+        if self.protocol.minutes_every_step or phase == self.protocol.minutes_after:
             self._take_minutes()
         self._compact(each, len(floors))
         looked_at = to_assess(self.state)

@@ -272,23 +272,3 @@ def _with_structure(facts: Facts, entry: Entry, context: _Context) -> Facts:
     if kind_of(entry).proposes and not facts["positions"]:
         facts["positions"] = [best]
     return facts
-
-
-def importance(entry: Entry, facts: Facts) -> int:
-    """Return how much a message matters for the rest of the debate, 1–10.
-
-    A concession is at least 7 and a shift at least 8; courtesies are 1, what a kind is rated at least apart.
-    """
-    kind = kind_of(entry)
-    if kind.mechanical:
-        return kind.importance
-    score = 2 if len(set(terms(entry["content"][:2000]))) >= 8 else 1
-    score += bool(facts["positions"]) + min(2, len(facts["evidence"])) + bool(facts["questions"])
-    strong = any(challenge["strength"] == "strong" for challenge in facts["challenges"])
-    score += 2 if strong else int(bool(facts["challenges"]))
-    floor = kind.importance
-    if facts["concessions"]:
-        floor = max(floor, 7 + (len(facts["concessions"]) > 1))
-    if facts["shifts"]:
-        floor = max(floor, 8 + bool(facts["concessions"]))
-    return max(1, min(10, max(score, floor)))

@@ -307,6 +307,7 @@ def _on_topic(about: str, topic: str) -> bool:
     return not term_set(head) or bool(_POINTING.match(head)) or bool(stems(head) & stems(topic))
 
 
+@lru_cache(maxsize=1024)
 def stems(text: str) -> frozenset[str]:
     """Return the beginnings of a text's terms, which inflection leaves alone."""
     return frozenset(term[:4] for term in term_set(text))

@@ -87,7 +87,7 @@ class Dialogue(Protocol):
 
     name = "dialogue"
     settings = DialogueConfig
-    minutes_by_model = True
+    minutes_every_step = True
     brief = JudgeBrief(
         wanted="Weigh who engaged with the others' strongest points and who moved for a reason."
     )
