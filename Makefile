@@ -29,7 +29,7 @@ lint: $(VENV)/.dev ## Lint, check the formatting, look for dead code
 types: $(VENV)/.dev ## Check types, strictly
 	$(BIN)/mypy
 
-bench: $(VENV)/.dev ## Measure: growth, memory fidelity, prefix, budgets under attack, drift, council, minutes
+bench: $(VENV)/.dev ## Measure: growth, memory fidelity, prefix, budgets under attack, drift, council, minutes, summaries
 	$(BIN)/python -m benchmarks
 
 docs: $(VENV)/.dev ## Write the generated parts of docs/ anew

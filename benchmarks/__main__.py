@@ -22,6 +22,7 @@ QUICK = {
     "growth": ("--turns", "1000", "--plain-turns", "1000"),
     "council": ("--rounds", "1", "--latency", "0.05"),
     "minutes": (),
+    "summaries": ("--quick",),
 }
 """Benchmarks in the order of their running, with what makes each a matter of seconds."""
 

@@ -12,6 +12,7 @@ from moot.nodes.protocols.stand_in import forecast
 from moot.nodes.tools.context_documents import check_tools
 from moot.state.config import DebateConfig
 from moot.state.config.boundary import Claim
+from moot.state.config.budgets import NO_SUMMARY
 from moot.state.errors import ConfigError
 
 
@@ -30,7 +31,8 @@ def check_config(claim: Claim, environment: Environment, *, imports: bool = True
     protocol = protocol_named(config.protocol)
     protocol.check(config)
     check_tools(config, environment.count_for(config))
-    summarizer_named(config.memory.summarizer)
+    if config.memory.summarizer != NO_SUMMARY:
+        summarizer_named(config.memory.summarizer)
     if imports:
         embeddings_of(claim, environment.embeddings)
     for debater in config.names():

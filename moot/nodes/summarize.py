@@ -11,9 +11,7 @@ from moot.nodes.calls import side_by_side
 from moot.nodes.driving.environment import NodeContext
 from moot.nodes.effects import Body, Emit, errors_update
 from moot.nodes.memory.coverage import uncovered
-from moot.nodes.memory.embeddings import embeddings_of
 from moot.nodes.memory.perspective_summaries import due_debaters, perspective_summary
-from moot.nodes.memory.recall import Memories
 from moot.nodes.memory.summarizers.drafting import draft_summary
 from moot.nodes.memory.summarizers.summarizer import SummaryRequest
 from moot.nodes.memory.versions import FRAME_TOKENS, make_summary, version_of
@@ -84,7 +82,6 @@ def _request(
     transcript = state["full_transcript"]
     fresh = config.memory.mode == "fresh"
     entries = transcript[: entries[-1]["seq"] + 1] if fresh else entries
-    embeddings = embeddings_of(context.claim, context.env.embeddings)
     return SummaryRequest(
         previous={} if fresh else state.get("rolling_summary", {}),
         entries=[entry for entry in entries if kind_of(entry).shown] or entries,  # the rules hold it
@@ -94,5 +91,4 @@ def _request(
         count=context.env.count_for(config),
         prompt=config.memory.summary_prompt,
         transcript=transcript,
-        memories=Memories(context.env.indexes, context.debate, embeddings),
     )

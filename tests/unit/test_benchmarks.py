@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import summaries
 from benchmarks.__main__ import main
 from benchmarks.prefix import PRICE_TARGET, SHARE_TARGET, cached_shares, share_and_price
 from moot.nodes.text.tokens import counter
@@ -67,3 +68,22 @@ def test_a_benchmark_that_fails_does_not_stop_the_others(
     shown = capsys.readouterr()
     assert "ZeroDivisionError" in shown.err
     assert "no QMSum files" in shown.out
+
+
+def test_the_summary_by_rule_tells_more_of_what_is_asked_than_any_trivial_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plans = [f"Plan {n} moves the {'tram' if n % 2 else 'bus'} depot to quay {n * 7}." for n in range(60)]
+    said = [plan for plan in plans for _ in range(4)]
+    turns = [
+        {"speaker": f"S{n % 3}", "content": f"{text} Well, you know, I mean, we should all really do that."}
+        for n, text in enumerate(said)
+    ]
+    asked = [{"query": "?", "answer": " ".join(plans[::4]), "relevant_text_span": []}]
+    meeting = {"meeting_transcripts": turns, "specific_query_list": asked}
+    (tmp_path / "a.json").write_text(json.dumps(meeting))
+    summaries.main(["--data", str(tmp_path), "--json"])
+    shares = json.loads(capsys.readouterr().out)
+    assert {"longest sentences", "lead", "random", "TextRank", "LexRank"} < shares.keys()
+    trivial = [share for name, share in shares.items() if not name.startswith("rule-based")]
+    assert shares["rule-based"] > max(trivial)

@@ -13,16 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moot.nodes.calls import ModelCall, Reply
-from moot.nodes.memory.indexes import Indexes
-from moot.nodes.memory.recall import Memories
 from moot.nodes.memory.summarizers.drafting import draft_summary
 from moot.nodes.memory.summarizers.notes import input_room, kept_notes
 from moot.nodes.memory.summarizers.summarizer import SummaryRequest
-from moot.nodes.memory.summarizers.summarizer_table import SUMMARIZERS, summarizer_named
+from moot.nodes.memory.summarizers.summarizer_table import GONE, SUMMARIZERS, summarizer_named
 from moot.nodes.memory.versions import make_summary, version_of
 from moot.nodes.text.tokens import counter, prompt_tokens
 from moot.state.config import DebateConfig
 from moot.state.entries import Entry, make_entry
+from moot.state.errors import ConfigError
 
 count = counter()
 METHODS = sorted(SUMMARIZERS)
@@ -49,7 +48,6 @@ def _request(entries: list[Entry], previous: Any = None, **more: Any) -> Summary
         config=config,
         count=count,
         transcript=more.pop("transcript", entries),
-        memories=Memories(Indexes(), ""),
         **more,
     )
 
@@ -221,25 +219,6 @@ def test_where_there_is_no_room_a_notice_stands_and_no_model_is_paid() -> None:
     assert summary["text"].startswith("Earlier: 9 messages")
 
 
-def test_sentences_that_say_the_same_share_one_line_of_a_semantic_summary() -> None:
-    said = ["Trams cost forty million crowns.", "Bees love lavender fields."] * 6 + [
-        "Forty million crowns for trams."
-    ]
-    summary, _, _ = _made("semantic", _request(_entries(said)), _plain)
-    assert summary["text"].count("crowns") == 1
-    assert "lavender" in summary["text"]
-
-
-def test_a_line_of_a_semantic_summary_cites_only_messages_that_say_it() -> None:
-    said = [f"The branch in district {n} needs {n * 7} thousand euros for its roof." for n in range(30)]
-    entries = _entries([*said, said[4]])
-    summary, _, _ = _made("semantic", _request(entries), _plain)
-    cited = {(line, id_) for line in summary["text"].splitlines() for id_ in re.findall(r"m\d{6}", line)}
-    by_id = {entry["id"]: entry["content"] for entry in entries}
-    assert cited
-    assert all(by_id[id_] in line for line, id_ in cited)
-
-
 def test_a_summary_from_a_document_is_gone_on_with() -> None:
     first, _, _ = _made("rule-based", _request(_entries(["Trams cost 40 million crowns.", "No."])), _plain)
     known = {**first, "points": version_of(first)["points"]}
@@ -251,33 +230,10 @@ def test_a_summary_from_a_document_is_gone_on_with() -> None:
     assert "40 million" in _made("rule-based", request, _plain)[0]["text"]
 
 
-class _Vectors:
-    """Embeds a text as the first letter of its first word."""
-
-    def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        return [
-            [float(text[:1].lower() == letter) for letter in "abcdefghijklmnopqrstuvwxyz"] for text in texts
-        ]
-
-    def embed_query(self, text: str) -> list[float]:
-        return self.embed_documents([text])[0]
-
-
-def test_a_semantic_summary_takes_an_embedding_models_word_for_what_is_alike() -> None:
-    request = _request(_entries(["Trams are dear.", "Tolls are fair.", "Bees dance."]))
-    request = SummaryRequest(**{**request.__dict__, "memories": Memories(Indexes(), "", _Vectors())})
-    summary, _, _ = _made("semantic", request, _plain)
-    assert len(summary["text"].splitlines()) == 2
-
-
-def test_what_bears_on_the_newest_messages_stands_for_the_summary_of_the_method_retrieval() -> None:
-    gone = _entries([f"Talk about matter {n} of the long day and nothing else. " * 6 for n in range(60)])
-    gone[30] = {**gone[30], "content": "The harbour toll was forty crowns.", "tokens": 8}
-    now = _entries(["What was that harbour toll again?"], 61)
-    topic = make_entry(0, "user", "topic", "T")
-    request = _request(gone, transcript=[topic, *gone, *now], max_tokens=200)
-    summary, _, _ = _made("retrieval", request, _plain)
-    assert "forty crowns" in summary["text"]
+@pytest.mark.parametrize("name", sorted(GONE))
+def test_a_method_that_has_gone_is_refused_with_what_to_write_instead(name: str) -> None:
+    with pytest.raises(ConfigError, match=f"{name}.* has gone, 'rule-based' tells more: use one of"):
+        summarizer_named(name)
 
 
 PLUGIN = """

@@ -10,8 +10,6 @@ import pytest
 
 from moot.graph.cli.screen.showing import summary as heading_of
 from moot.nodes.calls import ModelCall, Reply
-from moot.nodes.memory.indexes import Indexes
-from moot.nodes.memory.recall import Memories
 from moot.nodes.memory.summarizers.drafting import draft_summary
 from moot.nodes.memory.summarizers.notes import kept_notes
 from moot.nodes.memory.summarizers.summarizer import Draft, SummaryRequest
@@ -74,7 +72,6 @@ def _request(entries: list[Entry], previous: Any = None) -> SummaryRequest:
         config=DebateConfig(),
         count=count,
         transcript=[make_entry(0, "user", "topic", "T"), *_entries(1, entries[-1]["seq"] + 5)],
-        memories=Memories(Indexes(), ""),
     )
 
 
@@ -160,7 +157,7 @@ def test_whatever_a_plugged_in_summariser_does_the_rules_stand_in(
 
 
 @pytest.mark.parametrize("points", [{}, {"notes": ["mine"], "kept": 3, "covers_through_seq": 2}])
-@pytest.mark.parametrize("method", ["rule-based", "failing", "semantic", "retrieval", "llm"])
+@pytest.mark.parametrize("method", ["rule-based", "failing", "llm"])
 def test_after_a_summary_without_points_of_ours_all_that_it_covered_is_folded_in(
     method: str, points: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from moot.nodes.memory.window import first_seq
+from moot.state.config.budgets import NO_SUMMARY
 from moot.state.conversation import StateValues
 from moot.state.entries import Entry
 
 
 def uncovered(state: StateValues) -> list[Entry]:
-    """Return the entries that have left the window and are not folded into the rolling summary yet."""
+    """Return the entries that have left the window and are to be folded into the rolling summary."""
+    if (state.get("config") or {}).get("memory", {}).get("summarizer") == NO_SUMMARY:
+        return []
     transcript: list[Entry] = state["full_transcript"]
     covered: int = (state.get("rolling_summary") or {}).get("covers_through_seq", -1)
     return transcript[covered + 1 : first_seq(state["messages"], len(transcript))]

@@ -23,6 +23,7 @@ from moot.nodes.protocols.protocol import SPEECH_WORDS, TOKENS_PER_WORD, Consult
 from moot.nodes.protocols.protocol_table import protocol_named
 from moot.nodes.views.scene import rules_tokens
 from moot.state.config import DebateConfig
+from moot.state.config.budgets import NO_SUMMARY
 from moot.state.conversation import ConversationState, Floor, StateValues, Step
 from moot.state.entries import Entry, EntryKind, make_entry
 from moot.state.ledger import Note
@@ -31,7 +32,7 @@ MOST_STEPS = 100_000
 """Steps after which a debate is taken for one whose length nobody can say."""
 CHARS_PER_TOKEN = 4.5
 """English, o200k."""
-WITHOUT_CALLS = frozenset({"rule-based", "semantic", "retrieval"})
+WITHOUT_CALLS = frozenset({"rule-based", NO_SUMMARY})
 """Methods of summaries that call no model; a plugged-in one is taken for one that does."""
 ANY_TOPIC = "Any topic of many different words, to one of which whatever people claim may be related"
 """Stands for the topic where none is given."""

@@ -12,6 +12,9 @@ from moot.state.config.section import Section
 SHARES = {"system": 0.25, "summary": 0.125, "messages": 0.625}
 """What each section gets of `total` where it is not given."""
 
+NO_SUMMARY = "none"
+"""In the place of a summariser: no rolling summary is made."""
+
 MINIMUM = {"total": 400, "system": 100, "summary": 50, "messages": 150}
 """Below these no view can hold the rules, a summary and one cut message, in tokens."""
 
@@ -146,8 +149,8 @@ class MemoryConfig(Section):
     summarize_every: int = Field(50, ge=1)
     """The window grows by this many messages before it is compacted and summarised."""
     summarizer: str = "rule-based"
-    """Method of the rolling summary: `rule-based`, `llm`, `hierarchical`, `semantic`, `retrieval`, or an
-    installed plug-in's name."""
+    """Method of the rolling summary: `rule-based`, `llm`, `hierarchical`, or an installed plug-in's name;
+    `none`, or `off`, for no summary: window and retrieval remain."""
     summary_model: str | None = None
     """Model of the `llm` summariser; `None` means the debate's own."""
     summary_temperature: float | None = Field(None, ge=0, le=2)
@@ -166,3 +169,9 @@ class MemoryConfig(Section):
     """What comes back of what has left the window."""
     cross_debate: bool = False
     """Debaters with an `identity` recall what they argued in earlier debates of the same database."""
+
+    @field_validator("summarizer", mode="before")
+    @classmethod
+    def _read_off(cls, value: object) -> object:
+        """Take YAML's `off` and `null` for what they mean."""
+        return NO_SUMMARY if value in (False, None, "off") else value

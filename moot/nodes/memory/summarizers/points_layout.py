@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from typing_extensions import TypedDict
 
-from moot.nodes.memory.summarizers.points import WORTH, Point, first_seq, grouped, rank
+from moot.nodes.memory.summarizers.points import Point, first_seq, grouped, rank
 from moot.nodes.text.plain import clip, inert
 
 
@@ -34,6 +34,8 @@ class SummaryPoints(TypedDict):
     """Messages folded in so far."""
     speakers: dict[str, int]
     """Messages by speaker, of the first 256."""
+    terms: dict[str, int]
+    """How often each term was said, of the most frequent."""
     covers_through_seq: int
     """`seq` of the last message folded in, -1 before the first."""
 
@@ -46,7 +48,7 @@ ROOM_A_SPEAKER = 60
 """Where there are so many tokens for each speaker, every speaker has a point, however short."""
 _ROOMY = 0.6  # share of the budget that the speakers' quota may take before texts are shortened
 _FILL_TRIES = 8
-_NAMED_FROM = 16  # where names are cut shorter than so many characters, only the speaker's own stays
+_LEAST_LINE = 10  # tokens of the shortest line: mark, a word or two, message id
 
 
 class _Detail(NamedTuple):
@@ -57,7 +59,6 @@ class _Detail(NamedTuple):
 _DETAILS = tuple(map(_Detail._make, ((40, 240), (40, 160), (32, 100), (24, 60), (16, 30), (8, 12), (6, 4))))
 _LEGIBLE = _DETAILS[:4]  # with less room than that, fewer speakers are quoted and the others named
 _NAMES_IN_NOTICE, _NAME_IN_NOTICE = 40, 24
-_PLACE = {"opening": 0, "stance": 2}
 
 
 def lay_out(
@@ -67,7 +68,7 @@ def lay_out(
 
     Texts are shortened before a speaker loses its place. Exact: what is shown was rendered and counted.
     """
-    ranking = rank(summary["points"], summary["speakers"], summary["covers_through_seq"])
+    ranking = rank(summary["points"], summary["speakers"], summary["terms"], summary["covers_through_seq"])
     laid = SummaryPoints(**{**summary, "points": ranking.points, "shown": 0, "notice": ""})
     if max_tokens <= 0 or not ranking.points:
         return laid
@@ -87,7 +88,7 @@ def lay_out(
         roomy = (c for c in tried if fits(c, max_tokens * _ROOMY))
         chosen = next(roomy, None) or next((c for c in tried if fits(c)), None)
         if chosen:
-            return _filled(chosen, fits)
+            return _filled(chosen, fits, ranking.quota + max_tokens // _LEAST_LINE)
         few = _most(tried[-1], ranking.quota, lambda c: fits(c, max_tokens * _ROOMY))
         if few["shown"]:
             quoted = {point["speaker"] for point in few["points"][: few["shown"]]}
@@ -110,9 +111,9 @@ def _most(summary: SummaryPoints, high: int, fits: Fits) -> SummaryPoints:
     return SummaryPoints(**{**summary, "shown": low})
 
 
-def _filled(summary: SummaryPoints, fits: Fits) -> SummaryPoints:
+def _filled(summary: SummaryPoints, fits: Fits, most_points: int) -> SummaryPoints:
     """Return `summary`, which fits, with all further points that fit, and single later ones that still do."""
-    most = _most(summary, len(summary["points"]), fits)
+    most = _most(summary, min(most_points, len(summary["points"])), fits)
     filled = most if most["shown"] >= summary["shown"] and fits(most) else summary
     for at in range(filled["shown"] + 1, min(filled["shown"] + 1 + _FILL_TRIES, len(summary["points"]))):
         points, shown = filled["points"], filled["shown"]
@@ -140,25 +141,15 @@ def render(points: SummaryPoints, names: Mapping[str, str]) -> str:
     groups = grouped(points["points"][: points["shown"]])
     order = sorted(groups, key=lambda who: (min(map(first_seq, groups[who])), who))
     labels = _labels(order, names, points["name_chars"])
-    detail = _Detail(points["name_chars"], points["text_chars"])
     lines: list[str] = []
     for who in order:
         lines.append(f"{labels[who]}:")
-        lines.extend(_bullets(groups[who], names, detail))
+        for point in sorted(groups[who], key=lambda point: (first_seq(point), point["text"])):
+            ids = ", ".join(dict.fromkeys((point["message_ids"][0], point["message_ids"][-1])))
+            lines.append(f"- {clip(point['text'], points['text_chars'])} [{ids}]")
     if points["notice"]:
         lines.append(points["notice"])
     return "\n".join(lines)
-
-
-def _bullets(own: Sequence[Point], names: Mapping[str, str], detail: _Detail) -> Iterator[str]:
-    """Yield the lines of one speaker: where it started, what happened since, where it stands."""
-    for point in sorted(own, key=lambda p: (_PLACE.get(p["kind"], 1), first_seq(p), p["text"])):
-        about = point["about"][:2] if detail.name_chars >= _NAMED_FROM else []
-        whom = ", ".join(_labels(about, names, detail.name_chars).values())
-        said = {key: f" {key} {whom}" if whom else "" for key in ("to", "with")}
-        label = WORTH[point["kind"]].label.format(**said, about=f" {whom}" if whom else "")
-        ids = ", ".join(dict.fromkeys((point["message_ids"][0], point["message_ids"][-1])))
-        yield f"- {label}: {clip(point['text'], detail.text_chars)} [{ids}]"
 
 
 def _labels(speakers: Sequence[str], names: Mapping[str, str], chars: int) -> dict[str, str]:

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from moot.nodes.calls import ModelCall, Reply
-from moot.nodes.memory.recall import Memories
 from moot.nodes.text.tokens import TokenCounter
 from moot.state.config import DebateConfig
 from moot.state.entries import Entry, kind_of
@@ -35,8 +34,6 @@ class SummaryRequest:
     transcript: Sequence[Entry] = ()
     """Everything said so far, of a perspective all that belongs to it, for those that look further than what
     is new; `()` where there is none."""
-    memories: Memories | None = None
-    """Where the debate's indexes are kept; `None` for nowhere."""
 
     def carried(self, key: str, fields: Collection[str]) -> list[Any]:
         """Return what a summariser carried on under `key` beside its points; `[]` for nothing.

@@ -7,9 +7,7 @@ from importlib.metadata import EntryPoint, entry_points
 
 from moot.nodes.memory.summarizers.hierarchical import Hierarchical
 from moot.nodes.memory.summarizers.llm import Llm
-from moot.nodes.memory.summarizers.retrieval_summary import Retrieval
 from moot.nodes.memory.summarizers.rule_based import RuleBased
-from moot.nodes.memory.summarizers.semantic import Semantic
 from moot.nodes.memory.summarizers.summarizer import Summarizer
 from moot.state.errors import ConfigError
 
@@ -17,9 +15,10 @@ ENTRY_POINT_GROUP = "moot.summarizers"
 """A package brings a summariser by an entry point of this group that names a `Summarizer` class."""
 
 SUMMARIZERS: dict[str, Summarizer] = {
-    summarizer.name: summarizer
-    for summarizer in (RuleBased(), Llm(), Hierarchical(), Semantic(), Retrieval())
+    summarizer.name: summarizer for summarizer in (RuleBased(), Llm(), Hierarchical())
 }
+GONE = frozenset({"semantic", "retrieval"})
+"""Methods of earlier versions, which told less of a meeting than its longest sentences do."""
 
 
 @lru_cache(maxsize=32)
@@ -34,7 +33,8 @@ def summarizer_named(name: str) -> Summarizer:
     plugged = {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
     if name not in plugged:
         known = ", ".join(sorted({*SUMMARIZERS, *plugged}))
-        raise ConfigError(f"memory.summarizer: unknown method {name!r}: use one of {known}")
+        why = f"has gone, {RuleBased.name!r} tells more" if name in GONE else "is unknown"
+        raise ConfigError(f"memory.summarizer: the method {name!r} {why}: use one of {known}")
     return _made(plugged[name])
 
 

@@ -1,0 +1,196 @@
+"""How much of what people later ask about a meeting is told by summaries that need no model.
+
+    python -m benchmarks.summaries --data FOLDER [--json] [--quick]
+
+Measured on QMSum (Zhong et al. 2021): a whole meeting in 976 tokens; counted are the distinct content terms,
+stemmed and without stop words, of the answers to its specific questions, and which of them the sentences of
+the summary hold. Ours pays its message ids and speakers' names out of the same tokens, and gets nothing for
+them; the trivial ones pay for their sentences alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from moot.nodes.memory.summarizers.points_layout import SummaryPoints
+from moot.nodes.memory.summarizers.rule_based import fold
+from moot.nodes.memory.versions import FRAME_TOKENS
+from moot.nodes.text.sentences import split_sentences
+from moot.nodes.text.terms import terms
+from moot.nodes.text.tokens import TokenCounter, counter
+from moot.state.config import slug
+from moot.state.config.budgets import MemoryConfig
+from moot.state.entries import Entry, make_entry, seq_of
+
+DEFAULT_DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "qmsum-val"
+ROOM = MemoryConfig().budget.summary - FRAME_TOKENS
+EVERY = MemoryConfig().summarize_every
+OURS, ROLLED = "rule-based", f"rule-based, every {EVERY}"
+TARGET, TARGET_FIFTH = 0.40, 0.12
+DAMPING, ROUNDS = 0.85, 40
+"""Of PageRank, as Mihalcea and Tarau (2004) and Erkan and Radev (2004) use it."""
+COSINE = 0.1
+"""LexRank's threshold."""
+
+Order = Callable[["Meeting"], Sequence[int]]
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """A meeting as entries, its sentences, and the terms of the answers to its specific questions."""
+
+    entries: list[Entry]
+    names: dict[str, str]
+    sentences: list[str]
+    terms: list[list[str]]
+    """Of each sentence."""
+    wanted: set[str]
+
+    @classmethod
+    def read(cls, path: Path) -> Meeting:
+        """Read a QMSum file."""
+        data = json.loads(path.read_text(encoding="utf-8"))
+        said = [(turn["speaker"], turn["content"]) for turn in data["meeting_transcripts"]]
+        said = [(who, text) for who, text in said if text.strip()]
+        entries = [make_entry(seq, slug(who), "speech", text) for seq, (who, text) in enumerate(said, 1)]
+        sentences = [each.text for _, text in said for each in split_sentences(text)]
+        answers = " ".join(query["answer"] for query in data["specific_query_list"])
+        names = {slug(who): who for who, _ in said}
+        return cls(entries, names, sentences, [terms(each) for each in sentences], set(terms(answers)))
+
+
+def by_chance(meeting: Meeting) -> list[int]:
+    """Order sentences at random, the same way each time."""
+    order = list(range(len(meeting.sentences)))
+    random.Random(1).shuffle(order)  # a measure's baseline, no secret
+    return order
+
+
+def by_length(meeting: Meeting) -> list[int]:
+    """Order sentences by their characters, the longest first."""
+    return sorted(range(len(meeting.sentences)), key=lambda number: -len(meeting.sentences[number]))
+
+
+def by_textrank(meeting: Meeting) -> list[int]:
+    """Order sentences by PageRank over the terms that they share, by their lengths' logarithms."""
+    counts = _counts(meeting) > 0
+    lengths = np.log(np.maximum(counts.sum(1), 2)).astype(np.float32)
+    shared = counts.astype(np.float32) @ counts.T.astype(np.float32)
+    return _by_pagerank(shared / (lengths[:, None] + lengths[None, :]))
+
+
+def by_lexrank(meeting: Meeting) -> list[int]:
+    """Order sentences by PageRank over which of them are alike by the cosine of TF-IDF."""
+    counts = _counts(meeting)
+    weighted = counts * np.log(len(counts) / np.maximum((counts > 0).sum(0), 1))
+    weighted /= np.maximum(np.linalg.norm(weighted, axis=1, keepdims=True), 1e-9)
+    return _by_pagerank((weighted @ weighted.T > COSINE).astype(np.float32))
+
+
+def _counts(meeting: Meeting) -> Any:
+    column = {term: at for at, term in enumerate(dict.fromkeys(t for each in meeting.terms for t in each))}
+    counts = np.zeros((len(meeting.terms), len(column)), dtype=np.float32)
+    for row, each in enumerate(meeting.terms):
+        for term in each:
+            counts[row, column[term]] += 1
+    return counts
+
+
+def _by_pagerank(links: Any) -> list[int]:
+    np.fill_diagonal(links, 0)
+    links /= np.maximum(links.sum(1, keepdims=True), 1e-9)
+    rank = np.full(len(links), 1 / len(links), dtype=np.float32)
+    for _ in range(ROUNDS):
+        rank = (1 - DAMPING) / len(links) + DAMPING * (rank @ links)
+    return [int(number) for number in np.argsort(-rank, kind="stable")]
+
+
+TRIVIAL: Mapping[str, Order] = {
+    "longest sentences": by_length,
+    "lead": lambda meeting: range(len(meeting.sentences)),
+    "random": by_chance,
+    "TextRank": by_textrank,
+    "LexRank": by_lexrank,
+}
+
+
+def filled(meeting: Meeting, order: Sequence[int], count: TokenCounter) -> str:
+    """Return the first sentences of an order that fit, one a line, in the meeting's order."""
+    chosen, left = list[int](), ROOM
+    for number in order:
+        if (cost := count(meeting.sentences[number] + "\n")) > left:
+            break
+        chosen.append(number)
+        left -= cost
+    return "\n".join(meeting.sentences[number] for number in sorted(chosen))
+
+
+def folded(meeting: Meeting, every: int, count: TokenCounter) -> SummaryPoints:
+    """Return our summary, with so many messages folded in at a time."""
+    summary = None
+    for start in range(0, len(meeting.entries), every):
+        batch = meeting.entries[start : start + every]
+        summary = fold(summary, batch, max_tokens=ROOM, count=count, names=meeting.names)
+    if summary is None:
+        raise ValueError("a meeting without a word")
+    return summary
+
+
+def share(meeting: Meeting, text: str) -> float:
+    """Return which share of the wanted terms a text holds."""
+    return len(meeting.wanted & set(terms(text))) / max(1, len(meeting.wanted))
+
+
+def measure(meetings: Sequence[Meeting]) -> tuple[dict[str, float], list[float]]:
+    """Return the mean share by method, and of our points the share that each fifth of a meeting has."""
+    count = counter()
+    shares: dict[str, list[float]] = {}
+    fifths = [0] * 5
+    for meeting in meetings:
+        for name, every in ((OURS, len(meeting.entries)), (ROLLED, EVERY)):
+            summary = folded(meeting, every, count)
+            points = summary["points"][: summary["shown"]]
+            shares.setdefault(name, []).append(share(meeting, "\n".join(each["text"] for each in points)))
+        for point in points:
+            fifths[((seq_of(point["message_ids"][0]) or 1) - 1) * 5 // len(meeting.entries)] += 1
+        for name, order in TRIVIAL.items():
+            text = filled(meeting, order(meeting), count)
+            shares.setdefault(name, []).append(share(meeting, text))
+    means = {name: round(sum(each) / len(each), 3) for name, each in shares.items()}
+    return means, [each / max(1, sum(fifths)) for each in fifths]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the benchmark and print its table."""
+    parser = argparse.ArgumentParser(description="What summaries without a model tell of a meeting.")
+    parser.add_argument("--data", type=Path, default=Path(os.environ.get("MOOT_QMSUM", DEFAULT_DATA)))
+    parser.add_argument("--json", action="store_true", help="the shares by method, as JSON")
+    parser.add_argument("--quick", action="store_true", help="three meetings only")
+    given = parser.parse_args(arguments)
+    paths = sorted(given.data.glob("*.json"))
+    paths = paths[:: max(1, len(paths) // 3)] if given.quick else paths
+    if not paths:
+        print(f"summaries: no QMSum files in {given.data}; give --data or MOOT_QMSUM")
+        return
+    means, fifths = measure([Meeting.read(path) for path in paths])
+    if given.json:
+        print(json.dumps(means))
+        return
+    print(f"summaries: {len(paths)} meetings, each in {ROOM} tokens: terms of the answers that are told")
+    for name, mean in sorted(means.items(), key=lambda item: -item[1]):
+        print(f"  {name:<24} {mean:.3f}" + (f"   (target ≥ {TARGET:.2f})" if name == ROLLED else ""))
+    spread = ", ".join(format(each, ".0%") for each in fifths)
+    print(f"  points of {ROLLED}, by fifths of the meeting: {spread} (target ≥ {TARGET_FIFTH:.0%} each)")
+
+
+if __name__ == "__main__":
+    main()
