@@ -107,6 +107,8 @@ class ModelCall:
     """Set for a floor: its tokens are streamed. Every other call is silent."""
     floor: int = 0
     """Index of the floor within the step, so that equal requests of one batch stay apart."""
+    shortened: int = 0
+    """Tokens less than its budget that the view takes: the model refused a longer one."""
     behind: int = 0
     """Messages at the end of `messages` that stand behind the view: calls of tools and their results."""
     hints: Hints = field(default_factory=Hints)
@@ -155,6 +157,15 @@ class Reply:
     """HTTP status of the last failure."""
     retryable: bool = False
     """Whether the same call may succeed later."""
+    refused: bool = False
+    """The model, or its provider's filter, would not say anything to this."""
+    excess: int = 0
+    """Tokens by which a request with its whole view was too long; 0 where that is not why it failed."""
+
+    @property
+    def is_final(self) -> bool:
+        """Whether the same call would be answered alike, so that the journal keeps this reply."""
+        return self.ok or self.refused or bool(self.excess)
 
     @property
     def ok(self) -> bool:

@@ -12,6 +12,7 @@ from moot.nodes.floors.human_floors import hear_people
 from moot.nodes.floors.model_floors import Spoken, let_speak
 from moot.nodes.floors.seats import Seat, embedding_work, make_seats, whole_view
 from moot.nodes.memory.scribe import Scribe
+from moot.nodes.models.failures import REFUSALS
 from moot.nodes.protocols.protocol_table import protocol_named
 from moot.nodes.reading.importance import importance
 from moot.nodes.text.tokens import TokenCounter, cut_middle
@@ -20,6 +21,16 @@ from moot.state.config import DebateConfig
 from moot.state.config.frozen import frozen_config
 from moot.state.conversation import ConversationState, Floor, Receipt
 from moot.state.entries import Entry, EntryKind, turns_taken
+
+MARKS = {"length": " […cut off]", **dict.fromkeys(REFUSALS, " […cut off by the provider's content filter]")}
+"""What stands behind words that a provider did not let end."""
+PASSES = "[passes: would not answer]"
+"""The turn of a model that refused to speak; why is among the debate's errors."""
+
+
+def passes(reply: Reply, config: DebateConfig) -> bool:
+    """Return whether a floor passes because its model refused to speak."""
+    return reply.refused and config.limits.refusals == "pass"
 
 
 def turn(state: ConversationState, context: NodeContext) -> Body:
@@ -31,7 +42,7 @@ def turn(state: ConversationState, context: NodeContext) -> Body:
     models = iter((yield from let_speak([seat.asked for seat in seats if seat.asked])))
     people = iter((yield from hear_people(state, config, [seat.given for seat in seats if seat.given])))
     spoken = [next(models) if seat.asked else Spoken(Reply(text=next(people))) for seat in seats]
-    if not any(each.reply.ok for each in spoken):
+    if not any(each.reply.ok or passes(each.reply, config) for each in spoken):
         spoken[0].reply.require()
     count = context.env.count_for(config)
     scribe = Scribe(
@@ -79,7 +90,8 @@ def _write(
         ModelError: the protocol does not go on without it.
     """
     protocol, room = protocol_named(config.protocol), floor["room"]
-    if not reply.ok:
+    refused = passes(reply, config)
+    if not reply.ok and not refused:
         said = protocol.stand_in(state, config, floor, reply.error)
         if said is None:
             reply.require()
@@ -87,7 +99,7 @@ def _write(
             "moot", "notice", said or "", room=room, targets=[floor["speaker"], *floor["targets"]]
         )
     kind = cast(EntryKind, protocol.entry_kind(state["step"]["phase"]))
-    content = reply.text + (" […cut off]" if reply.finish_reason == "length" else "")
+    content = PASSES if refused else reply.text + MARKS.get(reply.finish_reason, "")
     fields = {"room": room, "targets": floor["targets"], "model": reply.model, "usage": reply.usage}
     entry = scribe.write(floor["speaker"], kind, content, **fields)
     entry["importance"] = importance(entry)
@@ -97,7 +109,7 @@ def _write(
 def _receipt(
     state: ConversationState, context: NodeContext, entry: Entry, seat: Seat, call: ModelCall | None
 ) -> Receipt:
-    asked_again = call is not None and call.behind
+    asked_again = call is not None and (call.behind or call.shortened)
     view = whole_view(state, frozen_config(state), call, context) if call and asked_again else seat.view
     return {
         "entry_id": entry["id"],

@@ -92,6 +92,8 @@ class EntryUsage(TypedDict, total=False):
     reasoning_tokens: int
     cached_tokens: int
     cost_usd: float
+    recounted: int
+    """Calls that Moot counted because the provider reported what cannot be."""
 
 
 def tokens_of(usage: Mapping[str, Any]) -> int:

@@ -29,6 +29,8 @@ class Act:
     """The answer; `None` means one made of the request. `<think>` goes here."""
     pieces: Sequence[str] | None = None
     """The answer as it is streamed, piece by piece; joined where it is not streamed."""
+    gap: float = 0.0
+    """Seconds before each piece of the stream."""
     reasoning: str | None = None
     """Sent in `reasoning_field`, beside the content."""
     reasoning_field: str = "reasoning_content"

@@ -217,6 +217,7 @@ class _Handler(BaseHTTPRequestHandler):
         for number, event in enumerate(events(asked, act)):
             if act.reset_after is not None and number >= act.reset_after:
                 raise _Reset
+            time.sleep(act.gap)
             self._chunk(f"data: {json.dumps(event)}\n\n")
         self._chunk("data: [DONE]\n\n")
         self.wfile.write(b"0\r\n\r\n")

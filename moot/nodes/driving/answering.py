@@ -113,7 +113,7 @@ class Answering:
         if known is not None:
             return Reply.from_json(known)
         reply = await make()
-        if reply.ok and self.place.records is not None:
+        if reply.is_final and self.place.records is not None:
             # To its end: a reply that has arrived is paid, so it is kept before a stopped run stops.
             await in_thread(self.place.records.journal.put, key, self.place.anchor, reply.to_json())
         return reply

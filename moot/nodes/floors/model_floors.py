@@ -30,6 +30,8 @@ class ModelFloor:
     around: Surroundings = field(default_factory=Surroundings)
     again: Callable[[ModelCall, Sequence[Exchange], bool], ModelCall] | None = None
     """Returns the next request from the first, the exchanges so far and whether tools are still offered."""
+    shorter: Callable[[ModelCall, int], ModelCall] | None = None
+    """Returns the same request with so many tokens less in view."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,10 @@ def let_speak(floors: Sequence[ModelFloor]) -> Generator[Effect, Any, list[Spoke
         return []
     replies: list[Reply] = yield [floor.call for floor in floors]
     spoken = [Spoken(reply, call=floor.call) for floor, reply in zip(floors, replies, strict=True)]
+    if long := [i for i, each in enumerate(spoken) if each.reply.excess and floors[i].shorter]:
+        again = [_shortened(floors[index], spoken[index].reply.excess) for index in long]
+        for index, call, reply in zip(long, again, (yield again), strict=True):
+            spoken[index] = Spoken(reply, call=call)
     while pending := [index for index, floor in enumerate(floors) if _wants_tools(floor, spoken[index])]:
         jobs = [
             _job(floors[index], call, allowed=place < floors[index].limit - spoken[index].calls)
@@ -102,6 +108,11 @@ def _with_results(floor: ModelFloor, spoken: Spoken, results: Sequence[str]) -> 
 
 def _shown_name(floor: ModelFloor, name: str) -> str:
     return name if name in floor.tools else "unknown_tool"
+
+
+def _shortened(floor: ModelFloor, excess: int) -> ModelCall:
+    assert floor.shorter is not None  # noqa: S101  # asked for by who has looked
+    return floor.shorter(floor.call, excess)
 
 
 def _next_call(floor: ModelFloor, spoken: Spoken) -> ModelCall:

@@ -26,6 +26,7 @@ from moot.nodes.tools.tool import Surroundings, function_of
 from moot.nodes.tools.tool_table import tool_named
 from moot.nodes.views.scene import Scene
 from moot.state.config import DebateConfig
+from moot.state.config.budgets import MINIMUM
 from moot.state.conversation import ConversationState, Floor
 from moot.state.entries import entry_id, seq_of
 
@@ -123,11 +124,27 @@ def _seat(
         floor=index,
         hints=_hints(state, config, floor, view),
     )
+    shorter = partial(_shorter, state, context, config)
     if not speaker.tools:
-        return Seat(index, floor, view, ModelFloor(call))
+        return Seat(index, floor, view, ModelFloor(call, shorter=shorter))
     around = Surroundings(partial(context_sandbox, context.claim), state["full_transcript"])
     again = partial(_again, state, context, config)
-    return Seat(index, floor, view, ModelFloor(call, speaker.tools, speaker.tool_call_limit, around, again))
+    return Seat(
+        index, floor, view, ModelFloor(call, speaker.tools, speaker.tool_call_limit, around, again, shorter)
+    )
+
+
+def _shorter(
+    state: ConversationState, context: NodeContext, config: DebateConfig, call: ModelCall, excess: int
+) -> ModelCall:
+    """Return the request that a server took for too long, with a view that is shorter by the excess."""
+    offered = functions_tokens(
+        config.debater(state["step"]["floors"][call.floor]["speaker"]).tools, context.env.count_for(config)
+    )
+    room = max(call.prompt_tokens - excess, MINIMUM["total"])
+    shortened = config.memory.budget.total - offered - room
+    view = floor_view(state, config, call.floor, context, taken=shortened)
+    return replace(call, messages=view.messages, prompt_tokens=view.total_tokens, shortened=shortened)
 
 
 def _again(
@@ -164,7 +181,7 @@ def whole_view(state: ConversationState, config: DebateConfig, call: ModelCall, 
     """Return what a floor's request shows: its view, and as a section of its own what tools brought."""
     more = call.messages[len(call.messages) - call.behind :]
     taken = wire_tokens(more, context.env.count_for(config))
-    view = floor_view(state, config, call.floor, context, taken=taken)
+    view = floor_view(state, config, call.floor, context, taken=taken + call.shortened)
     if not more:
         return view
     return replace(

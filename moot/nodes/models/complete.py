@@ -14,7 +14,7 @@ from langgraph.constants import TAG_NOSTREAM
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 
 from moot.nodes.calls import ModelCall, Reply, WireMessage
-from moot.nodes.models.failures import Failure, advice, failure_of
+from moot.nodes.models.failures import REFUSALS, Failure, advice, excess_tokens, failure_of, is_too_long
 from moot.nodes.models.local import LocalModel
 from moot.nodes.models.registry import Models
 from moot.nodes.models.schemas import (
@@ -71,6 +71,8 @@ async def complete(call: ModelCall, models: Models, *, config: RunnableConfig | 
         error="; ".join(_explained(name, failure, models) for name, failure in failures),
         status=failures[-1][1].status,
         retryable=any(failure.retryable for _, failure in failures),
+        refused=call.schema is None and all(failure.refused for _, failure in failures),
+        excess=0 if call.shortened else min(excess_tokens(each, call.prompt_tokens) for _, each in failures),
     )
 
 
@@ -259,9 +261,16 @@ class _Asking:
         heard = RunnableConfig(metadata={"speaker": speak_as.speaker}) if speak_as else RunnableConfig()
         config = merge_configs(self.run.config, heard, RunnableConfig(tags=[] if live else [TAG_NOSTREAM]))
         config.pop("run_id", None)
+        silent_s, whole_s = self.settings.timeout_s, self.settings.total_timeout_s
+        now = asyncio.get_running_loop().time
         try:
-            async with asyncio.timeout(self.settings.timeout_s):
+            async with asyncio.timeout(whole_s) as whole, asyncio.timeout(silent_s) as silence:
+                speaker.on_chunk = lambda: silence.reschedule(now() + silent_s)
                 message = await speaker.ainvoke(prompt, config, **self._parameters(), **fields)
+        except TimeoutError as error:
+            if not whole.expired():
+                raise
+            raise Failure(f"the answer took longer than total_timeout_s, {whole_s:g} s") from error
         finally:
             self.run.spoken = self.run.spoken or (live and speaker.emitted)
         return message, speaker.thoughts
@@ -302,7 +311,9 @@ class _Asking:
         if answer.text or message.tool_calls:
             return
         if refusal := message.additional_kwargs.get("refusal"):
-            raise Failure(f"the model refused: {str(refusal)[:300]}")
+            raise Failure(f"the model refused: {str(refusal)[:300]}", refused=True)
+        if answer.finish_reason in REFUSALS:
+            raise Failure("the provider's content filter withheld the answer", refused=True)
         if message.invalid_tool_calls:
             if self.run.call.schema is None:
                 raise Failure("a tool is called with arguments that are no JSON", retryable=True)
@@ -314,10 +325,7 @@ class _Asking:
 
 
 def _refuses_method(failure: Failure) -> bool:
-    text = failure.text.lower()
     if failure.status == 404:  # routers that find no server for it
+        text = failure.text.lower()
         return "response_format" in text or "structured" in text
-    too_long = (
-        failure.code == "context_length_exceeded" or "context length" in text or "context window" in text
-    )
-    return failure.status in (400, 422) and not too_long
+    return failure.status in (400, 422) and not is_too_long(failure)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,6 +17,9 @@ RETRYABLE = frozenset({408, 409, 425, 429})
 
 HOPELESS_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
 """Error codes that waiting does not cure, whatever the status."""
+
+REFUSALS = frozenset({"content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"})
+"""Error codes and finish reasons of filters: Azure's, OpenAI's."""
 
 # The classes of httpx, httpx2 and the SDK are told by name: whichever of them is installed, none is imported
 # for the offline model.
@@ -38,6 +42,8 @@ class Failure(Exception):
     """The provider's error code, such as `context_length_exceeded`."""
     empty: bool = False
     """The model answered, but said nothing."""
+    refused: bool = False
+    """The model, or its provider's filter, would not answer: asking again is answered alike."""
 
     def __str__(self) -> str:
         return self.text
@@ -76,7 +82,24 @@ def _provider_failure(error: Exception, bases: set[str], now: datetime) -> Failu
         retryable=retryable,
         retry_after=wait,
         code=code,
+        refused=code in REFUSALS,
     )
+
+
+def is_too_long(failure: Failure) -> bool:
+    """Return whether a request was longer than the model's context, as OpenAI, vLLM and llama.cpp say it."""
+    text = failure.text.lower()
+    return failure.code == "context_length_exceeded" or "context length" in text or "context window" in text
+
+
+def excess_tokens(failure: Failure, prompt_tokens: int) -> int:
+    """Return by how many tokens a request was too long: as the server says, else a quarter of it."""
+    if not is_too_long(failure):
+        return 0
+    numbers = [int(number) for number in re.findall(r"\d{3,9}", failure.text.partition(": ")[2])]
+    over = numbers[1] - numbers[0] if len(numbers) > 1 else 0
+    # A server's own tokenizer may count a little differently.
+    return over + over // 8 + 16 if 0 < over < prompt_tokens else prompt_tokens // 4
 
 
 def advice(failure: Failure, settings: ModelSettings) -> str:

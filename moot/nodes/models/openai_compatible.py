@@ -12,6 +12,7 @@ from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
 from moot.nodes.models.thinking import reasoning_field
+from moot.nodes.models.usage import readable_usage
 from moot.state.config.model_settings import ModelSettings
 from moot.state.entries import JsonObject
 
@@ -45,6 +46,8 @@ class CompatibleChat(ChatOpenAI):
     def _convert_chunk_to_generation_chunk(
         self, chunk: JsonObject, default_chunk_class: type, base_generation_info: JsonObject | None
     ) -> ChatGenerationChunk | None:
+        if chunk.get("usage") is not None:
+            chunk = {**chunk, "usage": readable_usage(chunk["usage"])}
         converted = super()._convert_chunk_to_generation_chunk(
             chunk, default_chunk_class, base_generation_info
         )
@@ -56,8 +59,10 @@ class CompatibleChat(ChatOpenAI):
     def _create_chat_result(
         self, response: JsonObject | openai.BaseModel, generation_info: JsonObject | None = None
     ) -> ChatResult:
-        result = super()._create_chat_result(response, generation_info)
         raw = response if isinstance(response, dict) else response.model_dump(warnings=False)
+        if raw.get("usage") is not None:
+            raw = {**raw, "usage": readable_usage(raw["usage"])}
+        result = super()._create_chat_result(raw, generation_info)
         for generation, choice in zip(result.generations, raw["choices"], strict=True):
             if isinstance(generation.message, AIMessage):
                 _keep_beside(generation.message.additional_kwargs, choice["message"])

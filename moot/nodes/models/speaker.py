@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from functools import cached_property
 from typing import Any
 
@@ -34,6 +34,8 @@ class SpeakerModel(BaseChatModel):
     """Id of the entry that the words become; `None` leaves the id to LangChain."""
     speaker: str | None = None
     """Slug of who speaks."""
+    on_chunk: Callable[[], None] = lambda: None
+    """Called for whatever streams in, thoughts too."""
     cache: Any = False
     """Never LangChain's global cache: two floors with one prompt are two utterances."""
 
@@ -87,6 +89,7 @@ class SpeakerModel(BaseChatModel):
         kwargs.pop("stream", None)  # the inner model's `_astream` sets it itself
         splitter, last = ThinkFilter(), AIMessageChunk(content="", chunk_position="last")
         async for chunk in self.inner._astream(messages, stop=stop, **kwargs):
+            self.on_chunk()
             message = chunk.message
             self._remember(last, message, chunk.generation_info)
             spoken = self._heard(message, splitter)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import (
     BaseModel,
@@ -45,6 +45,9 @@ class LimitsConfig(Section):
     wall_clock_s: float | None = Field(None, gt=0)
     """Seconds of running, pauses not counted. The step that reaches it is finished, and the verdict comes on
     top."""
+    refusals: Literal["pass", "stop"] = "pass"
+    """What a debater's refusal to speak does: its turn passes, as the transcript says, or the run
+    stops, until `--reconfigure` gives another model or lets it pass."""
     concurrency: int = Field(8, ge=1, le=256)
     """Model calls at the same time."""
 

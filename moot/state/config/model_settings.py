@@ -65,7 +65,9 @@ class ModelSettings(Section):
     max_tokens_field: Literal["max_completion_tokens", "max_tokens"] = "max_tokens"
     """Name of the request's field for the answer's limit."""
     timeout_s: float = Field(120.0, gt=0)
-    """One attempt may take this long, seconds."""
+    """So long may an answer be silent: until it begins, between what streams in; else until it is whole."""
+    total_timeout_s: float = Field(1800.0, gt=0)
+    """One attempt may take this long, seconds; what takes longer is not asked for again."""
     max_attempts: int = Field(5, ge=1, le=20)
     """Attempts of one call before its fallbacks are tried."""
 
