@@ -57,13 +57,9 @@ def _section(values: BaseModel, indent: str = "") -> Iterator[str]:
     for name, field in type(values).model_fields.items():
         if not indent:
             yield ""
-        yield from _comment(docs.get(name) or field.description or "", indent)
+        written = (docs.get(name) or field.description or "").replace("`None`", "`null`")
+        yield from (f"{indent}# {line}" for line in textwrap.wrap(written, WIDTH - len(indent)))
         yield from _setting(name, getattr(values, name), field, indent)
-
-
-def _comment(text: str, indent: str) -> Iterator[str]:
-    written = text.replace("`None`", "`null`")
-    return (f"{indent}# {line}" for line in textwrap.wrap(written, WIDTH - len(indent)))
 
 
 def _setting(name: str, value: Any, field: FieldInfo, indent: str) -> Iterator[str]:

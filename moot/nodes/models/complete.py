@@ -130,6 +130,7 @@ class _Asking:
         else:
             answer, parsed = await self._structured()
             data = parsed.data
+        local = isinstance(self.chat, LocalModel)
         return Reply(
             text=answer.text,
             data=data,
@@ -138,16 +139,12 @@ class _Asking:
                 for tool in (answer.message.tool_calls if schema is None else ())
             ),
             model=self.name,
-            provider=self._provider(),
+            provider=(self.chat._llm_type if local else self.run.models.provider(self.name)),
             usage=self.run.usage,
             finish_reason=answer.finish_reason,
             reasoning=answer.reasoning,
             attempts=self.run.attempts,
         )
-
-    def _provider(self) -> str:
-        local = isinstance(self.chat, LocalModel)
-        return self.chat._llm_type if local else self.run.models.provider(self.name)
 
     async def _structured(self) -> tuple[_ModelAnswer, Parsed]:
         messages = self.run.call.messages

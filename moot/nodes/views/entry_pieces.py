@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from moot.nodes.calls import WireMessage
 from moot.nodes.prompts.material import Piece
 from moot.nodes.prompts.rendering import render_entry
@@ -37,17 +35,13 @@ def given_piece(scene: Scene, entry: Entry, *, said: int, document: int) -> Piec
 
 def tool_pieces(scene: Scene, speech: Entry, rank: int) -> list[Piece]:
     """Return the calls of tools that were made for a speech, each with its result as one piece."""
-    trail = _trail(scene.state["full_transcript"], speech)
+    start = speech["seq"]
+    while start > 0 and kind_of(scene.state["full_transcript"][start - 1]).tool:
+        start -= 1
+    trail = scene.state["full_transcript"][start : speech["seq"]]
     results = {target: entry for entry in trail for target in entry["targets"]}
     calls = [entry for entry in trail if kind_of(entry).pair == "opens"]
     return [_exchange_piece(scene, call, results.get(call["id"]), TOOL_RANK + rank) for call in calls]
-
-
-def _trail(transcript: Sequence[Entry], speech: Entry) -> Sequence[Entry]:
-    start = speech["seq"]
-    while start > 0 and kind_of(transcript[start - 1]).tool:
-        start -= 1
-    return transcript[start : speech["seq"]]
 
 
 def _exchange_piece(scene: Scene, call: Entry, result: Entry | None, rank: int) -> Piece:

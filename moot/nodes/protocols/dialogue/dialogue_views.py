@@ -49,7 +49,14 @@ def dialogue_view(scene: Scene) -> list[Block]:
     }
     given = [_given_piece(scene, entry) for entry in given_entries(scene, "document", "answer")]
     pieces = [*given, *material.get(scene.step["phase"], _room)(scene)]
-    return with_pieces([_rules(scene)], pieces, _tail(scene), scene.room, scene.count)
+    cold = scene.step["phase"] in ("opening", "closing")
+    aspect = scene.step.get("aspect") or OVERALL
+    said = [entry["content"] for entry in room_entries(scene.state, scene.floor["targets"])]
+    about = scene.state["topic"] if aspect == OVERALL else aspect
+    parts = [anchors_part(scene, "\n".join([about, scene.floor["instruction"], *said]))]
+    if not cold:
+        parts.append(blackboard_part(scene, share=0.6 if parts[0].text else 1.0))
+    return with_pieces([_rules(scene)], pieces, tail_block(scene, parts), scene.room, scene.count)
 
 
 def _rules(scene: Scene) -> Block:
@@ -57,22 +64,6 @@ def _rules(scene: Scene) -> Block:
     listed = ASPECTS.render(aspects="\n".join(f"- {aspect}" for aspect in aspects)) if aspects else ""
     persona = contract_text(scene.speaker) if scene.config.memory.layout == "per-speaker" else ""
     return rules_block(scene, extra="\n\n".join(filter(None, (listed, persona))))
-
-
-def _tail(scene: Scene) -> Block:
-    cold = scene.step["phase"] in ("opening", "closing")
-    parts = [anchors_part(scene, _query(scene))]
-    if not cold:
-        parts.append(blackboard_part(scene, share=0.6 if parts[0].text else 1.0))
-    return tail_block(scene, parts)
-
-
-def _query(scene: Scene) -> str:
-    """Return what a persona's own texts are searched for: the aspect or topic, and what is answered."""
-    aspect = scene.step.get("aspect") or OVERALL
-    said = [entry["content"] for entry in room_entries(scene.state, scene.floor["targets"])]
-    about = scene.state["topic"] if aspect == OVERALL else aspect
-    return "\n".join([about, scene.floor["instruction"], *said])
 
 
 def _take(scene: Scene) -> Iterator[Piece]:
