@@ -3,8 +3,6 @@
 What runs debates is imported when it is first used, because LangGraph takes a second and a half to import.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from moot.state.errors import (

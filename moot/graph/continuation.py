@@ -1,7 +1,5 @@
 """Going on with a stored debate from where it stands, and why it stops before its end."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The graph: what Studio draws, and what every run goes through."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Literal, cast
 

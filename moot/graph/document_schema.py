@@ -3,8 +3,6 @@
 `python -m moot.graph.document_schema > docs/debate.schema.json` writes the copy in the documentation.
 """
 
-from __future__ import annotations
-
 import json
 
 from pydantic import TypeAdapter

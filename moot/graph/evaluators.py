@@ -1,7 +1,5 @@
 """Who evaluates: models from the command line, or a file in dialectic's form."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from itertools import chain, count
 from pathlib import Path

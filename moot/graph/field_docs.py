@@ -3,8 +3,6 @@
 Reading the source takes time that an import must not take, so this is done where a schema is wanted.
 """
 
-from __future__ import annotations
-
 import ast
 import inspect
 import sys

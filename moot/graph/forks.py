@@ -1,7 +1,5 @@
 """Forks: a new debate that begins as another one did, up to an entry."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from moot.graph.lifetime import making

@@ -1,7 +1,5 @@
 """Stores a debate from outside as a LangGraph thread that has ended and can be gone on with."""
 
-from __future__ import annotations
-
 from moot.graph.importing.adopting import OVER, Values
 from moot.graph.lifetime import making
 from moot.graph.session import DebateSession, written

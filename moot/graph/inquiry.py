@@ -1,7 +1,5 @@
 """Asks a stored debate a question, without changing it."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import cast
 

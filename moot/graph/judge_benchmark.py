@@ -1,7 +1,5 @@
 """Calibration: a judging model measured on debates that people judged."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Judging again: any debate that is over, or a transcript in memory, by any judge or panel."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """How a stored debate comes to be, and how it is deleted."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Looks back at the prompt that an utterance came from, assembled again from the state of that moment."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass

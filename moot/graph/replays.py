@@ -1,7 +1,5 @@
 """Replays: a debate argued again from its journal, without a model."""
 
-from __future__ import annotations
-
 from collections import defaultdict, deque
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Where the graph goes after each node."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Literal
 

@@ -1,7 +1,5 @@
 """Evaluating finished debates: what is scored, who scores, and how the results are written."""
 
-from __future__ import annotations
-
 import asyncio
 import csv
 import io

@@ -1,7 +1,5 @@
 """`close`: ends the debate in good order."""
 
-from __future__ import annotations
-
 from moot.nodes.driving.environment import NodeContext
 from moot.nodes.effects import Body, Emit, Update
 from moot.nodes.memory.earlier import remember_positions

@@ -3,8 +3,6 @@
 A node's body is a generator that yields these; `driving/` carries them out and sends back what came of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

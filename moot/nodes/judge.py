@@ -1,7 +1,5 @@
 """`judge`: the verdict on what was said."""
 
-from __future__ import annotations
-
 from moot.nodes.calls import Flow
 from moot.nodes.driving.environment import NodeContext
 from moot.nodes.effects import Body, Emit, errors_update

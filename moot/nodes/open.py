@@ -1,7 +1,5 @@
 """`open`: validates, freezes the configuration into the state and seeds the transcript."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Generator, Mapping, Sequence

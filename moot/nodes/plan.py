@@ -3,8 +3,6 @@
 A step's boundary is here: this is also where a run stops that somebody asked to pause.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator, Sequence
 from typing import cast
 

@@ -1,7 +1,5 @@
 """`record`: takes the minutes of what was said, where somebody will read them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from moot.nodes.blackboard.bounds import OVERALL

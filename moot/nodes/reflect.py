@@ -1,7 +1,5 @@
 """`reflect`: looks at the debate from outside once enough has happened, and at crux rooms after a cycle."""
 
-from __future__ import annotations
-
 from moot.nodes.blackboard.by_model import found_in
 from moot.nodes.blackboard.cards import (
     CruxFinding,

@@ -1,7 +1,5 @@
 """`trim`: moves the window when it has grown past its high-water mark."""
 
-from __future__ import annotations
-
 from moot.nodes.driving.environment import NodeContext
 from moot.nodes.effects import Body
 from moot.nodes.memory.window import WindowLimits, compact, first_seq

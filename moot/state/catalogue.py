@@ -1,7 +1,5 @@
 """The catalogue of debates: what `moot list` reads, without loading a single state."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace

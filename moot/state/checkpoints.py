@@ -1,7 +1,5 @@
 """Checkpointers: SQLite by default, Postgres by URL, each with Moot's records beside the checkpoints."""
 
-from __future__ import annotations
-
 import json
 import zlib
 from collections.abc import AsyncIterator, Iterable, Sequence

@@ -5,8 +5,6 @@ grows or is large is a `DeltaChannel`, which stores each write once and a whole 
 channel takes no `Optional` type: `{}`, `[]` and `""` mean none.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, NotRequired
 

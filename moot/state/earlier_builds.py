@@ -5,8 +5,6 @@ clarification questions and convergence checks shared with the protocol, and a s
 ended a debate.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar, cast
 

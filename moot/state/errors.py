@@ -18,8 +18,6 @@
 clients the messages of errors that Python or itself defines and hides those of others.
 """
 
-from __future__ import annotations
-
 
 class MootError(RuntimeError):
     """Base of every error of ours."""

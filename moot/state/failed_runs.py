@@ -5,8 +5,6 @@ The debate takes each up once, at a step's boundary: the error that its state th
 nothing is counted twice, whatever dies in between.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict, dataclass, fields
 

@@ -5,8 +5,6 @@ never changed: the debate's own state holds the number of the last one it took u
 once, whatever dies in between, and a fork from before hears it again.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from moot.state.sql import DebateTable

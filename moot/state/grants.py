@@ -1,7 +1,5 @@
 """What operators granted single debates: the reaches of the configurations that they themselves gave them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from moot.state.config.boundary import Reach

@@ -1,7 +1,5 @@
 """Where the table of protocols is: it stands above the state, so whoever puts Moot together says where."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from types import ModuleType
 

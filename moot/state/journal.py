@@ -6,8 +6,6 @@ row whose anchor has a child besides the present checkpoint was used there, on a
 thread, so a fork samples anew; any other row is what a crash left, and is served.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import dataclass

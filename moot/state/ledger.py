@@ -4,8 +4,6 @@ Nothing here says how things stand: that is computed from the notes (`nodes/blac
 a later note, or a person's correction, changes it.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Literal, NotRequired
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """The checkpointer for Postgres, with Moot's records; imported only where the `postgres` extra is wanted."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import anyio.to_thread

@@ -1,7 +1,5 @@
 """How far a debate has come: its crux rooms, what was asked and what was checked."""
 
-from __future__ import annotations
-
 from typing import Literal, NotRequired
 
 from typing_extensions import TypedDict

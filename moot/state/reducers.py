@@ -3,8 +3,6 @@
 For every reducer here `r(r(s, xs), ys) == r(s, xs + ys)`, and no reducer changes the state it is given.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeVar, cast
 

@@ -1,7 +1,5 @@
 """The process's environment, read in this module only."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

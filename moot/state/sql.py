@@ -3,8 +3,6 @@
 Calls block; asynchronous code runs them on a worker thread.
 """
 
-from __future__ import annotations
-
 import sqlite3
 import threading
 import time

@@ -1,7 +1,5 @@
 """LangGraph's store beside the checkpoints: what outlives a debate. Opened when it is first used."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Iterable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager

@@ -1,7 +1,5 @@
 """Work that must come to its end once it has begun, such as a write and its commit."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Coroutine
 from typing import TypeVar

@@ -1,7 +1,5 @@
 """One writer a debate: a hold that the kernel or the server takes back when its process dies."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import threading

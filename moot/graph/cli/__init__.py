@@ -1,7 +1,5 @@
 """The command `moot`. Nothing heavy is imported here: `moot --help` must answer at once."""
 
-from __future__ import annotations
-
 __all__ = ["main"]
 
 

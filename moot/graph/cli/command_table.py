@@ -1,7 +1,5 @@
 """The table of commands: adding one is a file with a function that typer takes, and a row here."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

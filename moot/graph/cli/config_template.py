@@ -1,7 +1,5 @@
 """The configuration file with every setting and its default, and its JSON Schema, made from the types."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Iterator
 from typing import Any, get_args

@@ -1,7 +1,5 @@
 """Runs the command line: every failure becomes one message and one exit code."""
 
-from __future__ import annotations
-
 import io
 import os
 import sys

@@ -3,8 +3,6 @@
 Help is click's plain one: rich's costs a quarter of a second before it says a word.
 """
 
-from __future__ import annotations
-
 import signal
 from importlib import import_module
 from typing import Any

@@ -1,7 +1,5 @@
 """Options that several commands share, and commands whose options are the fields of a class."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from inspect import Parameter, Signature
 from pathlib import Path

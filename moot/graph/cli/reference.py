@@ -3,8 +3,6 @@
 `python -m moot.graph.cli.reference > docs/cli.md` writes the copy in the documentation.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Iterator
 

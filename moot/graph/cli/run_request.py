@@ -1,7 +1,5 @@
 """What a run is asked to do: topic, configuration file and flags become one validated configuration."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path

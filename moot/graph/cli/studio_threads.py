@@ -1,7 +1,5 @@
 """Makes stored debates known to a LangGraph server, which shows those threads that it was told of."""
 
-from __future__ import annotations
-
 import contextlib
 import threading
 from collections.abc import Callable, Iterator, Sequence

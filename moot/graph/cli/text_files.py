@@ -1,7 +1,5 @@
 """Reading what the command line names: a file's text, or stdin's."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The blackboard in a debate's document: the ledger's notes, and how things stand, computed from them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from typing_extensions import TypedDict

@@ -1,7 +1,5 @@
 """The `moot.debate/1` document: one debate as JSON, for programs, reports and exports."""
 
-from __future__ import annotations
-
 from typing import Literal, NotRequired
 
 from pydantic import ConfigDict, with_config

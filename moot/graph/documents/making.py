@@ -1,7 +1,5 @@
 """From a debate's state to its document."""
 
-from __future__ import annotations
-
 from typing import Any, cast
 
 from moot.graph.documents.board import board_document

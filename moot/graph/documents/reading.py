@@ -1,7 +1,5 @@
 """Reading a document that comes from outside: whole, or refused; or, for a report, as far as it goes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cache
 from typing import Any, Literal, NotRequired, TypeVar, cast, get_args, get_origin, get_type_hints

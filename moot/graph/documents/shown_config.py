@@ -1,7 +1,5 @@
 """What is read of a document's configuration, which another version of Moot may have written."""
 
-from __future__ import annotations
-
 from typing_extensions import TypedDict
 
 from moot.graph.documents.document import DebateDocument

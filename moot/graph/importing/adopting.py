@@ -1,7 +1,5 @@
 """State of a debate from outside: a transcript's speakers become debaters, a document becomes what it was."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Transcripts in CSV: `speaker,minute,text`, with other delimiters, orders and headers."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re

@@ -1,7 +1,5 @@
 """Transcripts in JSON and JSON lines: lists of utterances, chat messages, dialectic's debates."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Sequence
 

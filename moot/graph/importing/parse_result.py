@@ -1,7 +1,5 @@
 """What a reader of one format hands back, and the names that fields go by."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 SPEAKER_KEYS = ("speaker", "name", "author", "agentId", "agent", "from", "who", "role")

@@ -1,7 +1,5 @@
 """Ids for the names of speakers."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """Transcripts in plain text (`NAME: text`) and Markdown (`## NAME`, `**NAME:** text`)."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Container, Mapping, Sequence

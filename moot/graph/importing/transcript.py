@@ -1,7 +1,5 @@
 """Reading a transcript of any known format."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Who spoke: names, colours and monograms for the ids of a debate."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Charts as inline SVG that takes its colours from the page, with no script, font or style of its own."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A debate as one Markdown file."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from urllib.parse import quote

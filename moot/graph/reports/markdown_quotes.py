@@ -1,7 +1,5 @@
 """Words of models and people inside a Markdown file, where they must not become structure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from functools import cache

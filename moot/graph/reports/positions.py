@@ -1,7 +1,5 @@
 """Where each debater stands, and when that changed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Words of models and people as safe HTML: Markdown without HTML, remote images or odd links."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any

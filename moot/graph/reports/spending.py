@@ -1,7 +1,5 @@
 """Tokens and money: each prompt against its budget, and the whole against the plan."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass

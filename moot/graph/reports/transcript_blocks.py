@@ -1,7 +1,5 @@
 """The transcript in foldable blocks: rounds, or about a hundred messages."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby

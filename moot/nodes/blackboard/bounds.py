@@ -1,7 +1,5 @@
 """How long words may be that the blackboard repeats: one line, no markup."""
 
-from __future__ import annotations
-
 from moot.nodes.text.plain import clip, inert
 
 TEXT = 160

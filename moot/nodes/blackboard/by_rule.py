@@ -1,7 +1,5 @@
 """The ledger's operations by rule: few and precise, linear in what is read; no dispute is settled by rule."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, cast

@@ -1,7 +1,5 @@
 """The ledger in words: as a speaker sees it, as a judge does, and as a whole; each line with its messages."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice, takewhile
 from typing import Any, NamedTuple

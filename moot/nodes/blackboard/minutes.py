@@ -1,7 +1,5 @@
 """Taking minutes: operations on the ledger, whoever wants them, are checked before anything is written."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

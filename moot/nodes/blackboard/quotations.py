@@ -1,7 +1,5 @@
 """Whether a quotation really stands in a message, in its speaker's own words."""
 
-from __future__ import annotations
-
 import re
 from functools import lru_cache
 

@@ -1,7 +1,5 @@
 """Crux rooms: how one begins, what was said in it, and when it is looked at."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 
 from moot.state.conversation import ConversationState

@@ -4,8 +4,6 @@ Everything here is a pure function of the notes. A later note, a retraction or a
 the result, whatever came of it before.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

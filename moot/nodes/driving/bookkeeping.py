@@ -1,7 +1,5 @@
 """Keeps the catalogue true to what the nodes do, wherever the debate runs."""
 
-from __future__ import annotations
-
 from moot.nodes.driving.lost_work import with_failures
 from moot.state.catalogue import TOPIC_CHARS, DebateRow, row_amounts
 from moot.state.conversation import StateValues

@@ -9,8 +9,6 @@ Calls of a batch run at the same time. Each reply is committed to the journal be
 the body starts over and is served from there.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 import uuid

@@ -1,7 +1,5 @@
 """What nodes are given from outside: models, clock and token counter. Tests pass plain functions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """Takes failed runs up into the state: what they used counts, and why they failed is told."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from moot.state.conversation import StateValues

@@ -5,8 +5,6 @@ begun, and 0.15 s to go, was cancelled 4,095 times meanwhile (anyio 4.16), where
 exception of one call that is no `Exception` closes the portal for every other debate of the process.
 """
 
-from __future__ import annotations
-
 import asyncio
 import queue
 import sqlite3

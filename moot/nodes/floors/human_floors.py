@@ -1,7 +1,5 @@
 """The floor given to people who debate: what they are shown and asked, and what they said."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Ratings come as *units*: one row a debate (or question), one column a judge, `No
 A coefficient that is undefined (nothing to compare, or no variation) is `None`, never a made-up 0 or 1.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations

@@ -1,7 +1,5 @@
 """How well judges find the right answer, how well they know it, and how far they agree with people."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from math import fsum, log2

@@ -5,8 +5,6 @@ JSON object a line. In a *debate* two experts argue for one answer each, in a *c
 for one answer; the judge, who cannot read the story, spreads a probability over the two after each round.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path

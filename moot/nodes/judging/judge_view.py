@@ -1,7 +1,5 @@
 """What a judge sees: rubric, topic, summary, ledger and evidence, an equal share a side, within budget."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ time: 1,000 resampled tables of six players took it 5.6 s, and 1.4 s all at once
 143 MB and seconds to import, for this alone.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass

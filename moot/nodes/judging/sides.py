@@ -1,7 +1,5 @@
 """Who wins among sides: a judge who names one member of a team, then another, has named the team twice."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 

@@ -1,7 +1,5 @@
 """A sitting: one judge is asked once, in one order of presentation or about one outcome."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from pydantic import BaseModel

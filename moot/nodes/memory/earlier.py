@@ -1,7 +1,5 @@
 """What a debater argued in earlier debates under its identity: written at a close, read at an opening."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Generator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The embedding model that a configuration names, where it names one."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from importlib import import_module
 from typing import Any

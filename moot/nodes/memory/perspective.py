@@ -1,7 +1,5 @@
 """What one debater has at stake: its own proposals and refinements, and the critiques that it received."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

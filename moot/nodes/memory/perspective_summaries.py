@@ -1,7 +1,5 @@
 """Summaries of what one debater has at stake, and the judge's of the final round."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Entries that follow a transcript: numbered on, stamped, their tokens counted once."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator
 from typing import Any
 

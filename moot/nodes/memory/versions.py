@@ -1,7 +1,5 @@
 """Versions of summaries: what is recorded of one, whoever made it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

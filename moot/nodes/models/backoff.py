@@ -1,7 +1,5 @@
 """How long to wait before asking a model again."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections.abc import Awaitable, Callable

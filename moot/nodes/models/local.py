@@ -1,7 +1,5 @@
 """Chat models that run in this process: they are handed what a provider never sees."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 

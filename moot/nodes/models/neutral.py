@@ -4,8 +4,6 @@ Texts say that they are placeholders, numbers stand in the middle of their range
 what may be left out is. What a caller knows better is told in `Hints.fields`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from random import Random

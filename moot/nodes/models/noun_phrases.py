@@ -1,7 +1,5 @@
 """The noun phrases of an English topic, only those that are certain: what is left out harms no sentence."""
 
-from __future__ import annotations
-
 import re
 from functools import lru_cache
 

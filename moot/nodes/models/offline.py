@@ -1,7 +1,5 @@
 """The built-in model: no network, no key, the same words for the same seed and prompt."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Sequence

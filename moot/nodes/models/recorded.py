@@ -5,8 +5,6 @@ A recording is a folder beside this module: `debate.yaml`, the configuration, an
 debate (`when` against the call's hints), never by the prompt's words: a better prompt breaks no recording.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping

@@ -1,7 +1,5 @@
 """Which model a name stands for, and the clients that reach it."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field

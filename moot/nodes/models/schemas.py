@@ -1,7 +1,5 @@
 """Structured answers: how a schema is asked for, and how an answer is read back."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

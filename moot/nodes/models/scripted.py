@@ -1,7 +1,5 @@
 """A model that says what it is told to: for examples, notebooks and tests."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field

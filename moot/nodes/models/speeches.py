@@ -5,8 +5,6 @@ whom it answers and `{quote}` a few of their words; `{goal}` what the speaker's 
 fears. The model knows no facts and states none.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from random import Random

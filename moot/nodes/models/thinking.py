@@ -1,7 +1,5 @@
 """What a model thinks aloud, kept apart from what it says."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Prompts in OpenAI's chat form, turned into LangChain messages that a given model accepts."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """Messages that reached the window from outside: what people say from the floor."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -5,8 +5,6 @@ debater; `kind` is `clarifications` (a debater asks) or `turn` (a person who deb
 question's id is the debater's with a running number, `architect.2`, the same in every run.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

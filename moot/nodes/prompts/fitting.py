@@ -5,8 +5,6 @@ whole is over budget, the least important blocks go first, and the receipt says 
 are cut in their middle. The order of the blocks is the layout; what fills them is the view policy's.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 

@@ -3,8 +3,6 @@
 Values are put in as they are and never read as templates themselves, so text of a debater is data.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from dataclasses import dataclass

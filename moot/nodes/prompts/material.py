@@ -4,8 +4,6 @@ Where everything fits, everything is shown as it was written. Where it does not,
 first, and within a rank all pieces are cut to one common length, so that the short ones stay whole.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """How one entry looks in a prompt."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from moot.nodes.calls import WireMessage

@@ -3,8 +3,6 @@
 Every `ModelCall` is made here, where calls and configuration meet.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Protocol
 

@@ -1,7 +1,5 @@
 """How readily debaters agree: one setting, said in words."""
 
-from __future__ import annotations
-
 from moot.state.config import DebateConfig
 
 _BANDS = (

@@ -5,8 +5,6 @@ many there are at least and at most. Token figures are estimates: *expected* goe
 *most* by the budgets. Tools, retries, and answers that are asked for again with more room, come on top.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

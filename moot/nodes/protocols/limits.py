@@ -1,7 +1,5 @@
 """Limits that end a debate in good order."""
 
-from __future__ import annotations
-
 from moot.state.config import DebateConfig
 from moot.state.conversation import EndedBy, StateValues
 from moot.state.entries import tokens_of

@@ -4,8 +4,6 @@ A phrase is a sequence of folded words; `*` stands for none to two words. Phrase
 without spaces are found as plain substrings. The words only sharpen the reading: `facts` works without them.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Evidence on the surface of a sentence: figures, percentages, sources, links, quotations."""
 
-from __future__ import annotations
-
 import re
 from typing import Literal, NamedTuple
 

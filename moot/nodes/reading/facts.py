@@ -4,8 +4,6 @@ Cue words sharpen the reading where the language is known; everything has a stru
 digits, names, targets, place in the message, TF-IDF salience), so a message in any script yields something.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache

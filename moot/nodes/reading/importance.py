@@ -1,7 +1,5 @@
 """How much a message matters for the rest of a debate, by what its sentences do."""
 
-from __future__ import annotations
-
 from moot.nodes.reading.exhibits import shows_evidence
 from moot.nodes.reading.moves import asks_somebody, concedes, shifts
 from moot.nodes.text.sentences import split_sentences

@@ -4,8 +4,6 @@ Few patterns, in the first person wherever a language has one, each held against
 (`benchmarks/minutes.py`): what is quoted, hypothetical, negated or somebody else's is no move.
 """
 
-from __future__ import annotations
-
 import re
 from functools import lru_cache
 from typing import Literal, NamedTuple

@@ -1,7 +1,5 @@
 """Who is meant: debaters' names in running text, in any script."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping

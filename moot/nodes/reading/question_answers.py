@@ -1,7 +1,5 @@
 """Which questions were answered, and by which message."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import NamedTuple
 

@@ -3,8 +3,6 @@
 The tool's name decides the type where it is known; otherwise the look of the result does.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Literal

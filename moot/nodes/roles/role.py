@@ -4,8 +4,6 @@ A role says who a debater is (`system`), what it minds in each phase, what its s
 would ask before it begins. The configuration can replace its system, summary and clarification prompts.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

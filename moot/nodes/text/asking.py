@@ -1,7 +1,5 @@
 """What a question asks about: its words without those of asking itself."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 from moot.nodes.text.terms import terms, word_table

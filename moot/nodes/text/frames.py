@@ -5,8 +5,6 @@ chat templates. Words of a debater, a person or a tool may hold the same shapes,
 prompt each such line stands behind `> `, as mail quotes a letter. Nothing is taken out of it.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """How alike texts are, and which sentences of a text carry its matter, by their terms."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """One-line, inert forms of what debaters wrote: text that can stand in a list without becoming structure."""
 
-from __future__ import annotations
-
 import re
 
 _BREAKS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")

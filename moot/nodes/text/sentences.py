@@ -4,8 +4,6 @@ One pass over the lines finds blocks, one pass over each block finds sentence en
 text, whatever it holds.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from functools import lru_cache

@@ -4,8 +4,6 @@ Words are lower-cased and lightly stemmed (Porter 2) where they are Latin; scrip
 words give overlapping pairs of characters, as Lucene's CJK analyser does.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from functools import lru_cache

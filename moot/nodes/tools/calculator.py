@@ -5,8 +5,6 @@ decimals and bounds little but powers: so literals become fractions here (0.1 + 
 on the way is held to a size. Roots, logarithms and the like fall back to floating point, and `≈` says so.
 """
 
-from __future__ import annotations
-
 import ast
 import math
 import operator

@@ -1,7 +1,5 @@
 """The context of a debate: a folder for the tools, or one text file that everybody is shown."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`search_debate`: what was said before, also long before the window."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from pydantic import Field

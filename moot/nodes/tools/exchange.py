@@ -1,7 +1,5 @@
 """Tool calls and their results: as part of a prompt, and as entries of the transcript."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass

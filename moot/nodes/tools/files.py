@@ -1,7 +1,5 @@
 """`search`, `read_file` and `list_files`: the context folder."""
 
-from __future__ import annotations
-
 import heapq
 import re
 from collections import Counter

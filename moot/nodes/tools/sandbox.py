@@ -5,8 +5,6 @@ the way, so that neither `..` nor a link, nor one that is put in place meanwhile
 devices, pipes, binary and oversize files are refused.
 """
 
-from __future__ import annotations
-
 import os
 import stat
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What a tool is: a name, what it says of itself to a model, and a function of its arguments."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol

@@ -1,7 +1,5 @@
 """The table of tools."""
 
-from __future__ import annotations
-
 from moot.nodes.tools.calculator import Calculator
 from moot.nodes.tools.debate_search import SearchDebate
 from moot.nodes.tools.files import ListFiles, ReadFile, Search

@@ -1,7 +1,5 @@
 """Anchors: passages of a persona's own texts, brought back where their words fit what is discussed."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from functools import lru_cache

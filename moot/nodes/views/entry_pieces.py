@@ -1,7 +1,5 @@
 """Entries as pieces of a view: speeches, what tools brought for them, and what people gave the debate."""
 
-from __future__ import annotations
-
 from moot.nodes.calls import WireMessage
 from moot.nodes.prompts.material import Piece
 from moot.nodes.prompts.rendering import render_entry

@@ -1,7 +1,5 @@
 """Messages as a question's view quotes them: whole, or chosen passages of a long one with visible marks."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

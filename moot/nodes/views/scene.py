@@ -1,7 +1,5 @@
 """What a view is made from, and the blocks that most views share."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property

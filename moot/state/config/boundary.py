@@ -7,8 +7,6 @@ environment, by the file of `MOOT_CONFIG`, or by a configuration that the operat
 line gave the debate.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass

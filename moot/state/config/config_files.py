@@ -1,7 +1,5 @@
 """Reading configurations from YAML, TOML or JSON, with errors that say what to do."""
 
-from __future__ import annotations
-
 import json
 import tomllib
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """What pydantic finds wrong with a configuration, in words that say what to write."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterable, Iterator
 from typing import get_args

@@ -1,7 +1,5 @@
 """The configuration as the state holds it."""
 
-from __future__ import annotations
-
 import json
 from functools import lru_cache
 

@@ -1,7 +1,5 @@
 """Who judges a debate, and how."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from pydantic import Field, field_validator

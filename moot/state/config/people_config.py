@@ -1,7 +1,5 @@
 """What people and tools add to a debate."""
 
-from __future__ import annotations
-
 from pydantic import Field
 
 from moot.state.config.section import Section

@@ -4,8 +4,6 @@ Protocols stand above the configuration, which therefore imports none of them: w
 table what each of them brings.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Protocol, Self, cast
 

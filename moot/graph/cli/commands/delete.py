@@ -1,7 +1,5 @@
 """`moot delete`."""
 
-from __future__ import annotations
-
 import sys
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """`moot export`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Literal
 

@@ -1,7 +1,5 @@
 """`moot fork`."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

@@ -1,7 +1,5 @@
 """`moot pause`."""
 
-from __future__ import annotations
-
 from moot.graph.cli.database import opened_debate
 from moot.graph.cli.options import DbOption, DebateArgument, JsonOption
 from moot.graph.cli.screen.output import print_json, remark

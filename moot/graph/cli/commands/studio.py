@@ -1,7 +1,5 @@
 """`moot studio`."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Text of debates made safe for a terminal: nothing in it can move the cursor, recolour or reorder."""
 
-from __future__ import annotations
-
 import json
 import re
 

@@ -1,7 +1,5 @@
 """Memories beside the transcript: reflections, crux cards, changes of position."""
 
-from __future__ import annotations
-
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ is about, each is scored as a query-likelihood model with Dirichlet smoothing wo
 and the softmax over all of them spreads over the messages they contain.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a question asks about, and whose words it asks for."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from dataclasses import dataclass

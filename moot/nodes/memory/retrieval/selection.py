@@ -1,7 +1,5 @@
 """Which messages go into a view when a question is asked."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """Sentence vectors of the transcript, where embeddings are configured."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Protocol

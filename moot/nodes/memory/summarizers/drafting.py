@@ -1,7 +1,5 @@
 """Runs a summariser, also a package's own: nothing that it yields, returns or raises reaches the turn."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -4,8 +4,6 @@ Each level is made from the one below it, once: rounds from messages, a phase fr
 it ends, the debate from phases and the rounds of the open one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby

@@ -1,7 +1,5 @@
 """`llm`: a model condenses what left the window into notes, and writes the summary from all notes so far."""
 
-from __future__ import annotations
-
 from moot.nodes.memory.summarizers.notes import (
     chunks_of,
     condensed,

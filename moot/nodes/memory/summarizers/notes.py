@@ -8,8 +8,6 @@ Beside the prose stand key points found by rule, those first that the prose leav
 is not lost.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 

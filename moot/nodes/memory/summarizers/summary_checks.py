@@ -5,8 +5,6 @@ original's terms, names, numbers and message ids it has. A summary that is rejec
 version made by rule; an excuse that is taken for one is kept as a note of messages that nobody reads again.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections import Counter

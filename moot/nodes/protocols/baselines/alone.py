@@ -1,7 +1,5 @@
 """What the baselines share: one speaker, one question, nobody else's words."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from types import MappingProxyType
 

@@ -1,7 +1,5 @@
 """How far a council's proposals agree: one structured call at the end of a round."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Sequence
 
 from pydantic import BaseModel, ConfigDict, Field

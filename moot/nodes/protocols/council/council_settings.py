@@ -1,7 +1,5 @@
 """What a council is configured with."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import Field

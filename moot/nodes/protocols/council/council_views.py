@@ -1,7 +1,5 @@
 """What a member of the council sees, phase by phase: always the problem, and what the phase is about."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from moot.nodes.calls import WireMessage

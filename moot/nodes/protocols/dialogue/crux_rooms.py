@@ -1,7 +1,5 @@
 """Crux rooms: which disagreements are worth one, and how a room goes from stage to stage."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """What a dialogue is configured with."""
 
-from __future__ import annotations
-
 from pydantic import Field, field_validator
 
 from moot.nodes.blackboard.rooms import CYCLES

@@ -1,7 +1,5 @@
 """What a persona sees in a dialogue, phase by phase: DESIGN's table of view policies."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from moot.nodes.blackboard.bounds import OVERALL

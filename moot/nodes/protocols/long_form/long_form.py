@@ -1,7 +1,5 @@
 """What the long forms share, whoever gives the floor: phases, instructions, who spoke last."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from moot.nodes.blackboard.standing import ledger_of

@@ -1,7 +1,5 @@
 """What giving the floor is configured with."""
 
-from __future__ import annotations
-
 from pydantic import Field
 
 from moot.state.config import ProtocolSettings

@@ -1,7 +1,5 @@
 """Random: the long form with speakers drawn by a seed."""
 
-from __future__ import annotations
-
 import hashlib
 
 from moot.nodes.protocols.long_form.long_form import LongForm, is_stuck, last_speakers, speech_step

@@ -1,7 +1,5 @@
 """Round-robin: N debaters in turn, for as many turns as configured. The long form."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from moot.nodes.protocols.long_form.long_form import LongForm, speech_step
