@@ -11,6 +11,7 @@ from moot.nodes.driving.environment import NodeContext
 from moot.nodes.effects import Ask, Body, errors_update
 from moot.nodes.memory.scribe import Scribe
 from moot.nodes.people.questions import PersonQuestion, match_answers, question_payload
+from moot.nodes.prompts.enumerated import many, narrowed
 from moot.nodes.prompts.fitting import KEEP, Block, fit
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.prompts.rendering import render_entry
@@ -82,7 +83,8 @@ def _call(
     view = fit(_blocks(state, config, debater, count), config.memory.budget.total, count)
     hints: Hints = {"speaker": debater.name, "topic": state["topic"], "fields": {"questions": 1}}
     voice = voice_of(config, debater)
-    return make_call(voice, "clarify", view, schema=Asked, reply=REPLY_TOKENS, hints=hints)
+    schema = narrowed(Asked, {"questions": many(str, 0, config.clarifications.max_per_debater)})
+    return make_call(voice, "clarify", view, schema=schema, reply=REPLY_TOKENS, hints=hints)
 
 
 def _blocks(

@@ -24,6 +24,11 @@ PANEL = "panel"
 """Who a decision is by, where several judges sat."""
 
 
+def tenths(figure: float) -> float:
+    """Return a score or a total as it is stored, compared and shown: so that equal figures are equal."""
+    return round(figure + 0.0, 1)
+
+
 class CriterionScale(TypedDict):
     """What a criterion is called and how it is scored: what reads a verdict need not find its rubric."""
 
@@ -38,7 +43,7 @@ class ScoreRecord(TypedDict):
     """A checked score."""
 
     score: float
-    """Within the criterion's scale."""
+    """Within the criterion's scale, in tenths."""
     reason: str
     citations: list[str]
     """Ids of messages that exist, without repetitions."""
@@ -87,11 +92,11 @@ class Verdict(TypedDict):
     scores: dict[str, dict[str, ScoreRecord]]
     """Debater to criterion to score."""
     totals: dict[str, float]
-    """Debater to weighted total, 0–100; without those who got no score."""
+    """Debater to weighted total, 0–100 in tenths; without those who got no score."""
     winner: str
     """Id of a debater, `tie` or `synthesis`; empty where the verdict failed."""
-    confidence: float
-    """0–100; at most 40 while a major requirement is unmet."""
+    confidence: float | None
+    """Whole, 0–100; at most 40 while a major requirement is unmet; `None` for a tie, and where it failed."""
     unmet_requirements: list[Unmet]
     open_questions: list[str]
     solution_markdown: str

@@ -57,7 +57,7 @@ def digest(asked: Json) -> str:
 
 def answer_text(asked: Json) -> str:
     """Return the answer to a request: JSON for its schema, else a few words with a hash of the request."""
-    schema = _schema(asked)
+    schema = schema_of(asked)
     if schema is not None:
         return json.dumps(_filled(schema))
     seen = digest(asked)
@@ -164,7 +164,8 @@ def _tool_calls(asked: Json, act: Act) -> list[Json]:
     ]
 
 
-def _schema(asked: Json) -> Json | None:
+def schema_of(asked: Json) -> Json | None:
+    """Return the schema that a request asks for, `None` for text."""
     wanted = asked.get("response_format") or {}
     if "json_schema" in wanted:
         schema: Json = wanted["json_schema"]["schema"]

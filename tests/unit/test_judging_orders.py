@@ -12,7 +12,7 @@ from moot.nodes.judging.agreement import flip_rate
 from moot.nodes.judging.opinion_check import OpinionCheck, failed_verdict
 from moot.nodes.judging.opinions import (
     CriterionScore,
-    JudgeOpinion,
+    SolutionOpinion,
     UnmetRequirement,
 )
 from moot.nodes.judging.orders import flip_rates, presentation_orders, reconcile
@@ -36,7 +36,7 @@ def verdict(
     confidence: float = 60,
     major: bool = False,
 ) -> Verdict:
-    said = JudgeOpinion(
+    said = SolutionOpinion(
         reasoning=f"For {winner}.",
         scores=[
             CriterionScore(debater="ada", criterion="merit", score=merit, citations=["m000001", "m000404"])
@@ -98,7 +98,7 @@ def test_agreeing_orders_keep_the_winner_and_average_the_rest() -> None:
 
 def test_a_flip_is_a_tie_that_shows_both_reasonings() -> None:
     united = reconcile(verdict(["ada", "bo"], "ada"), verdict(["bo", "ada"], "bo"))
-    assert (united["winner"], united["confidence"], united["flip"]["flipped"]) == ("tie", 0, True)
+    assert (united["winner"], united["confidence"], united["flip"]["flipped"]) == ("tie", None, True)
     assert united["flip"]["winners"] == ["ada", "bo"]
     assert "For ada." in united["reasoning"]
     assert "For bo." in united["reasoning"]
@@ -110,11 +110,32 @@ def test_a_tie_against_a_winner_is_a_flip_too() -> None:
 
 
 def test_a_major_requirement_unmet_in_one_order_caps_the_confidence_of_both() -> None:
-    united = reconcile(
-        verdict(["ada", "bo"], "ada", confidence=90), verdict(["bo", "ada"], "ada", confidence=40, major=True)
-    )
+    passes = [
+        verdict(["ada", "bo"], "ada", confidence=90),
+        verdict(["bo", "ada"], "ada", confidence=40, major=True),
+    ]
+    united = reconcile(*passes, capped=True)
     assert united["unmet_requirements"] == [{"text": "speed", "major": True}]
     assert united["confidence"] == 40
+    assert united["notes"] == ["Confidence capped at 40: a major requirement is unmet: speed"]
+    assert reconcile(*passes)["confidence"] == 65
+
+
+def test_one_requirement_in_two_wordings_is_one() -> None:
+    first, second = verdict(["ada", "bo"], "ada"), verdict(["bo", "ada"], "ada")
+    first["unmet_requirements"] = [{"text": "A count of car traffic before and after", "major": False}]
+    second["unmet_requirements"] = [
+        {"text": "A count of the car traffic, before and after.", "major": True},
+        {"text": "Who pays after 2030", "major": False},
+    ]
+    wordings = [(each["text"][:5], each["major"]) for each in reconcile(first, second)["unmet_requirements"]]
+    assert wordings == [("A cou", True), ("Who p", False)]
+
+
+def test_a_flip_calls_debaters_by_name() -> None:
+    names = {"ada": "Ada Lane", "bo": "Bo Ray"}
+    united = reconcile(verdict(["ada", "bo"], "ada"), verdict(["bo", "ada"], "bo"), names=names)
+    assert "Presented as Bo Ray, Ada Lane: Bo Ray." in united["reasoning"]
 
 
 @pytest.mark.parametrize("swapped", [False, True])

@@ -19,6 +19,7 @@ from moot.nodes.judging.opinion_check import OpinionCheck, failed_verdict
 from moot.nodes.judging.opinions import (
     CriterionScore,
     JudgeOpinion,
+    SolutionOpinion,
     UnmetRequirement,
 )
 from moot.nodes.judging.rubrics import Criterion, Rubric, load_rubric, parse_rubric, shipped_rubrics
@@ -34,6 +35,7 @@ RUBRIC = Rubric(
     ),
 )
 KNOWN = {"m000001", "m000002"}
+NAMES = {"ada": "Ada", "bo": "Bo Ray"}
 
 
 def score(debater: str, criterion: str, value: float, *citations: str) -> CriterionScore:
@@ -42,14 +44,14 @@ def score(debater: str, criterion: str, value: float, *citations: str) -> Criter
 
 def opinion(
     winner: str = "ada", *scores: CriterionScore, confidence: float = 80, **more: Any
-) -> JudgeOpinion:
-    return JudgeOpinion(
+) -> SolutionOpinion:
+    return SolutionOpinion(
         reasoning="Because.", winner=winner, scores=list(scores), confidence=confidence, **more
     )
 
 
 def check(said: JudgeOpinion) -> Verdict:
-    check = OpinionCheck(RUBRIC, ["ada", "bo"], KNOWN, "j1", {"ada": 9, "bo": 4})
+    check = OpinionCheck(RUBRIC, ["ada", "bo"], KNOWN, "j1", {"ada": 9, "bo": 4}, NAMES)
     return check.judged(said, Reply(model="m"))
 
 
@@ -106,9 +108,33 @@ def test_an_unknown_winner_is_noted() -> None:
     assert "'cy'" in check(opinion("cy", score("ada", "evidence", 5)))["notes"][0]
 
 
-def test_a_winner_with_the_lower_total_is_noted() -> None:
-    verdict = check(opinion("bo", score("ada", "evidence", 9), score("bo", "evidence", 2)))
-    assert (verdict["winner"], len(verdict["notes"])) == ("bo", 1)
+LOWER = (score("ada", "evidence", 9), score("bo", "evidence", 2))
+
+
+def test_a_winner_with_the_lower_total_is_explained_by_name() -> None:
+    verdict = check(opinion("bo", *LOWER, despite_scores="Its one point decides."))
+    assert verdict["winner"] == "bo"
+    note = "Bo Ray won with the lower total (Ada has 88.9 of 100, Bo Ray 11.1): Its one point decides."
+    assert verdict["notes"] == [note]
+
+
+def test_a_winner_with_the_lower_total_that_nobody_explains_is_a_tie_without_confidence() -> None:
+    verdict = check(opinion("bo", *LOWER))
+    assert (verdict["winner"], verdict["confidence"], verdict["flip"]["winners"]) == ("tie", None, ["tie"])
+    assert "Bo Ray and does not say why" in verdict["notes"][0]
+
+
+def test_a_cap_says_which_requirement_is_unmet() -> None:
+    said = opinion(unmet_requirements=[UnmetRequirement(text="offline use", major=True)])
+    assert check(said)["notes"] == ["Confidence capped at 40: a major requirement is unmet: offline use"]
+
+
+def test_where_no_solution_was_asked_for_nothing_caps_the_confidence() -> None:
+    unmet = [UnmetRequirement(text="offline use", major=True)]
+    said = JudgeOpinion(reasoning="So.", winner="ada", confidence=80, unmet_requirements=unmet)
+    verdict = check(said)
+    assert (verdict["confidence"], verdict["notes"]) == (80, [])
+    assert verdict["unmet_requirements"] == [{"text": "offline use", "major": True}]
 
 
 @pytest.mark.parametrize(
@@ -164,7 +190,8 @@ def test_whatever_a_judge_says_the_verdict_keeps_its_promises(
     assert json.loads(json.dumps(verdict, allow_nan=False)) == verdict
     assert verdict["winner"] in ("ada", "bo", "tie", "synthesis", "")
     assert (verdict["winner"] == "") == (verdict["status"] == "failed")
-    assert 0 <= verdict["confidence"] <= (40 if major else 100)
+    assert 0 <= (verdict["confidence"] or 0) <= (40 if major else 100)
+    assert verdict["confidence"] is None or verdict["winner"] != "tie"
     assert all(0 <= total <= 100 for total in verdict["totals"].values())
     cited = {
         c for records in verdict["scores"].values() for one in records.values() for c in one["citations"]
@@ -178,7 +205,7 @@ def test_what_a_judge_may_say_puts_the_reasoning_first() -> None:
 
 
 def test_ballots_are_cast_by_verdicts_that_did_not_fail() -> None:
-    verdict = check(opinion("bo", score("ada", "evidence", 9), score("bo", "evidence", 2)))
+    verdict = check(opinion("bo", *LOWER, despite_scores="So."))
     assert ballots_of([verdict, failed_verdict("j2", "timeout")]) == [
         {"judge": "j1", "winner": "bo", "scores": verdict["totals"], "approved": ["ada", "bo"]}
     ]

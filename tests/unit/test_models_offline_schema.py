@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import BaseMessage, HumanMessage
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, create_model
 
-from moot.nodes.judging.opinions import JudgeOpinion
+from moot.nodes.judging.opinions import SolutionOpinion
 from moot.nodes.models.neutral import fill as neutral
 from moot.nodes.models.offline import OfflineModel
 
@@ -104,7 +104,7 @@ class Corners(BaseModel):
 
 
 @pytest.mark.parametrize("seed", range(12))
-@pytest.mark.parametrize("model", [Corners, Leaf, JudgeOpinion])
+@pytest.mark.parametrize("model", [Corners, Leaf, SolutionOpinion])
 def test_awkward_schemas_are_filled(model: type[BaseModel], seed: int) -> None:
     fill(model, seed)
 
@@ -174,7 +174,7 @@ def test_patterns_are_matched(pattern: str) -> None:
 
 
 def test_a_verdict_says_that_it_is_none() -> None:
-    verdict = fill(JudgeOpinion)
+    verdict = fill(SolutionOpinion)
     assert verdict.reasoning == SAYS_SO
     assert [(score.debater, score.criterion) for score in verdict.scores] == PAIRS
     assert {score.score for score in verdict.scores} == {5.5}
@@ -235,4 +235,4 @@ def test_whoever_asks_says_that_no_model_did() -> None:
 
 
 def test_the_answer_is_the_same_for_the_same_prompt() -> None:
-    assert fill(JudgeOpinion, 3) == fill(JudgeOpinion, 3) == fill(JudgeOpinion, 4)
+    assert fill(SolutionOpinion, 3) == fill(SolutionOpinion, 3) == fill(SolutionOpinion, 4)

@@ -10,6 +10,7 @@ from typing import cast
 from moot.graph.documents import DebateDocument
 from moot.graph.documents.shown_config import shown_config
 from moot.graph.reports.cast import People, Person
+from moot.nodes.judging.opinion_check import confidence_of
 from moot.nodes.judging.rubrics import parse_rubric, shipped_rubrics
 from moot.state.errors import ConfigError
 from moot.state.verdict import (
@@ -169,7 +170,7 @@ def _view(verdict: Verdict, people: People, named: Mapping[str, Sequence[Criteri
         judge=_JUDGES.get(record["judge"], record["judge"]),
         headline=headline,
         winner=winner,
-        confidence=None if void else round(min(max(record["confidence"], 0.0), _FULL)),
+        confidence=None if void else confidence_of(record),
         criteria=()
         if void
         else _criteria(record, people, record.get("criteria") or named.get(record["rubric"], [])),

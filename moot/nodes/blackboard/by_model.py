@@ -11,6 +11,7 @@ from moot.nodes.blackboard.bounds import noted
 from moot.nodes.blackboard.minutes import Minutes, standing_changes
 from moot.nodes.blackboard.standing import Ledger
 from moot.nodes.calls import Flow, Hints, ModelCall, Purpose, Reply, WireMessage
+from moot.nodes.prompts.enumerated import between, many, narrowed, one_of
 from moot.nodes.prompts.fitting import fit_messages
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.prompts.rendering import render_entry
@@ -46,22 +47,17 @@ def asks_model(config: DebateConfig, *, auto: bool) -> bool:
     return chosen == "llm" or (chosen == "auto" and auto and not built_in)
 
 
-def _one_of(values: Iterable[str]) -> Any:
-    """Return the type of a text that is one of these; another is dropped by itself alone."""
-    return Annotated[str, Field(json_schema_extra={"enum": list(values) or [""]})]
-
-
 def minutes_schema(entries: Sequence[Entry], debaters: Sequence[str], ledger: Ledger) -> type[BaseModel]:
     """Return the schema of the minutes of some entries: every id that may be used is enumerated."""
-    said = _one_of(entry["id"] for entry in entries)
-    somebody = _one_of(debaters)
+    said = one_of(entry["id"] for entry in entries)
+    somebody = one_of(debaters)
     refs = [f"n{number}" for number in range(1, _NEW + 1)]
     known = [*ledger.propositions, *refs]
-    about, perhaps = _one_of(known), _one_of([*known, ""])
+    about, perhaps = one_of(known), one_of([*known, ""])
     waiting = [each["id"] for each in (*ledger.open_challenges(), *ledger.open_questions())]
     notes = [each["id"] for each in (*ledger.events, *ledger.evidence, *ledger.gaps)]
     answered = {
-        "answered_in": (_one_of([*(entry["id"] for entry in entries), ""]), ...),
+        "answered_in": (one_of([*(entry["id"] for entry in entries), ""]), ...),
         "answer": (str, ...),
     }
 
@@ -74,7 +70,7 @@ def minutes_schema(entries: Sequence[Entry], debaters: Sequence[str], ledger: Le
         __doc__="Operations on the ledger.",
         reasoning=(str, ...),
         propositions=row(
-            "New", "A proposition that the ledger does not have.", ref=(_one_of(refs), ...), text=(str, ...)
+            "New", "A proposition that the ledger does not have.", ref=(one_of(refs), ...), text=(str, ...)
         ),
         events=row(
             "Said",
@@ -100,14 +96,14 @@ def minutes_schema(entries: Sequence[Entry], debaters: Sequence[str], ledger: Le
             "Asked",
             "A question that wants an answer.",
             message_id=(said, ...),
-            to=(_one_of([*debaters, ""]), ...),
+            to=(one_of([*debaters, ""]), ...),
             quote=(str, ...),
             **answered,
         ),
         answers=row(
             "Answered",
             "What answers an open challenge or question.",
-            to=(_one_of(waiting), ...),
+            to=(one_of(waiting), ...),
             message_id=(said, ...),
             quote=(str, ...),
         ),
@@ -133,7 +129,7 @@ def minutes_schema(entries: Sequence[Entry], debaters: Sequence[str], ledger: Le
             other=(about, ...),
             opposite=(bool, ...),
         ),
-        retractions=row("Wrong", "A note that was wrong.", of=(_one_of(notes), ...), why=(str, ...)),
+        retractions=row("Wrong", "A note that was wrong.", of=(one_of(notes), ...), why=(str, ...)),
     )
 
 
@@ -250,7 +246,9 @@ def _second_call(
             f"Quotation: {noted(event['quote'], 400)}\nIn its message:\n{context}"
         )
     system = SECOND_LOOK.render(topic=cut_middle(minutes.topic, 400, count))
-    return structured_call("extract", config, system, said, SecondLook, count)
+    look = narrowed(Look, {"number": between(1, len(events), int)})
+    schema = narrowed(SecondLook, {"looks": many(look, 0, len(events))})
+    return structured_call("extract", config, system, said, schema, count)
 
 
 def structured_call(

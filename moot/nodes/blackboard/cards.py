@@ -13,6 +13,7 @@ from moot.nodes.blackboard.minutes import Minutes
 from moot.nodes.blackboard.rooms import CYCLES
 from moot.nodes.blackboard.standing import ledger_of
 from moot.nodes.calls import ModelCall
+from moot.nodes.prompts.enumerated import many, narrowed, one_of
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.reading.moves import concedes, keeps_position, shifts
 from moot.nodes.text.likeness import likeness
@@ -81,16 +82,18 @@ def card_call(
     )
     entries = room_entries(state, [*room["trigger"], *room["message_ids"]])
     said = shown_entries(entries, config.names(), size * 2 // 3, count)
-    names = config.names()
+    names = [config.names()[who] for who in room["between"]]
+    own = [entry["id"] for entry in entries if entry["id"] in room["message_ids"]]
+    side = narrowed(SideFinding, {"debater": one_of(room["between"]), "message_id": one_of(own)})
     return structured_call(
         "reflect",
         config,
         system,
         said,
-        CruxFinding,
+        narrowed(CruxFinding, {"sides": many(side, 2, 2)}),
         count,
         floor=floor,
-        debaters=[names[who] for who in room["between"]],
+        debaters=names,
         about=entries,
     )
 

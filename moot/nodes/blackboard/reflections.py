@@ -16,6 +16,7 @@ from moot.nodes.blackboard.by_model import debater_lines, known_debater, shown_e
 from moot.nodes.blackboard.digest import render_blackboard
 from moot.nodes.blackboard.standing import Ledger, fold_notes, ledger_of
 from moot.nodes.calls import ModelCall
+from moot.nodes.prompts.enumerated import cited, many, narrowed, one_of
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.text.tokens import TokenCounter, cut_middle
 from moot.state.config import DebateConfig
@@ -119,7 +120,10 @@ def reflection_call(
         topic=cut_middle(state["topic"], room // 6, count), debaters=debater_lines(config), board=board
     )
     said = shown_entries(entries, names, room // 3, count)
-    return structured_call("reflect", config, system, said, Reflections, count, floor=floor)
+    shown = [entry["id"] for entry in entries]
+    finding = narrowed(ReflectionFinding, {"about": list[one_of(names)], "message_ids": cited(shown)})  # type: ignore[misc]  # made for the debate
+    schema = narrowed(Reflections, {"reflections": many(finding, 0, MOST)})
+    return structured_call("reflect", config, system, said, schema, count, floor=floor)
 
 
 def reflections_by_model(

@@ -11,7 +11,7 @@ from moot.nodes.judging.brief import JudgeBrief
 from moot.nodes.judging.docket import Docket, is_argued
 from moot.nodes.judging.judge_view import Bench, judge_view
 from moot.nodes.judging.opinion_check import OpinionCheck
-from moot.nodes.judging.opinions import JudgeOpinion
+from moot.nodes.judging.opinions import JudgeOpinion, opinion_schema
 from moot.nodes.judging.orders import presentation_orders, reconcile
 from moot.nodes.judging.panel import decision_of
 from moot.nodes.judging.rubrics import Rubric, parse_rubric, shipped_rubrics
@@ -50,7 +50,10 @@ def assess(
         opinion, check = sitting.opinion(reply), sitting.check
         said = check.judged(opinion, reply) if isinstance(opinion, JudgeOpinion) else sitting.failed(reply)
         passes.setdefault(check.judge, []).append(said)
-    verdicts = [reconcile(*both) if len(both) == 2 else both[0] for both in passes.values()]
+    verdicts = [
+        reconcile(*both, names=config.names(), capped=brief.solution) if len(both) == 2 else both[0]
+        for both in passes.values()
+    ]
     number = next_judging(state)
     for verdict in verdicts:
         verdict["judging"] = number
@@ -112,13 +115,14 @@ def _sittings(
         for index, order in enumerate(presentation_orders(sides, swap=swap)):
             shown = blinding and blinding.in_order(order)
             bench = Bench(state, config, rubric, shown, order, count, docket)
-            call = _call(bench, seat, brief.wanted, index)
-            sittings.append(Sitting(call, OpinionCheck(rubric, order, known_ids, seat.id, lengths), shown))
+            call = _call(bench, seat, brief, index)
+            check = OpinionCheck(rubric, order, known_ids, seat.id, lengths, config.names())
+            sittings.append(Sitting(call, check, shown))
     return sittings
 
 
-def _call(bench: Bench, seat: JudgeSeat, wanted: str, index: int) -> ModelCall:
-    view = judge_view(bench, wanted=wanted)
+def _call(bench: Bench, seat: JudgeSeat, brief: JudgeBrief, index: int) -> ModelCall:
+    view = judge_view(bench, wanted=brief.wanted)
     labels, criteria = [bench.label(debater) for debater in bench.order], bench.rubric.criteria
     hints: Hints = {
         "topic": bench.state["topic"],
@@ -135,6 +139,5 @@ def _call(bench: Bench, seat: JudgeSeat, wanted: str, index: int) -> ModelCall:
             "confidence": 0,
         },
     }
-    return make_call(
-        voice_of(bench.config, seat), "judge", view, schema=JudgeOpinion, floor=index, hints=hints
-    )
+    schema = opinion_schema(bench.rubric, labels, view.shown, solution=brief.solution)
+    return make_call(voice_of(bench.config, seat), "judge", view, schema=schema, floor=index, hints=hints)

@@ -11,6 +11,8 @@ class JudgeBrief:
 
     wanted: str = ""
     """What the verdict must hold beyond the rubric."""
+    solution: bool = False
+    """Whether a solution is asked for, and held against what was required; else a judge is asked for none."""
     rubric: str = "debate"
     swap: bool = True
     """Whether the order of presentation can decide: then every judge judges twice."""

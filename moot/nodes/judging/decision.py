@@ -14,7 +14,7 @@ from typing import NamedTuple
 from typing_extensions import TypedDict
 
 from moot.state.errors import ConfigError, JudgeFailed
-from moot.state.verdict import SYNTHESIS, TIE, Dissent, Outcome, Rule, Verdict
+from moot.state.verdict import SYNTHESIS, TIE, Dissent, Outcome, Rule, Verdict, tenths
 
 APPROVED = 60.0
 """Total from which a debater counts as approved of, of 100: above the middle of every scale."""
@@ -106,7 +106,7 @@ def mean_scores(ballots: Iterable[Ballot]) -> dict[str, float]:
         for debater, score in ballot["scores"].items():
             given.setdefault(debater, []).append(score)
     # fsum: the mean must not depend on the order of the ballots.
-    return {debater: fsum(given[debater]) / len(given[debater]) for debater in sorted(given)}
+    return {debater: tenths(fsum(given[debater]) / len(given[debater])) for debater in sorted(given)}
 
 
 def borda_points(ballots: Sequence[Ballot]) -> dict[str, float]:

@@ -9,7 +9,7 @@ from functools import cache
 from math import floor, isfinite
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, create_model
 from typing_extensions import TypedDict
 
 from moot.nodes.calls import Flow, Hints, Reply
@@ -119,7 +119,8 @@ def _number(said: object) -> int | None:
     return floor(value + 0.5) if isfinite(value) else None
 
 
-Whole = Annotated[int | None, BeforeValidator(_number)]
+_SCALE = {"type": "integer", "minimum": int(OVERALL.scale_min), "maximum": int(OVERALL.scale_max)}
+Whole = Annotated[int | None, BeforeValidator(_number), WithJsonSchema({"anyOf": [_SCALE, {"type": "null"}]})]
 
 
 class Appraisal(BaseModel):

@@ -8,13 +8,16 @@ from dataclasses import dataclass, field
 from math import isfinite
 
 from moot.nodes.calls import Reply
-from moot.nodes.judging.opinions import CriterionScore, JudgeOpinion
+from moot.nodes.judging.opinions import CriterionScore, JudgeOpinion, SolutionOpinion
 from moot.nodes.judging.rubrics import Rubric
+from moot.nodes.text.plain import clip
 from moot.state.entries import EntryUsage, clean_text
-from moot.state.verdict import SYNTHESIS, TIE, Flip, ScoreRecord, Unmet, Verdict
+from moot.state.verdict import SYNTHESIS, TIE, Flip, ScoreRecord, Unmet, Verdict, tenths
 
 MAJOR_CAP = 40.0
 """Most confidence that a verdict with an unmet major requirement may have."""
+NOTED_CHARS = 160
+"""Characters of a requirement within a note; the whole stands in the list."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,8 @@ class OpinionCheck:
     """Slug id."""
     lengths: Mapping[str, int] = field(default_factory=dict)
     """Tokens a side."""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """Display names, for notes."""
 
     def failed(self, error: str, *, model: str = "", usage: EntryUsage | None = None) -> Verdict:
         """Return the verdict of a judge that gave none; `error` says why."""
@@ -43,6 +48,7 @@ class OpinionCheck:
         criteria, are dropped and counted.
         """
         verdict = self.failed("", model=reply.model, usage=reply.usage)
+        exact: dict[str, dict[str, float]] = {}
         for given in scores:
             side, criterion = _meant(given.debater, self.sides), self.rubric.criterion(given.criterion)
             of_side = verdict["scores"].get(side or "", {})
@@ -54,12 +60,13 @@ class OpinionCheck:
             score = criterion.clamp(given.score)
             verdict["dropped_citations"] += len(cited) - len(kept)
             verdict["clamped_scores"] += score != given.score
-            record = ScoreRecord(score=score, reason=clean_text(given.reason), citations=kept)
+            record = ScoreRecord(score=tenths(score), reason=clean_text(given.reason), citations=kept)
             verdict["scores"].setdefault(side, {})[criterion.id] = record
-        for side, records in verdict["scores"].items():
-            total = self.rubric.total({key: record["score"] for key, record in records.items()})
+            exact.setdefault(side, {})[criterion.id] = score
+        for side, scored in exact.items():
+            total = self.rubric.total(scored)
             if total is not None:
-                verdict["totals"][side] = total
+                verdict["totals"][side] = tenths(total)
         verdict["status"] = "ok"
         if reply.placeholder:
             verdict["placeholder"] = True
@@ -81,26 +88,40 @@ class OpinionCheck:
             verdict["status"] = "failed"
             verdict["error"] = f"the judge named {opinion.winner!r} as winner and scored no debater"
             return verdict
-        unmet = [Unmet(text=clean_text(each.text), major=each.major) for each in opinion.unmet_requirements]
         verdict["reasoning"] = clean_text(opinion.reasoning)
         verdict["winner"] = winner or TIE
-        verdict["confidence"] = cap_confidence(opinion.confidence, unmet)
-        verdict["unmet_requirements"] = unmet
+        verdict["unmet_requirements"] = [
+            Unmet(text=clean_text(each.text), major=each.major) for each in opinion.unmet_requirements
+        ]
         verdict["open_questions"] = [clean_text(each) for each in opinion.open_questions]
-        verdict["solution_markdown"] = clean_text(opinion.solution_markdown)
-        verdict["tradeoffs"] = [clean_text(each) for each in opinion.tradeoffs]
         verdict["recommendations"] = [clean_text(each) for each in opinion.recommendations]
-        verdict["flip"]["winners"] = [verdict["winner"]]
-        totals, stated = verdict["totals"], opinion.confidence
         if winner is None:
             verdict["notes"].append(
                 f"The judge named {opinion.winner!r} as winner, who took no part; recorded as a tie."
             )
-        if winner in totals and totals[winner] < max(totals.values()) - 1e-9:
-            verdict["notes"].append("The judge's winner does not have its highest total score.")
-        if verdict["confidence"] != stated:
-            verdict["notes"].append(f"The stated confidence of {stated:g} became {verdict['confidence']:g}.")
+        self._answer_for_totals(verdict, clean_text(opinion.despite_scores).strip())
+        verdict["flip"]["winners"] = [verdict["winner"]]
+        confidence = min(max(opinion.confidence, 0.0), 100.0) if isfinite(opinion.confidence) else 0.0
+        verdict["confidence"] = None if verdict["winner"] == TIE else float(round(confidence))
+        if isinstance(opinion, SolutionOpinion):
+            verdict["solution_markdown"] = clean_text(opinion.solution_markdown)
+            verdict["tradeoffs"] = [clean_text(each) for each in opinion.tradeoffs]
+            cap_confidence(verdict)
         return verdict
+
+    def _answer_for_totals(self, verdict: Verdict, why: str) -> None:
+        """Note why a winner whose total is not the highest won all the same; unexplained, it is a tie."""
+        totals, winner = verdict["totals"], verdict["winner"]
+        if winner not in totals or totals[winner] == max(totals.values()):
+            return
+        best = max(totals, key=lambda side: totals[side])
+        named, ahead = (self.names.get(side, side) for side in (winner, best))
+        figures = f"{ahead} has {totals[best]:.1f} of 100, {named} {totals[winner]:.1f}"
+        if why:
+            verdict["notes"].append(f"{named} won with the lower total ({figures}): {why}")
+        else:
+            verdict["winner"] = TIE
+            verdict["notes"].append(f"The judge named {named} and does not say why: {figures}. A tie.")
 
 
 def failed_verdict(
@@ -124,7 +145,7 @@ def failed_verdict(
         scores={},
         totals={},
         winner="",
-        confidence=0.0,
+        confidence=None,
         unmet_requirements=[],
         open_questions=[],
         solution_markdown="",
@@ -140,10 +161,20 @@ def failed_verdict(
     )
 
 
-def cap_confidence(confidence: float, unmet: Iterable[Unmet]) -> float:
-    """Return `confidence` within 0–100, and at most 40 with an unmet major requirement."""
-    top = MAJOR_CAP if any(requirement["major"] for requirement in unmet) else 100.0
-    return min(max(confidence, 0.0), top) if isfinite(confidence) else 0.0
+def cap_confidence(verdict: Verdict) -> None:
+    """Hold a verdict's confidence to `MAJOR_CAP` where a major requirement is unmet, and note it."""
+    major = next((each["text"] for each in verdict["unmet_requirements"] if each["major"]), None)
+    if major is not None and (verdict["confidence"] or 0.0) > MAJOR_CAP:
+        verdict["confidence"] = MAJOR_CAP
+        verdict["notes"].append(
+            f"Confidence capped at {MAJOR_CAP:.0f}: a major requirement is unmet: {clip(major, NOTED_CHARS)}"
+        )
+
+
+def confidence_of(verdict: Verdict) -> int | None:
+    """Return a verdict's confidence as it is shown; earlier builds gave ties a number."""
+    stated = verdict["confidence"]
+    return None if stated is None or verdict["winner"] == TIE else round(min(max(stated, 0.0), 100.0))
 
 
 def _meant(said: str, sides: Sequence[str]) -> str | None:

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any, Union
+
 from pydantic import BaseModel, ConfigDict
+
+from moot.nodes.judging.rubrics import Rubric
+from moot.nodes.prompts.enumerated import between, cited, many, narrowed, one_of
+from moot.state.verdict import SYNTHESIS, TIE
+
+MOST_POINTS = 12
+"""Entries of each list beside the scores: more than fit a page help nobody."""
 
 
 class CriterionScore(BaseModel):
@@ -44,15 +54,64 @@ class JudgeOpinion(BaseModel):
     """One score for every debater on every criterion."""
     winner: str
     """The debater who did better; "tie" if none did; "synthesis" if the best answer unites several."""
+    despite_scores: str = ""
+    """Where the winner's scores are not the highest: why it did better all the same; else empty."""
     confidence: float
     """How sure you are of the winner, 0 to 100."""
     unmet_requirements: list[UnmetRequirement] = []
     """What was asked for and is missing."""
     open_questions: list[str] = []
     """What the debate left undecided."""
-    solution_markdown: str = ""
-    """The answer that should be acted on, in Markdown; empty where only a winner was asked for."""
-    tradeoffs: list[str] = []
-    """What the solution gives up, and for what."""
     recommendations: list[str] = []
     """What to do next."""
+
+
+class SolutionOpinion(JudgeOpinion):
+    """What a judge may say where a solution is asked for: also the solution."""
+
+    solution_markdown: str = ""
+    """The answer that should be acted on, in Markdown."""
+    tradeoffs: list[str] = []
+    """What the solution gives up, and for what."""
+
+
+def opinion_schema(
+    rubric: Rubric, sides: Sequence[str], ids: Sequence[str], *, solution: bool
+) -> type[JudgeOpinion]:
+    """Return what a judge of this debate may say: any instance of the schema is a usable opinion.
+
+    Args:
+        rubric: its criteria and their scales.
+        sides: what the judge calls the debaters.
+        ids: of the messages that it is shown.
+        solution: whether the protocol asks for one.
+    """
+    scales: dict[tuple[float, float], list[str]] = {}
+    for each in rubric.criteria:
+        scales.setdefault((each.scale_min, each.scale_max), []).append(each.id)
+    rows: list[Any] = [
+        narrowed(
+            CriterionScore,
+            {
+                "debater": one_of(sides),
+                "criterion": one_of(criteria),
+                "citations": cited(ids),
+                "score": between(*scale),
+            },
+            f"ScoreOf{number}to{scale[1]:g}" if len(scales) > 1 else "",
+        )
+        for number, (scale, criteria) in enumerate(scales.items(), 1)
+    ]
+    count = len(sides) * len(rubric.criteria)
+    points = ("open_questions", "recommendations", *(("tradeoffs",) if solution else ()))
+    return narrowed(
+        SolutionOpinion if solution else JudgeOpinion,
+        {
+            "scores": many(Union[tuple(rows)], count, count),  # noqa: UP007  # of as many as there are scales
+            "winner": one_of([*sides, TIE, SYNTHESIS]),
+            "confidence": between(0, 100),
+            **{name: many(str, 0, MOST_POINTS) for name in points},
+            "unmet_requirements": many(UnmetRequirement, 0, MOST_POINTS),
+        },
+        "JudgeOpinion",
+    )

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
+from types import MappingProxyType
 
 from moot.nodes.judging.agreement import flip_rate
 from moot.nodes.judging.opinion_check import cap_confidence
+from moot.nodes.text.likeness import same_statement
 from moot.state.reducers import add_up
-from moot.state.verdict import TIE, Flip, Rate, ScoreRecord, Unmet, Verdict
+from moot.state.verdict import TIE, Flip, Rate, ScoreRecord, Unmet, Verdict, tenths
 
 ScoreTable = dict[str, dict[str, ScoreRecord]]
 """Scores by side and criterion."""
@@ -24,11 +26,19 @@ def presentation_orders(debaters: Sequence[str], *, swap: bool = True) -> list[l
     return [order, order[::-1]] if swap and len(order) > 1 else [order]
 
 
-def reconcile(first: Verdict, second: Verdict) -> Verdict:
+def reconcile(
+    first: Verdict, second: Verdict, *, names: Mapping[str, str] = MappingProxyType({}), capped: bool = False
+) -> Verdict:
     """Unite the verdicts of one judge from two presentation orders.
 
+    Args:
+        first: as it is.
+        second: in the other order.
+        names: display names by debater.
+        capped: whether an unmet major requirement caps the confidence.
+
     Returns:
-        - Both name the same winner: that winner, with mean scores and confidence.
+        - Both name the same winner: that winner, with mean scores and confidence; a tie has none.
         - They differ in any way (`tie` against a winner too): a tie, `flip.flipped` true, both reasonings.
         - One failed: the other, `flip.flipped` `None`, with a note that one order alone was judged.
         - Both failed: a failed verdict with both errors.
@@ -57,18 +67,18 @@ def reconcile(first: Verdict, second: Verdict) -> Verdict:
     if len(judged) == 1:
         note = f"Judged in one order alone; the other failed: {errors[-1]}"
         return {**verdict, "notes": _united(verdict["notes"], [note])}
-    unmet: dict[str, bool] = {}
-    for each in [*first["unmet_requirements"], *second["unmet_requirements"]]:
-        unmet[each["text"]] = unmet.get(each["text"], False) or each["major"]
     totals = [each["totals"] for each in both]
-    verdict["scores"] = mean_table(each["scores"] for each in both)
+    verdict["scores"] = in_tenths(mean_table(each["scores"] for each in both))
     verdict["totals"] = {
-        side: fmean(given[side] for given in totals if side in given) for side in totals[0] | totals[1]
+        side: tenths(fmean(given[side] for given in totals if side in given))
+        for side in totals[0] | totals[1]
     }
-    verdict["unmet_requirements"] = [Unmet(text=text, major=major) for text, major in unmet.items()]
-    confidence = (first["confidence"] + second["confidence"]) / 2
+    verdict["unmet_requirements"] = _merged([*first["unmet_requirements"], *second["unmet_requirements"]])
+    given = [each["confidence"] for each in both if each["confidence"] is not None]
     # How sure a judge was of two contrary winners says nothing about how sure the tie is.
-    verdict["confidence"] = 0.0 if flipped else cap_confidence(confidence, verdict["unmet_requirements"])
+    verdict["confidence"] = float(round(fmean(given))) if given and not flipped else None
+    if capped:
+        cap_confidence(verdict)
     verdict["open_questions"] = _united(first["open_questions"], second["open_questions"])
     verdict["tradeoffs"] = _united(first["tradeoffs"], second["tradeoffs"])
     verdict["recommendations"] = _united(first["recommendations"], second["recommendations"])
@@ -76,13 +86,39 @@ def reconcile(first: Verdict, second: Verdict) -> Verdict:
     if flipped:
         verdict["winner"] = TIE
         verdict["reasoning"] = "\n\n".join(
-            f"Presented as {', '.join(each['order'])}: {each['winner']}.\n\n{each['reasoning']}"
-            for each in both
+            f"{_presented(each, names)}\n\n{each['reasoning']}" for each in both
         )
         verdict["notes"] = _united(
             verdict["notes"], ["The winner changed with the order of presentation: a tie."]
         )
     return verdict
+
+
+def in_tenths(table: ScoreTable) -> ScoreTable:
+    """Return a table as it is stored."""
+    return {
+        side: {key: {**record, "score": tenths(record["score"])} for key, record in records.items()}
+        for side, records in table.items()
+    }
+
+
+def _presented(verdict: Verdict, names: Mapping[str, str]) -> str:
+    """Return in which order a pass presented the debaters, and whom it chose."""
+    *order, winner = (names.get(who, who) for who in (*verdict["order"], verdict["winner"]))
+    return f"Presented as {', '.join(order)}: {winner}."
+
+
+def _merged(unmet: Iterable[Unmet]) -> list[Unmet]:
+    """Return each requirement once, in the longer of its wordings; major where one order found it so."""
+    merged: list[Unmet] = []
+    for each in unmet:
+        alike = next((known for known in merged if same_statement(known["text"], each["text"])), None)
+        if alike is None:
+            merged.append(each.copy())
+        else:
+            alike["text"] = max(alike["text"], each["text"], key=len)
+            alike["major"] |= each["major"]
+    return merged
 
 
 def flip_rates(verdicts: Iterable[Verdict], confidence: float = 0.95) -> dict[str, Rate]:

@@ -10,9 +10,9 @@ from typing import cast
 from moot.nodes.judging.agreement import Mark, flip_rate, krippendorff_alpha, pairwise_kappa
 from moot.nodes.judging.decision import ballots_of, decide
 from moot.nodes.judging.opinion_check import failed_verdict
-from moot.nodes.judging.orders import ScoreTable, flip_rates, mean_table
+from moot.nodes.judging.orders import ScoreTable, flip_rates, in_tenths, mean_table
 from moot.state.errors import JudgeFailed
-from moot.state.verdict import PANEL, CriterionScale, Decision, Flip, Outcome, PanelReport, Rule, Verdict
+from moot.state.verdict import PANEL, TIE, CriterionScale, Decision, Flip, Outcome, PanelReport, Rule, Verdict
 
 Cell = tuple[str, str]
 """A side and a criterion."""
@@ -52,10 +52,12 @@ def decision_of(verdicts: Sequence[Verdict], rule: Rule, earlier: Sequence[Verdi
         "judge": PANEL,
         "model": ", ".join(dict.fromkeys(verdict["model"] for verdict in usable)),
         "criteria": list(_criteria(usable).values()),
-        "scores": mean_scores_of(usable),
+        "scores": in_tenths(mean_scores_of(usable)),
         "totals": outcome["mean_scores"],
         "winner": outcome["winner"],
-        "confidence": sum(verdict["confidence"] for verdict in agreeing) / len(usable),
+        "confidence": None
+        if outcome["winner"] == TIE or not agreeing
+        else float(round(sum(verdict["confidence"] or 0.0 for verdict in agreeing) / len(usable))),
         "notes": notes,
         # Each judge has its own; how often the order decided is in `agreement`.
         "flip": Flip(orders=[], winners=[], flipped=None),

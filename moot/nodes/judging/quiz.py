@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from moot.nodes.calls import Flow, Hints, ModelCall
 from moot.nodes.judging.human_data import Session
@@ -35,7 +35,7 @@ class QuizAnswer(BaseModel):
 
     reasoning: str
     """What each side established and what was not answered."""
-    probability_a: float
+    probability_a: float = Field(json_schema_extra={"minimum": 0, "maximum": 100})
     """Probability that answer A is the right one, 0 to 100."""
 
 

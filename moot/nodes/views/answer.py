@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from moot.nodes.calls import Flow, Hints
+from moot.nodes.prompts.enumerated import cited, narrowed
 from moot.nodes.prompts.request import make_call, voice_of
 from moot.nodes.views.question_view import AskView
 from moot.state.config import DebateConfig
@@ -75,12 +76,13 @@ def ask(state: ConversationState, config: DebateConfig, asked: AskView) -> Flow[
     # Where no model reads them, the newest of the messages found stand in the answer's place.
     found = {"not_found": list(asked.unknown), "citations": list(asked.messages.ids[-PLACEHOLDERS:])}
     hints: Hints = {"topic": state["topic"], "fields": found}
-    (reply,) = yield [make_call(voice, "ask", asked.view, schema=AskAnswer, reply=length, hints=hints)]
+    schema = narrowed(AskAnswer, {"citations": cited(list(asked.view.shown))})
+    (reply,) = yield [make_call(voice, "ask", asked.view, schema=schema, reply=length, hints=hints)]
     said = AskAnswer.model_validate(reply.require().data or _nothing())
-    cited, dropped = check_citations(said.citations, len(state["full_transcript"]))
+    known, dropped = check_citations(said.citations, len(state["full_transcript"]))
     return DebateAnswer(
         text=said.answer.strip(),
-        citations=cited,
+        citations=known,
         not_found=tuple(filter(None, map(str.strip, said.not_found))),
         dropped=dropped,
         model=reply.model,

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from moot.graph.cli.screen.terminal_text import one_line
 from moot.graph.cli.screen.verdict_screen import winner_text
+from moot.nodes.judging.opinion_check import confidence_of
 
 if TYPE_CHECKING:
     from moot.graph.judge_benchmark import BenchmarkResult
@@ -45,7 +46,7 @@ def _table(judgement: Judgement, report: PanelReport, names: Mapping[str, str]) 
         who = one_line(verdict["judge"], 40)
         said = winner_text(verdict, names) if verdict["status"] == "ok" else "failed"
         dissents = " (dissents)" if verdict["judge"] in dissenting else ""
-        confidence = f"{verdict['confidence']:.0f}" if verdict["status"] == "ok" else "–"
+        confidence = "–" if (sure := confidence_of(verdict)) is None else str(sure)
         orders = {True: "contradict each other", False: "agree", None: "one only"}[verdict["flip"]["flipped"]]
         cells = (who, one_line(verdict["model"], 40), said + dissents, confidence, orders)
         table.add_row(*map(Text, cells))

@@ -53,7 +53,7 @@ class Vote(Alone):
     settings = VoteConfig
     ending = 'End with one line: "Answer: " and your final answer in as few words as possible.'
     debaters = ({"id": "voter", "name": "Voter"},)
-    brief = JudgeBrief(wanted=WANTED, swap=False)
+    brief = JudgeBrief(wanted=WANTED, solution=True, swap=False)
     bounded_by = ("vote.answers",)
 
     def next_step(self, state: ConversationState, config: DebateConfig) -> Step | End:
@@ -137,7 +137,7 @@ def _verdict(count: _Count) -> Decision:
         "status": "ok",
         "winner": winner,
         "reasoning": "\n".join(["Equal answers, counted:", *lines]),
-        "confidence": share if count.first else 0.0,
+        "confidence": float(round(share)) if count.first else None,
         "solution_markdown": count.first["content"] if count.first else "",
     }
     outcome = Outcome(

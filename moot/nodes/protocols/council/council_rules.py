@@ -64,7 +64,9 @@ class Council(Protocol):
         {"id": "performance", "name": "Performance", "role": "performance"},
         {"id": "testing", "name": "Testing", "role": "testing"},
     )
-    brief = JudgeBrief(wanted=load_prompt("wanted", home=__package__).render(), rubric="design", swap=False)
+    brief = JudgeBrief(
+        wanted=load_prompt("wanted", home=__package__).render(), solution=True, rubric="design", swap=False
+    )
     perspectives = True
     bounded_by = ("rounds",)
 

@@ -21,6 +21,7 @@ from moot.nodes.blackboard.by_model import debater_lines, found_in
 from moot.nodes.blackboard.outcome import outcome_text
 from moot.nodes.calls import Hints, ModelCall, Reply, WireMessage
 from moot.nodes.judging.brief import JudgeBrief
+from moot.nodes.prompts.enumerated import many, narrowed
 from moot.nodes.prompts.fitting import Block, fit_messages
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.prompts.request import make_call, voice_of
@@ -187,7 +188,8 @@ def _aspects_call(state: ConversationState, config: DebateConfig) -> ModelCall:
     ]
     view = fit_messages(asked, config.memory.budget.total, count)
     hints: Hints = {"phase": "aspects", "topic": state["topic"]}
-    return make_call(voice, "extract", view, schema=Aspects, hints=hints)
+    schema = narrowed(Aspects, {"aspects": many(str, 1, DialogueConfig.of(config).max_aspects)})
+    return make_call(voice, "extract", view, schema=schema, hints=hints)
 
 
 def _open_with_reply(config: DebateConfig, topic: str, replies: Sequence[Reply]) -> Step:

@@ -11,6 +11,7 @@ from moot.nodes.blackboard.bounds import noted
 from moot.nodes.blackboard.by_model import debater_lines, found_in, known_debater
 from moot.nodes.blackboard.digest import render_blackboard
 from moot.nodes.calls import Hints, ModelCall, Reply, WireMessage
+from moot.nodes.prompts.enumerated import narrowed, one_of
 from moot.nodes.prompts.fitting import fit_messages
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.prompts.rendering import render_entry
@@ -86,7 +87,8 @@ def _call(state: ConversationState, config: DebateConfig) -> ModelCall:
     ]
     view = fit_messages([{"role": "system", "content": system}, *shown], config.memory.budget.total, count)
     hints: Hints = {"topic": state["topic"], "debaters": list(names)}
-    return make_call(voice, "moderate", view, schema=Nomination, reply=REPLY_TOKENS, hints=hints)
+    schema = narrowed(Nomination, {"next_speaker": one_of(names)})
+    return make_call(voice, "moderate", view, schema=schema, reply=REPLY_TOKENS, hints=hints)
 
 
 def _decide(state: ConversationState, config: DebateConfig, replies: Sequence[Reply]) -> Step:
