@@ -11,7 +11,6 @@ import pytest
 from moot.graph.api import Debate, open_debates
 from moot.graph.scorecards import evaluate_subjects, subject_of_document
 from moot.nodes.driving.environment import Environment
-from moot.nodes.driving.portal import call_from_sync
 from moot.nodes.judging.evaluation import Evaluator
 from moot.nodes.people.questions import questions_in
 from moot.state.config import DebateConfig
@@ -70,7 +69,6 @@ def test_no_random_instance_is_refused(server: OpenAIServer, case: dict[str, Any
         answer = debate.ask("What does the tram cost?")
         subject = subject_of_document(document)
         (card,) = evaluate_subjects([subject], [Evaluator("e", "m")], config, environment)
-        call_from_sync(environment.models_of(config).aclose)
     assert answer.dropped == 0
     assert not any("became" in note for each in card.evaluations for note in each.verdict["notes"])
     assert document["errors"] == []

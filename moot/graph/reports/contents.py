@@ -15,6 +15,8 @@ from moot.graph.reports.transcript_blocks import Transcript, anchors_of, read_tr
 from moot.graph.reports.verdict_view import Panel, VerdictView, read_decision, read_panel
 from moot.graph.reports.wording import as_json, cleaned, clock, shortened
 from moot.nodes.blackboard.digest import SAYS
+from moot.nodes.protocols.protocol import Protocol
+from moot.nodes.protocols.protocol_table import rules_of
 from moot.state.ledger import EventKind
 
 TITLE = 160
@@ -57,6 +59,16 @@ class Report:
     errors: tuple[str, ...]
     """What went wrong, each after where it did."""
     config: str
+
+    @property
+    def rules(self) -> Protocol:
+        """The protocol by which the result is told."""
+        return rules_of(self.document)
+
+    @property
+    def leads(self) -> bool:
+        """Whether the answer stands before the verdict, because it is what was asked for."""
+        return bool(self.solution and self.rules.answer_leads)
 
     @property
     def says(self) -> Mapping[EventKind, str]:

@@ -13,7 +13,7 @@ from markupsafe import Markup
 from moot.graph.reports.charts import NARROW, SECTIONS, WIDE, floor_chart, leading, prompt_chart
 from moot.graph.reports.contents import Report, read
 from moot.graph.reports.prose import Prose
-from moot.graph.reports.wording import clock, grouped
+from moot.graph.reports.wording import clock, grouped, one_decimal
 from moot.nodes.judging.decision import RULES
 from moot.state.entries import entry_id
 
@@ -67,7 +67,7 @@ def template_environment(**filters: Callable[..., object]) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(grouped=grouped, clock=clock, **filters)
+    environment.filters.update(grouped=grouped, tenths=one_decimal, clock=clock, **filters)
     environment.globals["rules"] = RULES
     environment.filters["message_id"] = lambda seq: entry_id(max(seq, 0))
     return environment
@@ -76,9 +76,13 @@ def template_environment(**filters: Callable[..., object]) -> Environment:
 def _contents(report: Report) -> list[tuple[str, str]]:
     """Return anchor and title of each section that the report has."""
     board = report.document["blackboard"]
+    judged = bool(report.verdict) or not report.leads
+    first = (
+        ("verdict", report.rules.result, judged),
+        ("solution", report.rules.answer_leads or "Solution", bool(report.solution)),
+    )
     present = (
-        ("verdict", "Verdict", True),
-        ("solution", "Solution", report.solution),
+        *(reversed(first) if report.leads else first),
         ("panel", "The panel", len(report.panel.verdicts) > 1),
         ("earlier", "Earlier verdicts", bool(report.panel.earlier)),
         ("sides", "Who argued what", report.standings),

@@ -10,14 +10,14 @@ from typing import cast
 from moot.graph.documents import DebateDocument
 from moot.graph.documents.shown_config import shown_config
 from moot.graph.reports.cast import People, Person
-from moot.nodes.judging.opinion_check import confidence_of
+from moot.nodes.judging.opinion_check import changed_text, confidence_of
 from moot.nodes.judging.rubrics import parse_rubric, shipped_rubrics
+from moot.nodes.protocols.protocol import NOBODY, Protocol
+from moot.nodes.protocols.protocol_table import rules_of
 from moot.state.errors import ConfigError
 from moot.state.verdict import (
     PANEL,
     PLACEHOLDER,
-    SYNTHESIS,
-    TIE,
     CriterionScale,
     Decision,
     Outcome,
@@ -27,7 +27,6 @@ from moot.state.verdict import (
 )
 
 _JUDGES = {"": "a judge", "judge": "the judge", PANEL: "the panel"}
-_HEADLINES = {TIE: "A tie", SYNTHESIS: "A synthesis of both sides", "": "Judged, without a winner"}
 _FULL = 100.0
 """Top of totals and of confidence."""
 
@@ -78,6 +77,11 @@ class VerdictView:
         return self.record["flip"]["flipped"]
 
     @property
+    def changed(self) -> str:
+        """What did not count as it was said, in a sentence."""
+        return changed_text(self.record)
+
+    @property
     def solution(self) -> str:
         """The answer that the judge wrote."""
         return "" if self.failed else self.record["solution_markdown"]
@@ -117,7 +121,7 @@ def read_decision(document: DebateDocument, people: People) -> VerdictView | Non
     decision, verdicts = document["verdict"], document["verdicts"]
     failed = all(verdict["status"] == "failed" for verdict in verdicts)
     record = decision or (verdicts[-1] if verdicts and failed else None)
-    return _view(record, people, _named_scales(document)) if record else None
+    return _view(record, people, _named_scales(document), rules_of(document)) if record else None
 
 
 def read_panel(document: DebateDocument, people: People) -> Panel:
@@ -139,7 +143,7 @@ def read_panel(document: DebateDocument, people: People) -> Panel:
         own, earlier = unnumbered[first:], unnumbered[:first]
 
     def views(of: Sequence[Verdict]) -> tuple[VerdictView, ...]:
-        return tuple(_view(verdict, people, scales) for verdict in of)
+        return tuple(_view(verdict, people, scales, rules_of(document)) for verdict in of)
 
     return Panel(views(own), views(earlier), views(later), agreement)
 
@@ -155,15 +159,18 @@ def _named_scales(document: DebateDocument) -> dict[str, list[CriterionScale]]:
     return {name: rubric.scales() for name, rubric in rubrics.items()}
 
 
-def _view(verdict: Verdict, people: People, named: Mapping[str, Sequence[CriterionScale]]) -> VerdictView:
+def _view(
+    verdict: Verdict, people: People, named: Mapping[str, Sequence[CriterionScale]], protocol: Protocol
+) -> VerdictView:
     record = cast(Decision, verdict)
     placeholder = record.get("placeholder", False)
     void = placeholder or record["status"] == "failed"
     chosen = record["winner"]
-    winner = people[chosen] if chosen not in _HEADLINES and not void else None
-    headline = f"{winner.name} wins" if winner else _HEADLINES.get(chosen, "")
+    winner = people[chosen] if chosen not in NOBODY and not void else None
     if void:
         headline = PLACEHOLDER.capitalize() if placeholder else "The verdict failed"
+    else:
+        headline = protocol.headline(record, {person.id: person.name for person in people})
     totals = {people[key].id: total for key, total in record["totals"].items()}
     return VerdictView(
         record=record,

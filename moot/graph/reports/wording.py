@@ -39,6 +39,11 @@ def grouped(number: float | None) -> str:
     return "–" if number is None else f"{number:,.2f}".rstrip("0").rstrip(".")
 
 
+def one_decimal(score: float | None) -> str:
+    """Write a score or a total as every form of a result does, a dash for none."""
+    return "–" if score is None else f"{score:.1f}"
+
+
 def clock(at: str, length: int = 16) -> str:
     """Write a time, ISO 8601, to the minute, or to so many characters."""
     return at[:length].replace("T", " ")

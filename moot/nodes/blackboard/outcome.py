@@ -11,8 +11,8 @@ from moot.nodes.blackboard.standing import Ledger, Stage, ledger_of, stage_of
 from moot.nodes.text.plain import inert
 from moot.state.ledger import MOTION
 
-LINES = 8
-"""Lines of one section: with more, the rest is folded away below."""
+LINES = 4
+"""Lines of one section, of which there are six: with more, the rest is folded away below."""
 
 State = Mapping[str, Any]
 Names = Mapping[str, str]
@@ -40,12 +40,12 @@ def outcome_text(state: State, names: Names, flips: Mapping[str, Sequence[str]])
     ledger = ledger_of(state)
     shown = {who: inert(name) for who, name in names.items()}
     sections = (
-        ("Where they stand", list(_stances(ledger, shown))),
-        ("Propositions", list(_propositions(state, ledger, shown))),
-        ("Changes of mind", list(_changes(ledger, shown))),
-        ("Conceded", list(_concessions(ledger, shown))),
         ("Cruxes", list(_cruxes(state, ledger, shown))),
         ("What would change minds", list(_flips(state, shown, flips))),
+        ("Where they stand", list(_stances(ledger, shown))),
+        ("Changes of mind", list(_changes(ledger, shown))),
+        ("Conceded", list(_concessions(ledger, shown))),
+        ("Propositions", list(_propositions(state, ledger, shown))),
     )
     return "\n\n".join(f"## {title}\n{_folded(lines)}" for title, lines in sections if lines)
 

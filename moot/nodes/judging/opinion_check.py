@@ -177,6 +177,18 @@ def confidence_of(verdict: Verdict) -> int | None:
     return None if stated is None or verdict["winner"] == TIE else round(min(max(stated, 0.0), 100.0))
 
 
+def changed_text(verdict: Verdict) -> str:
+    """Return what of a verdict did not count as it was said, in a sentence; `""` for nothing."""
+    counts = (
+        (verdict["dropped_scores"], "given twice, or of nobody"),
+        (verdict["clamped_scores"], "brought within their scale"),
+        (verdict["dropped_citations"], "of messages that do not exist"),
+    )
+    kinds = ("scores", "scores", "citations")
+    said = [f"{count} {kind} {why}" for (count, why), kind in zip(counts, kinds, strict=True) if count]
+    return f"Not taken as given: {'; '.join(said)}." if said else ""
+
+
 def _meant(said: str, sides: Sequence[str]) -> str | None:
     """The side meant: the very id, else the one id that differs in case or surrounding space alone."""
     wanted = said.strip()

@@ -17,7 +17,10 @@ from moot.state.config import DebateConfig
 from moot.state.config.section import Terms
 from moot.state.conversation import ConversationState, Floor, StateValues, Step, StepKind
 from moot.state.entries import Entry, JsonObject
-from moot.state.verdict import Decision
+from moot.state.verdict import SYNTHESIS, TIE, Decision
+
+NOBODY = {TIE: "A tie", SYNTHESIS: "A synthesis of several", "": "Judged, without a winner"}
+"""What stands where a debater would."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +90,10 @@ class Protocol(Terms):
     """Whether `answer` follows what the verdict gave, instead of standing in for it."""
     goes_on: bool = True
     """Whether more turns make a debate go on that has come to its end."""
+    result: str = "Verdict"
+    """What a debate of this kind comes to, as a heading."""
+    answer_leads: str = ""
+    """What the answer is called where that is what was asked for, and so stands before the verdict."""
     bounded_by: tuple[str, ...] | None = None
     """The settings that decide how long a debate is, as the user writes them, `()` where nothing does; `None`
     where the protocol does not say."""
@@ -143,6 +150,15 @@ class Protocol(Terms):
     def answer(self, state: ConversationState) -> str:
         """Return the debate's answer where no verdict gave one, Markdown."""
         return ""
+
+    def headline(self, verdict: Decision, names: Mapping[str, str]) -> str:
+        """Return what a verdict that did not fail comes to, in a line that calls debaters by name."""
+        winner = verdict["winner"]
+        return NOBODY.get(winner) or self.won(names.get(winner, winner))
+
+    def won(self, winner: str) -> str:
+        """Return what it means that a judge named somebody, by display name."""
+        return f"{winner} wins"
 
     # What forecasts go by
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib.metadata import EntryPoint, entry_points
+from typing import Any
 
 from moot.nodes.protocols.baselines.single import Single
 from moot.nodes.protocols.baselines.vote import Vote
@@ -63,6 +65,15 @@ def find_protocol(name: str) -> Protocol | None:
     if name not in PROTOCOLS and (point := _plugged().get(name)):
         register(point.load()())
     return PROTOCOLS.get(name)
+
+
+def rules_of(document: Mapping[str, Any]) -> Protocol:
+    """Return the protocol that a debate's document was held by, by which its result is told.
+
+    Of one that is not installed, what all protocols have in common.
+    """
+    name = document.get("protocol") or document["config"].get("protocol") or ""
+    return find_protocol(name) or Protocol()
 
 
 def load_plugged() -> None:

@@ -13,6 +13,7 @@ from rich.text import Text
 from moot.graph.cli.screen.terminal_text import one_line
 from moot.graph.cli.screen.verdict_screen import winner_text
 from moot.nodes.judging.opinion_check import confidence_of
+from moot.nodes.protocols.protocol_table import rules_of
 
 if TYPE_CHECKING:
     from moot.graph.judge_benchmark import BenchmarkResult
@@ -41,10 +42,11 @@ def _table(judgement: Judgement, report: PanelReport, names: Mapping[str, str]) 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for heading in ("judge", "model", "says", "confidence", "orders"):
         table.add_column(heading)
+    protocol = rules_of({"config": judgement.config})
     dissenting = {each["judge"] for each in report["dissent"]}
     for verdict in judgement.verdicts:
         who = one_line(verdict["judge"], 40)
-        said = winner_text(verdict, names) if verdict["status"] == "ok" else "failed"
+        said = winner_text(verdict, names, protocol) if verdict["status"] == "ok" else "failed"
         dissents = " (dissents)" if verdict["judge"] in dissenting else ""
         confidence = "–" if (sure := confidence_of(verdict)) is None else str(sure)
         orders = {True: "contradict each other", False: "agree", None: "one only"}[verdict["flip"]["flipped"]]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from rich.console import RenderableType
 from rich.padding import Padding
@@ -12,49 +13,57 @@ from rich.text import Text
 
 from moot.graph.cli.screen.terminal_text import one_line, safe
 from moot.nodes.judging.decision import RULES
-from moot.state.verdict import PANEL, PLACEHOLDER, SYNTHESIS, TIE, Decision, Verdict
+from moot.nodes.judging.opinion_check import changed_text, confidence_of
+from moot.nodes.protocols.protocol import NOBODY, Protocol
+from moot.nodes.protocols.protocol_table import rules_of
+from moot.state.verdict import PANEL, PLACEHOLDER, Decision, Verdict
 
 MOST_COLUMNS = 5
 """Debaters that have a column each; more get a line each, with their totals alone."""
 
-_NOBODY = {TIE: "a tie", SYNTHESIS: "a synthesis of several"}
+_FOLDED = re.compile(r"<details><summary>(\d+) more</summary>.*?</details>", re.DOTALL)
+"""What a dialogue's ending folds away in the report."""
 
 
 def verdict_parts(document: Mapping[str, Any]) -> list[RenderableType]:
     """Return what is printed of a debate's verdict."""
     verdict: Decision | None = document["verdict"]
+    protocol = rules_of(document)
+    solution = _FOLDED.sub(r"… and \1 more, in the report", document.get("solution", ""))
+    answer = list(_prose(protocol.answer_leads or "Solution", [solution]))
     if not verdict:
-        return [Text("No verdict.")]
+        return answer or [Text("No verdict.")]
     if verdict["status"] == "failed":
         return [Text(f"The verdict failed: {safe(verdict['error'])}", "bold red")]
     names = {
         debater["id"]: one_line(debater["name"], 30) for debater in document["config"].get("debaters", [])
     }
+    head: list[RenderableType] = [_headline(verdict, names, protocol)]
     if verdict.get("placeholder"):  # its scores mean nothing, and its words say so once more
-        return [_headline(verdict, names), *_prose("Solution", [document["solution"]])]
-    speaker = verdict.get("speaker")
+        return [*head, *answer]
+    speaker, leads = verdict.get("speaker"), bool(protocol.answer_leads and answer)
     return [
-        _headline(verdict, names),
+        *([*answer, Text()] if leads else ()),
+        *head,
         *_ruling(verdict, names),
-        *_prose("Note", verdict["notes"]),
+        *_prose("Note", [*verdict["notes"], changed_text(verdict)]),
         *_scores(verdict, names),
         *_prose(f"In the words of {one_line(speaker, 40)}" if speaker else "", [verdict["reasoning"]]),
         *_prose("Unmet", [item["text"] for item in verdict["unmet_requirements"]]),
         *_prose("Open", verdict["open_questions"]),
-        *_prose("Solution", [document["solution"]]),
+        *(() if leads else answer),
     ]
 
 
-def winner_text(verdict: Verdict, names: Mapping[str, str]) -> str:
-    """Return who won, in words; of a placeholder that it is one."""
+def winner_text(verdict: Verdict, names: Mapping[str, str], protocol: Protocol) -> str:
+    """Return what a verdict comes to, in words; of a placeholder that it is one."""
     if verdict.get("placeholder"):
         return PLACEHOLDER
-    winner = verdict["winner"]
-    return _NOBODY.get(winner) or f"{_choice(winner, names)} wins"
+    return one_line(protocol.headline(cast(Decision, verdict), names), 160)
 
 
 def _choice(said: str, names: Mapping[str, str]) -> str:
-    return _NOBODY.get(said) or names.get(said, one_line(said, 30))
+    return NOBODY.get(said, "").lower() or names.get(said, one_line(said, 30))
 
 
 def _ruling(verdict: Decision, names: Mapping[str, str]) -> list[RenderableType]:
@@ -73,11 +82,11 @@ def _ruling(verdict: Decision, names: Mapping[str, str]) -> list[RenderableType]
     return [Text(line) for line in lines]
 
 
-def _headline(verdict: Verdict, names: Mapping[str, str]) -> Text:
-    confidence = f"  confidence {verdict['confidence']:.0f} of 100"
+def _headline(verdict: Verdict, names: Mapping[str, str], protocol: Protocol) -> Text:
+    sure = None if verdict.get("placeholder") else confidence_of(verdict)
     return Text.assemble(
-        (f"Verdict: {winner_text(verdict, names)}", "bold"),
-        "" if verdict.get("placeholder") else confidence,
+        (f"{protocol.result}: {winner_text(verdict, names, protocol)}", "bold"),
+        "" if sure is None else f"  confidence {sure} of 100",
         (f"  {one_line(verdict['judge'], 40)} · {one_line(verdict['model'], 60)}", "dim"),
     )
 
@@ -88,7 +97,7 @@ def _scores(verdict: Verdict, names: Mapping[str, str]) -> list[RenderableType]:
     debaters = [name for name in names if name in scores]
     if not debaters:
         return []
-    total = {each: f"{totals[each]:.0f}" if each in totals else "–" for each in debaters}
+    total = {each: f"{totals[each]:.1f}" if each in totals else "–" for each in debaters}
     length = {each: f"{lengths[each]:,}" if each in lengths else "–" for each in debaters}
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("")
@@ -113,5 +122,8 @@ def _scores(verdict: Verdict, names: Mapping[str, str]) -> list[RenderableType]:
 
 def _prose(label: str, texts: Iterable[str]) -> list[RenderableType]:
     said = [text for text in texts if text.strip()]
-    prefix = f"{label}: " if label else ""
-    return [Padding(Text(prefix + safe(text)), (1 if i == 0 else 0, 0, 0, 0)) for i, text in enumerate(said)]
+    prefixes = [label and f"{label}:{chr(10) * 2 if text.count(chr(10)) > 1 else chr(32)}" for text in said]
+    return [
+        Padding(Text(prefix + safe(text)), (1 if i == 0 else 0, 0, 0, 0))
+        for i, (prefix, text) in enumerate(zip(prefixes, said, strict=True))
+    ]

@@ -16,6 +16,7 @@ class Single(Alone):
     debaters = ({"id": "answerer", "name": "Answerer"},)
     brief = JudgeBrief(judged=False)
     bounded_by = ()
+    answer_leads = "Answer"
 
     def next_step(self, state: ConversationState, config: DebateConfig) -> Step | End:
         """Give the floor once, and again when a person has spoken up since."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -18,6 +19,7 @@ from moot.nodes.judging.opinion_check import failed_verdict
 from moot.nodes.judging.panel import as_decision
 from moot.nodes.protocols.baselines.alone import PHASE, Alone, answers_since
 from moot.nodes.protocols.protocol import End, make_floor, make_step
+from moot.nodes.text.plain import clip
 from moot.state.config import DebateConfig, ProtocolSettings
 from moot.state.conversation import ConversationState, Floor, Step
 from moot.state.entries import Entry, kind_of
@@ -27,6 +29,9 @@ WANTED = (
     "The messages are independent answers to one question. In `solution_markdown` write the answer that they "
     "bear out best, with its reason; where most of them agree, depart from that only for a reason you name."
 )
+
+COUNT = "count"
+"""Who a verdict is by that nobody judged."""
 
 SHOWN_CHARS = 100
 """An answer without an `Answer:` line is a whole text; the count shows its beginning."""
@@ -55,6 +60,7 @@ class Vote(Alone):
     debaters = ({"id": "voter", "name": "Voter"},)
     brief = JudgeBrief(wanted=WANTED, solution=True, swap=False)
     bounded_by = ("vote.answers",)
+    result = "Answer"
 
     def next_step(self, state: ConversationState, config: DebateConfig) -> Step | End:
         """Give all floors at once, and again when a person has spoken up since."""
@@ -74,6 +80,16 @@ class Vote(Alone):
     def ruling(self, state: ConversationState, config: DebateConfig) -> Decision | None:
         """The count, where answers are counted."""
         return _verdict(_count(state)) if VoteConfig.of(config).by == "answer" else None
+
+    def headline(self, verdict: Decision, names: Mapping[str, str]) -> str:
+        """The answer itself, with how many gave it."""
+        outcome, given = verdict.get("outcome"), verdict["solution_markdown"]
+        if verdict["judge"] != COUNT or outcome is None:
+            return clip(_stated(given), SHOWN_CHARS) if given else super().headline(verdict, names)
+        votes, of = max(outcome["tally"].values()), outcome["judges"]
+        if verdict["winner"] != TIE:
+            return f"{clip(_stated(given), SHOWN_CHARS)} ({votes:g} of {of})"
+        return f"none has the most votes: {', '.join(outcome['tied'])} ({votes:g} of {of} each)"
 
     def answer(self, state: ConversationState) -> str:
         """The first of the answers that agree with most others; `""` for a tie."""
@@ -99,10 +115,15 @@ def final_answer(text: str) -> str:
     Case, markup, punctuation at the edges, and width of characters do not tell answers apart; nor does the
     grouping of digits.
     """
-    marked = _LAST_LINE.findall(text)
-    plain = unicodedata.normalize("NFKC", marked[-1] if marked else text).casefold()
+    plain = unicodedata.normalize("NFKC", _stated(text)).casefold()
     plain = re.sub(r"(?<=\d),(?=\d{3}(?!\d))", "", plain)
     return " ".join(plain.split()).strip(_EDGES)
+
+
+def _stated(text: str) -> str:
+    """Return the answer that a text ends with, as it is written: its last `Answer:` line, else all of it."""
+    marked: list[str] = _LAST_LINE.findall(text)
+    return marked[-1] if marked else " ".join(text.split())
 
 
 def _short(said: str) -> str:
@@ -126,14 +147,14 @@ def _verdict(count: _Count) -> Decision:
     """Return the count as the debate's verdict; confidence is the share of answers that agree."""
     given = sum(map(len, count.by_answer.values()))
     if not given:
-        return as_decision(failed_verdict("count", "no answer was given"))
+        return as_decision(failed_verdict(COUNT, "no answer was given"))
     tally = {_short(said): float(len(entries)) for said, entries in count.by_answer.items()}
     lines = [f"- {said}: {int(votes)} of {given}" for said, votes in tally.items()]
     winner = count.first["speaker"] if count.first else TIE
     share = 100 * max(tally.values()) / given
     speakers = {entry["speaker"] for entries in count.by_answer.values() for entry in entries}
     verdict: Verdict = {
-        **failed_verdict("count", "", order=sorted(speakers)),
+        **failed_verdict(COUNT, "", order=sorted(speakers)),
         "status": "ok",
         "winner": winner,
         "reasoning": "\n".join(["Equal answers, counted:", *lines]),

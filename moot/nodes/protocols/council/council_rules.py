@@ -68,6 +68,7 @@ class Council(Protocol):
         wanted=load_prompt("wanted", home=__package__).render(), solution=True, rubric="design", swap=False
     )
     perspectives = True
+    answer_leads = "Solution"
     bounded_by = ("rounds",)
 
     def check(self, config: DebateConfig) -> None:
@@ -119,6 +120,10 @@ class Council(Protocol):
     def look(self, state: ConversationState, config: DebateConfig, count: TokenCounter) -> Flow[JsonObject]:
         """Ask how far the proposals agree."""
         return check_convergence(state, config, count)
+
+    def won(self, winner: str) -> str:
+        """A proposal was chosen, and nobody beaten."""
+        return f"{winner}'s proposal, as it stands"
 
     def evidence(self, state: ConversationState) -> list[Entry] | None:
         """The final proposals; the final round's critiques too, unless the judge has its own summary."""

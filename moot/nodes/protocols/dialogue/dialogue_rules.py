@@ -93,6 +93,7 @@ class Dialogue(Protocol):
         wanted="Weigh who engaged with the others' strongest points and who moved for a reason."
     )
     always_answers = True
+    answer_leads = "Where it stands"
     goes_on = False
     bounded_by = ("dialogue.aspects", "dialogue.max_aspects", "dialogue.minirounds")
 
@@ -129,6 +130,10 @@ class Dialogue(Protocol):
     ) -> str | None:
         """Go on without one speaker, and say so."""
         return f"{config.names()[floor['speaker']]} could not be heard: {error}"
+
+    def won(self, winner: str) -> str:
+        """Nobody was to be beaten."""
+        return f"{winner} engaged best with the others"
 
     def answer(self, state: ConversationState) -> str:
         """Return claims with stances, agreements, evidence, flip conditions and paths to a resolution."""
