@@ -3,10 +3,12 @@
 import os
 from pathlib import Path
 
+from moot.state.redaction import keep_secret
+
 
 def api_key(variable: str) -> str | None:
     """Return the key that an environment variable holds, `None` where it is unset or empty."""
-    return os.environ.get(variable) or None
+    return keep_secret(os.environ.get(variable) or None)
 
 
 def base_url() -> str | None:

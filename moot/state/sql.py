@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from moot.state.errors import InputError, StorageError
+from moot.state.redaction import shown_url
 
 BUSY_TIMEOUT_S = 30.0
 """How long a write waits for another connection's, seconds."""
@@ -200,7 +201,7 @@ class PostgresSql:
         try:
             self._connection = psycopg.connect(url, autocommit=True)
         except psycopg.Error as error:
-            raise InputError(f"cannot open database: {error}") from error
+            raise InputError(f"cannot open database: {shown_url(str(error))}") from error
         self._lock = threading.Lock()
 
     def execute(

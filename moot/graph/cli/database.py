@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from moot.state.errors import DebateNotFound, InputError
+from moot.state.redaction import shown_url
 from moot.state.settings import database_url, is_postgres, sqlite_path
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def check_database(db: str | None) -> str:
     url = database_url() if db is None else db
     known = is_postgres(url) or url.startswith("sqlite:///") or "://" not in url
     if not url.strip() or not known:
-        raise InputError(f"database {url!r}: give a path, sqlite:///path or postgresql://…")
+        raise InputError(f"database {shown_url(url)!r}: give a path, sqlite:///path or postgresql://…")
     return url
 
 
@@ -95,7 +96,7 @@ def opened_records(db: str | None) -> Iterator[Records | None]:
 
 def command_line(*words: str, db: str | None = None) -> str:
     """Return a `moot` command to copy, with the database where one was given."""
-    return shlex.join([_program(), *words, *(["--db", db] if db else [])])
+    return shlex.join([_program(), *words, *(["--db", shown_url(db)] if db else [])])
 
 
 def _program() -> str:

@@ -7,6 +7,7 @@ import traceback
 
 from moot.graph.cli.screen.terminal_text import safe
 from moot.state.errors import MootError
+from moot.state.redaction import shown_url
 from moot.state.settings import debug
 
 
@@ -31,7 +32,7 @@ def run_command_line() -> None:
         sys.exit(0)
     except Exception as error:  # the command line's edge: what reaches it is a bug of ours
         if debug():
-            traceback.print_exception(error)
+            complain(shown_url("".join(traceback.format_exception(error))))
         else:
             complain(f"internal error: {type(error).__name__}: {error} (MOOT_DEBUG=1 shows where)")
         sys.exit(1)

@@ -21,6 +21,7 @@ from moot.graph.cli.screen.terminal_text import one_line
 from moot.nodes.people.questions import questions_in
 from moot.state.entries import takes_turn, tokens_of
 from moot.state.errors import DebatePaused, JudgeFailed, RunError, WaitingForPerson
+from moot.state.redaction import shown_url
 
 if TYPE_CHECKING:
     from moot.graph.api import Debate, Event
@@ -153,7 +154,7 @@ def deliver(debate: Debate, document: dict[str, Any], delivery: Delivery, *, fin
 
 def _say_what_next(debate: Debate, usage: Usage, delivery: Delivery) -> None:
     remark(f"\n{usage['calls']} calls · {spent_words(tokens_of(usage), usage['cost_usd'])}")
-    remark(f"Stored as {debate.name} in {check_database(delivery.db)}")
+    remark(f"Stored as {debate.name} in {shown_url(check_database(delivery.db))}")
     remark(f"  read it    {command_line('show', handle(debate), '--transcript', db=delivery.db)}")
     if debate.can_go_on():
         remark(f"  extend it  {resume_line(debate, delivery.db, '--turns', '6')}")

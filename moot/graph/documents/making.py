@@ -9,6 +9,7 @@ from moot.state.config import DebateConfig
 from moot.state.conversation import SCHEMA_VERSION, ConversationState, StateValues
 from moot.state.earlier_builds import up_to_date
 from moot.state.entries import JsonObject
+from moot.state.redaction import shown_url
 
 
 def make_document(row: DebateRow, values: StateValues, *, status: str | None = None) -> DebateDocument:
@@ -24,7 +25,7 @@ def make_document(row: DebateRow, values: StateValues, *, status: str | None = N
         "status": cast(Any, status or row.status),  # the catalogue keeps these words alone
         "ended_because": _ended_because(state),
         "protocol": config.get("protocol", row.protocol),
-        "config": config,
+        "config": _without_passwords(config),
         "transcript": state.get("full_transcript", []),
         "summaries": state.get("summary_versions", []),
         "receipts": state.get("receipts", []),
@@ -51,6 +52,13 @@ def make_document(row: DebateRow, values: StateValues, *, status: str | None = N
         "updated_at": row.updated_at,
         "schema_version": SCHEMA_VERSION,
     }
+
+
+def _without_passwords(value: Any) -> Any:
+    """Return a configuration, or a part of one, whose addresses have no passwords in them."""
+    if isinstance(value, dict):
+        return {key: _without_passwords(part) for key, part in value.items()}
+    return shown_url(value) if isinstance(value, str) and "://" in value else value
 
 
 def _ended_because(state: ConversationState) -> str:

@@ -11,6 +11,7 @@ from email.utils import parsedate_to_datetime
 from moot.state.config.model_settings import ModelSettings
 from moot.state.entries import JsonObject
 from moot.state.errors import ModelError
+from moot.state.redaction import shown_url
 
 RETRYABLE = frozenset({408, 409, 425, 429})
 """Statuses below 500 after which the same request may succeed."""
@@ -171,5 +172,5 @@ def _short(error: Exception) -> str:
 
 
 def _clip(text: str) -> str:
-    line = " ".join(text[: 4 * MESSAGE_CHARS].split())
+    line = " ".join(shown_url(text)[: 4 * MESSAGE_CHARS].split())
     return line if len(line) <= MESSAGE_CHARS else line[: MESSAGE_CHARS - 1] + "…"

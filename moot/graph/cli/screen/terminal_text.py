@@ -3,6 +3,8 @@
 import json
 import re
 
+from moot.state.redaction import redacted
+
 _REORDERING = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
 _UNSAFE = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff{_REORDERING}\ud800-\udfff]")
 
@@ -20,7 +22,7 @@ def safe(text: str) -> str:
     Line breaks and tabs stay. The result holds no escape sequence, whatever the text was made of, and any
     part of it can be made safe on its own.
     """
-    return _UNSAFE.sub(_visible, text.replace("\r\n", "\n"))
+    return _UNSAFE.sub(_visible, redacted(text).replace("\r\n", "\n"))
 
 
 def one_line(text: str, width: int) -> str:
@@ -31,5 +33,5 @@ def one_line(text: str, width: int) -> str:
 
 def json_text(value: object) -> str:
     """Return JSON in readable characters, with what a terminal would obey as an escape."""
-    text = json.dumps(value, ensure_ascii=False, indent=2)
+    text = redacted(json.dumps(value, ensure_ascii=False, indent=2))
     return _UNSAFE.sub(lambda match: f"\\u{ord(match.group()):04x}", text.replace("\x7f", "\\u007f"))
