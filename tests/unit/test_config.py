@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from moot.graph.importing import slugs
 from moot.state.config import DebateConfig, differing_keys, slug
 from moot.state.config.budgets import Budget
 from moot.state.config.config_files import load_config, make_config
@@ -122,3 +123,8 @@ def test_sections_that_are_not_named_share_the_total(total: int) -> None:
 def test_a_slug_is_one_or_nothing(name: str) -> None:
     made = slug(name)
     assert made == "" or (made.isascii() and made == slug(made) and len(made) <= 40)
+
+
+@pytest.mark.parametrize("name", ["Zoë Weiß", "Иван Петров", "Ada's friend", "山田 Taro"])
+def test_a_debater_gets_the_id_that_an_import_gives_it(name: str) -> None:
+    assert slugs([name]) == {name: slug(name)}

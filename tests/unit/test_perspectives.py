@@ -219,3 +219,12 @@ def test_a_view_of_pieces_never_passes_its_budget(
     view = fit(with_pieces(head, made, tail, budget, count), budget, count)
     assert view.total_tokens <= budget
     assert view.messages[-1]["content"] == "Speak."
+
+
+def test_a_debater_keeps_what_it_sets_for_itself_and_takes_the_rest_from_the_debate() -> None:
+    own = {"max_chars": 900, "threshold_tokens": None, "method": None}
+    config = council({"mode": "rolling"}, debaters=[{"name": "Ann", "perspective": own}, {"name": "Bo"}])
+    stored = DebateConfig.model_validate(config.to_json())
+    assert stored.to_json()["debaters"][0]["perspective"] == {"max_chars": 900}
+    merged = stored.memory.perspectives.merged(stored.debaters[0].perspective)
+    assert (merged.mode, merged.max_chars, merged.method) == ("rolling", 900, "llm")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, PlainSerializer, field_validator, model_validator
 
 from moot.state.config.section import Section
+from moot.state.entries import JsonObject
 
 SHARES = {"system": 0.25, "summary": 0.125, "messages": 0.625}
 """What each section gets of `total` where it is not given."""
@@ -98,25 +99,24 @@ class PerspectiveConfig(Section):
             return tokens > self.threshold_tokens
         return chars > self.threshold_chars
 
-    def merged(self, own: PerspectiveOverride | None) -> PerspectiveConfig:
+    def merged(self, own: PerspectiveConfig | None) -> PerspectiveConfig:
         """Return these settings with what a debater sets for itself in their place."""
-        set_there = own.model_dump(exclude_none=True) if own else {}
+        set_there = own.model_dump(exclude_unset=True) if own else {}
         # A limit in one unit replaces the same limit in the other.
         freed = {f"{name}_tokens": None for name in ("threshold", "max") if f"{name}_chars" in set_there}
         return self.model_copy(update={**freed, **set_there})
 
 
-class PerspectiveOverride(Section):
-    """One debater's own settings of its perspective summary; `None` means the debate's."""
+def _without_nulls(own: object) -> object:
+    return {key: value for key, value in own.items() if value is not None} if isinstance(own, dict) else own
 
-    enabled: bool | None = None
-    threshold_chars: int | None = Field(None, ge=0)
-    threshold_tokens: int | None = Field(None, ge=0)
-    max_chars: int | None = Field(None, ge=100)
-    max_tokens: int | None = Field(None, ge=50)
-    method: str | None = None
-    mode: Literal["fresh", "rolling"] | None = None
-    prompt: str | None = None
+
+OwnPerspective = Annotated[
+    PerspectiveConfig,
+    BeforeValidator(_without_nulls),
+    PlainSerializer(lambda own: own.model_dump(exclude_unset=True), return_type=JsonObject),
+]
+"""One debater's own settings: what is left out, or `null`, is as in the debate."""
 
 
 class RetrievalConfig(Section):

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 
 from pydantic import Field, field_validator, model_validator
+from slugify import slugify
 
-from moot.state.config.budgets import PerspectiveOverride
+from moot.state.config.budgets import OwnPerspective
 from moot.state.config.model_settings import check_model_name
 from moot.state.config.people_config import HUMAN
 from moot.state.config.personas import Persona
 
-SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
+SLUG, SLUG_LENGTH = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}"), 40
+_HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 RESERVED_IDS = frozenset({"user", "moot", "judge", "moderator", "tie", "synthesis", "tools"})
 
 
@@ -22,9 +23,12 @@ def may_speak(speaker: str) -> bool:
 
 
 def slug(name: str) -> str:
-    """Return a slug for a display name: ASCII lower case, words joined by `-`; `""` where nothing is left."""
-    ascii_name = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
-    return re.sub(r"[^a-z0-9]+", "-", ascii_name).strip("-")[:40].rstrip("-")
+    """Return a slug for a display name: ASCII lower case, words joined by `-`; `""` where nothing is left.
+
+    Chinese characters are left out: `python-slugify` would read a Japanese name as if it were Chinese.
+    """
+    legible = _HAN.sub(" ", name)
+    return slugify(legible, max_length=SLUG_LENGTH, entities=False, decimal=False, hexadecimal=False)
 
 
 class DebaterConfig(Persona):
@@ -55,7 +59,7 @@ class DebaterConfig(Persona):
     """Stands for the built-in prompt of this debater's perspective summary."""
     clarification_prompt: str = ""
     """Stands for the built-in prompt of what this debater asks before the first round."""
-    perspective: PerspectiveOverride | None = None
+    perspective: OwnPerspective | None = None
     """This debater's own settings of `memory.perspectives`."""
     tools: tuple[str, ...] = ()
     """Tools that it may call: `search`, `read_file`, `list_files`, `search_debate`, `calculator`."""
