@@ -1,6 +1,6 @@
 """The ledger's operations by rule: few and precise, linear in what is read; no dispute is settled by rule."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
@@ -8,6 +8,7 @@ from moot.nodes.blackboard.minutes import Operations
 from moot.nodes.blackboard.standing import Ledger
 from moot.nodes.reading.exhibits import EvidenceForm, shows_evidence
 from moot.nodes.reading.moves import (
+    SHARED,
     Side,
     asks_somebody,
     concedes,
@@ -16,6 +17,8 @@ from moot.nodes.reading.moves import (
     keeps_position,
     shifts,
     standpoint,
+    stems,
+    unquoted,
 )
 from moot.nodes.reading.names import debaters_among, mentions
 from moot.nodes.text.likeness import likeness
@@ -36,6 +39,8 @@ _SHORT_TURN = 3
 """Sentences of a turn that a bare denial can be about: of a longer one nobody knows which is meant."""
 _EVIDENCE = 6
 """Pieces of evidence of one message."""
+_READ = 200
+"""Different sentences of a message that are read from its beginning, and as many from its end."""
 _SURE = 0.9
 _KINDS: Mapping[Side, EventKind] = {"for": "asserts", "against": "denies", "conditional": "conditional"}
 _SIDES: Mapping[EventKind, Side] = {"asserts": "for", "denies": "against"}
@@ -57,6 +62,13 @@ Earlier = tuple[Entry, Sequence[Sentence]]
 """What was said before, and its sentences."""
 
 
+def _sentences(entry: Entry) -> list[Sentence]:
+    """Return a message's own sentences, each once; what is quoted and code is not its speaker's."""
+    own = [each for each in split_sentences(entry["content"]) if each.kind not in ("quote", "code")]
+    once = list({each.text: each for each in own}.values())
+    return once if len(once) <= 2 * _READ else [*once[:_READ], *once[-_READ:]]
+
+
 class RuleReader:
     """Reads entries in their order."""
 
@@ -69,18 +81,18 @@ class RuleReader:
             stance = ledger.stance(who)
             if stance and stance["kind"] in _SIDES:
                 self._sides[who] = (_SIDES[stance["kind"]], True)
+        self._refs: dict[str, str] = {}
         self._waiting: list[Waiting] = [(each["id"], dict(each)) for each in ledger.open_questions()]
         self._challenges: list[Waiting] = [(each["id"], dict(each)) for each in ledger.open_challenges()]
 
     def read(self, entries: Sequence[Entry], before: Sequence[Entry] = ()) -> Operations:
         """Return what is to be noted of entries."""
-        said = [(each, split_sentences(each["content"])) for each in (*before[-_LOOK_BACK:], *entries)]
+        said = [(each, _sentences(each)) for each in (*before[-_LOOK_BACK:], *entries)]
         for place in range(len(said) - len(entries), len(said)):
             self._read(*said[place], said[max(0, place - _LOOK_BACK) : place])
         return cast(Operations, dict(self.ops))
 
-    def _read(self, entry: Entry, every: Sequence[Sentence], before: Sequence[Earlier]) -> None:
-        sentences = [each for each in every if each.kind not in ("quote", "code")]
+    def _read(self, entry: Entry, sentences: Sequence[Sentence], before: Sequence[Earlier]) -> None:
         self._answer(entry, sentences)
         self._take_side(entry, sentences)
         self._dispute(entry, sentences, before)
@@ -122,16 +134,24 @@ class RuleReader:
             about = claims[-1].text if 1 <= len(claims) <= _SHORT_TURN else ""
             if len(term_set(about)) >= CLAUSE_TERMS:
                 self._oppose(last, about, entry, sentences[0].text)
+        others = [
+            (other, each.text) for other, said in before if self._is_rival(other, entry) for each in said
+        ]
+        by_stem: dict[str, list[int]] = defaultdict(list)
+        for place, (_, claim) in enumerate(others):
+            for stem in stems(unquoted(claim)):
+                by_stem[stem].append(place)
         for sentence in sentences:
-            for other, claims in reversed(before):
-                if not self._is_rival(other, entry):
-                    continue
-                for claim in claims:
-                    way = contradicts(sentence.text, claim.text)
-                    if way > 0:
-                        self._oppose(entry, sentence.text, other, claim.text)
-                    elif way < 0:
-                        self._oppose(other, claim.text, entry, sentence.text)
+            shared = Counter(
+                place for stem in stems(unquoted(sentence.text)) for place in by_stem.get(stem, ())
+            )
+            for place in sorted(each for each, count in shared.items() if count >= SHARED):
+                other, claim = others[place]
+                way = contradicts(sentence.text, claim)
+                if way > 0:
+                    self._oppose(entry, sentence.text, other, claim)
+                elif way < 0:
+                    self._oppose(other, claim, entry, sentence.text)
 
     def _is_rival(self, other: Entry, entry: Entry) -> bool:
         return other["speaker"] in self.names and other["speaker"] != entry["speaker"]
@@ -198,11 +218,10 @@ class RuleReader:
 
     def _open(self, text: str) -> str:
         """Return the reference of a proposition in these words."""
-        known: dict[str, str] = {each["text"]: each["ref"] for each in self.ops["propositions"]}
-        if text not in known:
-            known[text] = f"n{len(known) + 1}"
-            self.ops["propositions"].append({"ref": known[text], "text": text})
-        return known[text]
+        if text not in self._refs:
+            self._refs[text] = f"n{len(self._refs) + 1}"
+            self.ops["propositions"].append({"ref": self._refs[text], "text": text})
+        return self._refs[text]
 
     def _event(self, entry: Entry, quote: str, proposition: str, kind: EventKind) -> None:
         item = {"message_id": entry["id"], "proposition": proposition, "kind": kind, "quote": quote}

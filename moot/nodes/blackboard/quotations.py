@@ -33,7 +33,12 @@ def _bare(text: str) -> tuple[str, list[int]]:
 
 def in_speech_of_another(text: str, start: int, end: int) -> bool:
     """Return whether a span lies inside a quotation, which belongs to the quoted."""
-    return any(match.start() <= start and end <= match.end() for match in _SPEECH.finditer(text))
+    return any(first <= start and end <= last for first, last in _speeches(text))
+
+
+@lru_cache(maxsize=256)
+def _speeches(text: str) -> list[tuple[int, int]]:
+    return [match.span() for match in _SPEECH.finditer(text)]
 
 
 def kept_quotation(text: str, start: int, end: int) -> str:

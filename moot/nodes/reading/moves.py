@@ -267,6 +267,8 @@ _TOPIC_SHARE = 0.5
 """Share of the topic's terms that a sentence needs to say yes or no to it without saying so."""
 _LONGEST = 20
 """Words of such a sentence at most: a longer one says something else besides."""
+SHARED = 3
+"""Stems that two sentences have in common at least where one contradicts the other."""
 _SAME = 0.7, 0.5
 """Share of the shorter and of the longer sentence's terms that both have where one contradicts the other."""
 
@@ -356,7 +358,7 @@ def contradicts(one: str, other: str) -> int:
     first, second = unquoted(one), unquoted(other)
     ours, theirs = stems(first), stems(second)
     shared, (short, long) = len(ours & theirs), sorted((len(ours), len(theirs)))
-    if shared < 3 or shared < _SAME[0] * short or shared < _SAME[1] * long:
+    if shared < SHARED or shared < _SAME[0] * short or shared < _SAME[1] * long:
         return 0
     both = f"{first} {second}"
     if _HYPOTHETICAL.search(both) or _QUESTION.search(both) or _OWN.search(both):
