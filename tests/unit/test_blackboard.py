@@ -616,7 +616,7 @@ def test_an_outcome_fits_a_screen_and_folds_the_rest() -> None:
         board.note("ada", "asserts", f"Statement number {number}")
         board.note("bob", "denies", f"Statement number {number}")
     text = outcome_text(board.state, NAMES, {})
-    assert "<details><summary>22 more</summary>" in text
+    assert "<details><summary>26 more</summary>" in text
     assert "Statement number 0" in text
 
 

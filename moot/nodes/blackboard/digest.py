@@ -130,7 +130,8 @@ def board_lines(state: State, speaker: str, names: Names, answering: Sequence[st
     else:
         told = set()
         yield from board.standings()
-    disputed = (key for key in ledger.by_salience if ledger.status(key) == "disputed" and key != MOTION)
+    others = (key for key in ledger.by_salience if key != MOTION)
+    disputed = takewhile(lambda key: ledger.status(key) == "disputed", others)
     for key in islice((key for key in disputed if key not in told), MOST):
         mine = any(speaker in pair for pair in ledger.pairs(key))
         yield Line(DISPUTED, 4 if mine else 6, board.disputed(key))
@@ -190,9 +191,7 @@ class _Board:
             yield Line(CHALLENGES, 1, f"{self.name(challenge['debater'])}: {self.quote(challenge, TEXT)}")
         for question in self.ledger.open_questions(who)[:MOST]:
             yield Line(CHALLENGES, 1, f"{self.name(question['debater'])} asks: {self.quote(question, TEXT)}")
-        held = ((key, self.ledger.stance(who, key)) for key in self.ledger.by_salience if key != MOTION)
-        kept = ((key, one) for key, one in held if one and one["kind"] not in ("concedes", "withdraws"))
-        for key, event in islice(kept, MOST):
+        for key, event in islice(self.ledger.held(who), MOST):
             urgency = 3 if self.ledger.status(key) == "disputed" else 5
             yield Line(OWN, urgency, f"{self.named(key)}: {SAYS[event['kind']]} [{event['message_id']}]")
         shown = (item for item in reversed(self.ledger.evidence) if item["debater"] == who)

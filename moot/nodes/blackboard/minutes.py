@@ -213,8 +213,8 @@ class Minutes:
             self._answer({"to": key, "message_id": each["answered_in"], "quote": each["answer"]})
 
     def _answer(self, each: Mapping[str, Any]) -> None:
-        asked = [n for n in (*self.known, *self.new) if n["note"] in ("challenge", "question")]
-        if not any(note["id"] == each["to"] for note in asked):
+        ledger = self.ledger
+        if each["to"] not in ledger.challenges and each["to"] not in ledger.questions:
             self.dropped["nothing to answer"] += 1
         elif quote := self._quote(each):
             self._add({"note": "answer", "to": each["to"], **self._said(quote)})

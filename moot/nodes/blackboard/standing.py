@@ -4,10 +4,10 @@ Everything here is a pure function of the notes. A later note, a retraction or a
 the result, whatever came of it before.
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 from moot.state.entries import seq_of
@@ -57,10 +57,12 @@ class Change(NamedTuple):
 class Ledger:
     """The notes that stand."""
 
+    notes: Mapping[str, Sequence[Any]]
+    """All notes that it is made of, by kind."""
     propositions: Mapping[str, Proposition]
     """By id, the motion first; what is the same as another, or its negation, is only there as that one."""
-    events: Sequence[Event]
-    """In the order in which they were said."""
+    courses: Mapping[str, Sequence[Turn]]
+    """What was said of each proposition, in order; by `""` what nobody knows the proposition of."""
     challenges: Mapping[str, Challenge]
     questions: Mapping[str, Question]
     answers: Mapping[str, Answer]
@@ -73,21 +75,11 @@ class Ledger:
     """How many operations were not taken, by the reason."""
 
     @cached_property
-    def courses(self) -> Mapping[str, Sequence[Turn]]:
-        """What was said of each proposition, in order."""
-        courses: dict[str, list[Turn]] = defaultdict(list)
-        signs: dict[str, dict[str, int]] = defaultdict(dict)
-        last: dict[tuple[str, str], EventKind] = {}
-        for event in self.events:
-            known = signs[event["proposition"]]
-            before = known.get(event["debater"], 0)
-            others = sum(sign for who, sign in known.items() if who != event["debater"])
-            again = event["kind"] == "concedes" == last.get((event["proposition"], event["debater"]))
-            after = before if again else _sign_after(event["kind"], before, others)
-            known[event["debater"]] = after
-            last[event["proposition"], event["debater"]] = event["kind"]
-            courses[event["proposition"]].append(Turn(event, before, after))
-        return courses
+    def events(self) -> Sequence[Event]:
+        """The events that stand, in the order in which they were said."""
+        standing = {turn.event["id"]: turn.event for course in self.courses.values() for turn in course}
+        noted = (standing.get(note["id"]) for note in self.notes.get("event", ()))
+        return sorted((event for event in noted if event), key=_said_at)
 
     @cached_property
     def _stances(self) -> Mapping[str, Mapping[str, Turn]]:
@@ -128,13 +120,20 @@ class Ledger:
             return "disputed"
         stances = self.stances(proposition)
         given_up = {who for who, event in stances.items() if event["kind"] in ("concedes", "withdraws")}
-        pressed = {each["to"] for each in self.challenges.values() if each["proposition"] == proposition}
-        if given_up and (pressed & given_up or self._was_disputed(proposition)):
+        if given_up and (self._pressed[proposition] & given_up or self._was_disputed(proposition)):
             return "settled"
         held = Counter(
             self.sign(who, proposition) for who in stances if stances[who]["kind"] != "conditional"
         )
         return "agreed" if max(held[1], held[-1]) > 1 else "open"
+
+    @cached_property
+    def _pressed(self) -> Mapping[str, set[str]]:
+        """Who was challenged on each proposition."""
+        pressed: dict[str, set[str]] = defaultdict(set)
+        for each in self.challenges.values():
+            pressed[each["proposition"]].add(each["to"])
+        return pressed
 
     def _was_disputed(self, proposition: str) -> bool:
         held: dict[str, int] = {}
@@ -149,10 +148,28 @@ class Ledger:
         yes, no = self.sides(proposition)
         return [(one, other) for one in yes for other in no]
 
+    @cached_property
+    def _spoken_on(self) -> Mapping[str, Sequence[str]]:
+        """On which propositions each debater has a stance, by salience."""
+        spoken: dict[str, list[str]] = defaultdict(list)
+        for key in self.by_salience:
+            for who in self._stances.get(key, ()):
+                spoken[who].append(key)
+        return spoken
+
+    def held(self, debater: str) -> Iterator[tuple[str, Event]]:
+        """Yield what a debater holds and has not given up, the motion aside, by salience."""
+        for key in self._spoken_on.get(debater, ()):
+            event = self._stances[key][debater].event
+            if key != MOTION and event["kind"] not in ("concedes", "withdraws"):
+                yield key, event
+
     def shared(self, one: str, other: str) -> tuple[list[str], list[str]]:
         """Return the propositions on which two debaters agree and those on which they differ, by salience."""
         agreed, differing = [], []
-        for key in self.by_salience:
+        for key in self._spoken_on.get(one, ()):
+            if other not in self._stances[key]:
+                continue
             signs = self.sign(one, key), self.sign(other, key)
             if (one, other) in self.pairs(key) or (other, one) in self.pairs(key):
                 differing.append(key)
@@ -224,15 +241,20 @@ class Ledger:
         """Return the first event of each debater on a proposition."""
         return {turn.event["debater"]: turn.event for turn in reversed(course)}.values()
 
+    @cached_property
+    def _waiting(self) -> tuple[Sequence[Challenge], Sequence[Question]]:
+        """The challenges and the questions that nobody has answered, the newest first."""
+        challenges = [each for key, each in self.challenges.items() if key not in self.answers]
+        questions = [each for key, each in self.questions.items() if key not in self.answers]
+        return challenges[::-1], questions[::-1]
+
     def open_challenges(self, to: str = "") -> list[Challenge]:
         """Return the challenges that nobody has answered, to one debater or all, the newest first."""
-        waiting = [each for key, each in self.challenges.items() if key not in self.answers]
-        return [each for each in reversed(waiting) if to in ("", each["to"])]
+        return [each for each in self._waiting[0] if to in ("", each["to"])]
 
     def open_questions(self, to: str = "") -> list[Question]:
         """Return the questions that wait for an answer, to one debater or all, the newest first."""
-        waiting = [each for key, each in self.questions.items() if key not in self.answers]
-        return [each for each in reversed(waiting) if to in ("", each["to"])]
+        return [each for each in self._waiting[1] if to in ("", each["to"])]
 
 
 def _said_at(note: Mapping[str, Any]) -> int:
@@ -248,51 +270,68 @@ def _sign_after(kind: EventKind, before: int, others: int) -> int:
     return {"asserts": 1, "denies": -1, "withdraws": 0}.get(kind, before)
 
 
-class _Notes:
-    """A channel's list of notes, equal to another where it is that very list: none is ever changed."""
-
-    def __init__(self, notes: Sequence[Note]) -> None:
-        self.notes = notes
-
-    def __hash__(self) -> int:
-        return id(self.notes)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Notes) and self.notes is other.notes
+_recent: deque[tuple[Sequence[Note], str, Ledger]] = deque(maxlen=8)
+"""What was folded last: a channel's notes are never changed, only added to."""
 
 
 def ledger_of(state: Mapping[str, Any]) -> Ledger:
-    """Return the ledger of a debate's state; several views of one step fold its notes only once."""
-    return _folded(_Notes(state.get("minutes") or ()), state.get("topic") or "")
-
-
-@lru_cache(maxsize=8)
-def _folded(notes: _Notes, topic: str) -> Ledger:
-    return fold_notes(notes.notes, topic)
+    """Return the ledger of a debate's state; what is known of it is not folded again."""
+    return fold_notes(state.get("minutes") or (), state.get("topic") or "")
 
 
 def fold_notes(notes: Sequence[Note], topic: str = "") -> Ledger:
     """Fold notes into the ledger: what was taken back is gone, what is the same is one.
 
     The order of the notes counts only among events on the same message; a note of lower rank never takes
-    back or replaces one of higher rank on the same message.
+    back or replaces one of higher rank on the same message. Where notes are those folded before and some
+    more, only what these touch is computed.
     """
+    before = [each for each in list(_recent) if each[1] == topic and _continues(notes, each[0])]
+    known = max(before, key=lambda each: len(each[0]), default=None)
+    if known and len(known[0]) == len(notes):
+        return known[2]
+    ledger = _grown(known[2], notes[len(known[0]) :]) if known else _grown(_opened(topic), notes)
+    _recent.append((notes, topic, ledger))
+    return ledger
+
+
+def _continues(notes: Sequence[Note], known: Sequence[Note]) -> bool:
+    """Return whether notes begin with those known: the very same ones at both ends."""
+    count = len(known)
+    return 0 < count <= len(notes) and notes[0] is known[0] and notes[count - 1] is known[-1]
+
+
+def _opened(topic: str) -> Ledger:
     motion = Proposition(note="proposition", id=MOTION, text=topic, aspect="overall", seq=0)
-    kinds: dict[str, list[Any]] = defaultdict(list)
-    for each in notes:
-        kinds[each["note"]].append(each)
-    propositions: dict[str, Proposition] = {MOTION: motion} | {n["id"]: n for n in kinds["proposition"]}
+    return Ledger({}, {MOTION: motion}, {}, {}, {}, {}, [], [])
+
+
+def _grown(ledger: Ledger, new: Sequence[Note]) -> Ledger:
+    """Return a ledger with more notes."""
+    kinds: dict[str, list[Any]] = {kind: list(notes) for kind, notes in ledger.notes.items()}
+    added: dict[str, list[Any]] = defaultdict(list)
+    for each in new:
+        added[each["note"]].append(each)
+    for kind, notes in added.items():
+        kinds[kind] = kinds.get(kind, []) + notes
+    propositions: dict[str, Proposition] = {**ledger.propositions}
+    if "retraction" in kinds or "same" in kinds or len({note["by"] for note in kinds.get("event", ())}) > 1:
+        # What stood may fall: all is folded anew.
+        added, propositions = defaultdict(list, kinds), {MOTION: ledger.propositions[MOTION]}
+        ledger = _opened(propositions[MOTION]["text"])
+    propositions |= {note["id"]: note for note in added["proposition"]}
     retracted: dict[str, int] = {}
-    for each in kinds["retraction"]:
+    for each in kinds.get("retraction", ()):
         retracted[each["of"]] = max(retracted.get(each["of"], 0), RANK[each["by"]])
-    leading = _leading(kinds["same"], propositions)
-    answers: dict[str, Answer] = {}
-    for each in kinds["answer"]:
+    every = {**propositions, **{note["id"]: note for note in kinds.get("proposition", ())}}
+    leading = _leading(kinds["same"], every) if "same" in kinds else {}
+    answers = dict(ledger.answers)
+    for each in added["answer"]:
         answers.setdefault(each["to"], each)
 
     def standing(kind: str) -> list[Any]:
-        """Return the notes of a kind that nobody took back, on what stands for their proposition."""
-        stood = [n for n in kinds[kind] if not retracted or retracted.get(n["id"], -1) < RANK[n["by"]]]
+        """Return the new notes of a kind that nobody took back, on what stands for their proposition."""
+        stood = [n for n in added[kind] if not retracted or retracted.get(n["id"], -1) < RANK[n["by"]]]
         if not leading or kind == "question":
             return stood
         return [
@@ -301,16 +340,40 @@ def fold_notes(notes: Sequence[Note], topic: str = "") -> Ledger:
         ]
 
     return Ledger(
+        notes=kinds,
         propositions={key: each for key, each in propositions.items() if key not in leading},
-        events=_standing_events(kinds["event"], retracted, leading, propositions),
-        challenges={n["id"]: n for n in standing("challenge")},
-        questions={n["id"]: n for n in standing("question")},
+        courses=_courses(ledger, _standing_events(added["event"], retracted, leading, every)),
+        challenges={**ledger.challenges, **{n["id"]: n for n in standing("challenge")}},
+        questions={**ledger.questions, **{n["id"]: n for n in standing("question")}},
         answers=answers,
-        evidence=standing("evidence"),
-        gaps=standing("gap"),
-        read_through=max((each["through"] for each in kinds["reading"]), default=-1),
-        dropped=sum((Counter(each["dropped"]) for each in kinds["reading"]), Counter()),
+        evidence=[*ledger.evidence, *standing("evidence")],
+        gaps=[*ledger.gaps, *standing("gap")],
+        read_through=max((each["through"] for each in added["reading"]), default=ledger.read_through),
+        dropped=sum((Counter(each["dropped"]) for each in added["reading"]), Counter(ledger.dropped)),
     )
+
+
+def _courses(ledger: Ledger, events: Iterable[Event]) -> Mapping[str, Sequence[Turn]]:
+    """Return what was said of each proposition, with more events."""
+    courses = dict(ledger.courses)
+    touched: dict[str, list[Event]] = defaultdict(list)
+    for event in events:
+        touched[event["proposition"]].append(event)
+    for key, said in touched.items():
+        earlier = [turn.event for turn in courses.get(key, ())]
+        signs: dict[str, int] = {}
+        last: dict[str, EventKind] = {}
+        course = []
+        for event in sorted([*earlier, *said], key=_said_at):
+            who, kind = event["debater"], event["kind"]
+            before = signs.get(who, 0)
+            again = kind == "concedes" == last.get(who)
+            others = sum(sign for other, sign in signs.items() if other != who)
+            after = before if again else _sign_after(kind, before, others)
+            signs[who], last[who] = after, kind
+            course.append(Turn(event, before, after))
+        courses[key] = course
+    return courses
 
 
 def _leading(
