@@ -3,7 +3,7 @@ from __future__ import annotations
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
 from moot.nodes.calls import WireMessage
-from moot.nodes.models.wire import slug, to_langchain
+from moot.nodes.models.wire import to_langchain, wire_name
 
 TALK: list[WireMessage] = [
     {"role": "system", "content": "Rules."},
@@ -14,9 +14,9 @@ TALK: list[WireMessage] = [
 
 
 def test_names_become_slugs_that_providers_take() -> None:
-    assert slug("Ada Lovelace!") == "Ada-Lovelace"
-    assert slug("山田") == ""
-    assert len(slug("x" * 200)) == 64
+    assert wire_name("Ada Lovelace!") == "Ada-Lovelace"
+    assert wire_name("山田") == ""
+    assert len(wire_name("x" * 200)) == 64
 
 
 def test_roles_and_names_are_kept() -> None:

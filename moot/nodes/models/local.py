@@ -1,5 +1,6 @@
 """Chat models that run in this process: they are handed what a provider never sees."""
 
+import re
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -7,6 +8,9 @@ from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackMana
 from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+
+_WORDS = re.compile(" ?[^ ]+| ")
+"""Words, each with the space before it: put together they are the text."""
 
 
 class LocalModel(BaseChatModel):
@@ -64,7 +68,7 @@ class LocalModel(BaseChatModel):
 
 
 def _chunks(message: AIMessage) -> Iterator[ChatGenerationChunk]:
-    for piece in _words(str(message.content)):
+    for piece in _WORDS.findall(str(message.content)):
         yield ChatGenerationChunk(message=AIMessageChunk(content=piece))
     yield ChatGenerationChunk(
         message=AIMessageChunk(
@@ -76,13 +80,3 @@ def _chunks(message: AIMessage) -> Iterator[ChatGenerationChunk]:
             chunk_position="last",
         )
     )
-
-
-def _words(text: str) -> Iterator[str]:
-    start = 0
-    for position, char in enumerate(text):
-        if char == " " and position > start:
-            yield text[start:position]
-            start = position
-    if start < len(text):
-        yield text[start:]

@@ -76,9 +76,7 @@ class RecordedModel(LocalModel):
             if all(hints.get(key) == value for key, value in reply["when"].items()):
                 said = reply.get("says")
                 return AIMessage(json.dumps(reply["answers"], ensure_ascii=False) if said is None else said)
-        place = ", ".join(
-            str(hints[key]) for key in ("purpose", "phase", "speaker", "round") if hints.get(key)
-        )
+        place = ", ".join(str(hints[key]) for key in _PLACE if hints.get(key))
         raise ModelError(
             f"the sample debate {self.recording!r} holds no reply for this ({place}): "
             "to go on from here, name a model of your own with --model",

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ValidationError
 
 from moot.nodes.calls import WireMessage
+from moot.nodes.models.wire import wire_name
 from moot.state.entries import JsonObject, clean_text
 
 Method = Literal["json_schema", "function_calling", "json_mode", "prompt"]
@@ -31,7 +32,7 @@ _UNSUPPORTED = ("default", "discriminator", "minLength", "maxLength", "title", "
 
 def request_fields(schema: type[BaseModel], method: Method) -> JsonObject:
     """Return what the request carries beside the messages, for one method."""
-    name, full = _slug(schema.__name__), schema.model_json_schema()
+    name, full = wire_name(schema.__name__), schema.model_json_schema()
     if method == "json_schema":
         strict = strict_schema(full)
         body = {"name": name, "schema": strict or full, "strict": strict is not None}
@@ -180,7 +181,3 @@ def _explain(invalid: ValidationError) -> str:
     return "\n".join(
         f"- {'.'.join(map(str, problem['loc'])) or 'the object'}: {problem['msg']}" for problem in problems
     )
-
-
-def _slug(name: str) -> str:
-    return re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:64]

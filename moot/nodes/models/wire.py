@@ -14,7 +14,7 @@ _NOT_SLUG = re.compile(r"[^a-zA-Z0-9_-]+")
 NAME_CHARS = 64
 
 
-def slug(name: str) -> str:
+def wire_name(name: str) -> str:
     """Return a speaker's name as providers accept it; `""` where nothing of it can be kept."""
     return _NOT_SLUG.sub("-", name).strip("-")[:NAME_CHARS]
 
@@ -38,7 +38,7 @@ def to_langchain(
 
 
 def _message(item: WireMessage) -> BaseMessage:
-    name = slug(item.get("name", "")) or None
+    name = wire_name(item.get("name", "")) or None
     content = item["content"]
     if item["role"] == "system":
         return SystemMessage(content, name=name)

@@ -5,7 +5,8 @@ whole is over budget, the least important blocks go first, and the receipt says 
 are cut in their middle. The order of the blocks is the layout; what fills them is the view policy's.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from moot.nodes.calls import WireMessage
@@ -138,28 +139,19 @@ def _note(block: Block, tokens: int, why: str) -> LeftOut:
     return {"what": block.label or block.section, "why": why, "tokens": tokens}
 
 
-def _make_view(kept: Iterable[tuple[Block, int]], budget: int, notes: Sequence[LeftOut]) -> View:
-    sections: dict[str, int] = {}
-    messages: list[WireMessage] = []
-    shown: list[str] = []
-    retrieved: list[str] = []
-    layout: list[str] = []
+def _make_view(kept: Sequence[tuple[Block, int]], budget: int, notes: Sequence[LeftOut]) -> View:
+    blocks, sections = [block for block, _ in kept], Counter[str]()
     for block, cost in kept:
-        layout.append(block.section)
-        sections[block.section] = sections.get(block.section, 0) + cost
-        messages.append(block.message)
-        shown.extend(block.ids)
-        retrieved.extend(block.retrieved)
-    total = REPLY_PRIMING + sum(sections.values())
+        sections[block.section] += cost
     return View(
-        messages=tuple(messages),
-        total_tokens=total,
+        messages=tuple(block.message for block in blocks),
+        total_tokens=REPLY_PRIMING + sections.total(),
         budget=budget,
-        sections=sections,
-        shown=tuple(shown),
+        sections=dict(sections),
+        shown=tuple(key for block in blocks for key in block.ids),
         left_out=tuple(_merge_notes(notes)),
-        retrieved=tuple(retrieved),
-        layout=tuple(layout),
+        retrieved=tuple(key for block in blocks for key in block.retrieved),
+        layout=tuple(block.section for block in blocks),
     )
 
 

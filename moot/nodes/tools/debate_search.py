@@ -33,13 +33,8 @@ class SearchDebate:
         for entry in around.transcript:
             folded = entry["content"].casefold()
             if kind_of(entry).by != "tools" and (count := sum(word in folded for word in words)):
-                hits.append(
-                    (
-                        count,
-                        entry["seq"],
-                        f"{entry['speaker']} [{entry['id']}]: {_excerpt(entry['content'], words)}",
-                    )
-                )
+                line = f"{entry['speaker']} [{entry['id']}]: {_excerpt(entry['content'], words)}"
+                hits.append((count, entry["seq"], line))
         if not hits:
             return f"no matches for {given.query!r}"
         best = sorted(hits, reverse=True)[:MAX_HITS]

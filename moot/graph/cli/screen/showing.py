@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rich.console import RenderableType
@@ -135,7 +135,7 @@ def blackboard(document: Document) -> Parts:
 
 def receipts(document: Document) -> Parts:
     """Return what each prompt was made of."""
-    rows: Sequence[Mapping[str, Any]] = document["receipts"]
+    rows = document["receipts"]
     if not rows:
         return [Text("No prompt has been sent yet.")]
     sections = list(dict.fromkeys(section for row in rows for section in row["sections"]))
