@@ -135,7 +135,7 @@ class Catalogue(DebateTable):
             DebateNotFound: there is none.
             InputError: several ids begin like this.
         """
-        rows = self._select("WHERE id = ? OR name = ?", [thread_id_of(name), name])
+        rows = self._select("WHERE id = ?", [thread_id_of(name)]) or self._select("WHERE name = ?", [name])
         if not rows and len(name) >= 4 and name.replace("-", "").isalnum():
             rows = self._select("WHERE id LIKE ?", [f"{name.lower()}%"])
         if not rows:

@@ -1,10 +1,39 @@
 """Work that must come to its end once it has begun, such as a write and its commit."""
 
 import asyncio
+import math
+import time
 from collections.abc import Coroutine
+from dataclasses import dataclass
 from typing import TypeVar
 
 T = TypeVar("T")
+
+
+@dataclass
+class Stop:
+    """How often a person has asked this process to stop: once lets calls under way land, twice cuts them."""
+
+    times: int = 0
+
+
+stop = Stop()
+GRACE_S = 30.0
+"""How long calls under way may take once a person has asked to stop, seconds; most answers take less."""
+
+
+async def landed(call: Coroutine[object, None, T]) -> T:
+    """Await a call; one under way when a person asks to stop may still come in: it is paid anyway."""
+    calling, until = asyncio.ensure_future(call), math.inf
+    while not calling.done():
+        try:
+            await asyncio.wait([calling], timeout=None if until == math.inf else 0.05)
+        except asyncio.CancelledError:
+            until = min(until, time.monotonic() + (GRACE_S if stop.times == 1 else 0))
+        if time.monotonic() >= until or (stop.times > 1 and until < math.inf):
+            calling.cancel()
+            await asyncio.wait([calling])
+    return calling.result()
 
 
 async def to_the_end(work: Coroutine[object, None, T]) -> T:

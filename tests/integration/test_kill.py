@@ -155,3 +155,27 @@ def test_ctrl_c_saves_says_how_to_resume_and_exits_130(tmp_path: Path) -> None:
         assert b"moot resume x" in errors
         document = _finish(server, "resume", "x", "--json", "--quiet", "--db", str(database))
     assert [entry["seq"] for entry in document["transcript"]] == list(range(7))
+
+
+@pytest.mark.slow
+def test_calls_under_way_at_ctrl_c_come_in_and_are_not_paid_again(tmp_path: Path) -> None:
+    config, database = tmp_path / "council.yaml", tmp_path / "moot.sqlite"
+    config.write_text(COUNCIL)
+    with OpenAIServer(latency=0.8) as server:
+        process = subprocess.Popen(
+            [*MOOT, "run", "--config", str(config), "--id", "x", "--db", str(database)],
+            env=_environment(server),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
+        while len(server.requests) < 3:  # all three propose at once
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
+        assert process.returncode == 130
+        assert b"calls under way may come in" in errors
+        assert _journalled(database) == 3
+        document = _finish(server, "resume", "x", "--json", "--quiet", "--db", str(database))
+        paid = Counter(request.body for request in server.requests)
+    assert document["status"] == "done"
+    assert set(paid.values()) == {1}

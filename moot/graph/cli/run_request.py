@@ -9,7 +9,7 @@ from moot.graph.cli.named_files import Data, with_files
 from moot.graph.cli.text_files import read_text
 from moot.graph.importing.dialectic import from_dialectic, is_dialectic
 from moot.state.config import DebateConfig
-from moot.state.config.config_files import load_config, make_config
+from moot.state.config.config_files import load_config, make_config, yaml_value
 from moot.state.entries import clean_text
 from moot.state.errors import ConfigError, InputError
 from moot.state.settings import default_config_path, default_model
@@ -67,7 +67,7 @@ def read_answers(path: Path | None) -> object:
 
     text = read_text(path, "answers")
     try:
-        answers = json.loads(text) if path.suffix.lower() == ".json" else yaml.safe_load(text)
+        answers = json.loads(text) if path.suffix.lower() == ".json" else yaml_value(text)
     except (ValueError, yaml.YAMLError) as error:
         raise InputError(f"cannot read answers {str(path)!r}: {error}") from error
     if not isinstance(answers, dict | list):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
@@ -22,10 +23,14 @@ from moot.nodes.people.questions import questions_in
 from moot.state.entries import takes_turn, tokens_of
 from moot.state.errors import DebatePaused, JudgeFailed, RunError, WaitingForPerson
 from moot.state.redaction import shown_url
+from moot.state.uncancelled import GRACE_S, stop
 
 if TYPE_CHECKING:
     from moot.graph.api import Debate, Event
     from moot.graph.documents.document import Usage
+
+
+STOPPING = f"\nStopping: calls under way may come in for {GRACE_S:g} s; once more cuts them off.\n".encode()
 
 
 @dataclass(frozen=True)
@@ -126,16 +131,25 @@ def _run(debate: Debate, delivery: Delivery, turns: int | None, answer: object) 
 
 @contextmanager
 def terminated_like_interrupted() -> Iterator[None]:
-    """Let SIGTERM end a run as Ctrl-C does: saved, with a word on how to go on."""
+    """Let SIGTERM end a run as Ctrl-C does: saved, with a word on how to go on.
+
+    The first of either lets calls under way come in, the second cuts them off.
+    """
 
     def interrupt(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
+        stop.times += 1
+        if stop.times == 1:
+            os.write(2, STOPPING)  # a print may be what was interrupted
+        if stop.times != 2:
+            raise KeyboardInterrupt
 
-    former = signal.signal(signal.SIGTERM, interrupt)
+    former = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGINT)}
+    stop.times = 0
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, former)
+        for number, handler in former.items():
+            signal.signal(number, handler)
 
 
 def deliver(debate: Debate, document: dict[str, Any], delivery: Delivery, *, finished: bool) -> None:

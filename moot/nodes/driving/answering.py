@@ -22,6 +22,7 @@ from moot.state.errors import ConfigError
 from moot.state.journal import JournalKey
 from moot.state.records import Records
 from moot.state.reducers import add_up
+from moot.state.uncancelled import landed
 
 T = TypeVar("T")
 """Asks for batches of calls, is sent the replies, and returns what came of them."""
@@ -105,7 +106,7 @@ class Answering:
         except ConfigError as refused:
             return Reply(error=str(refused))
         async with self._limit:
-            return await self._env.complete(call, models, config=self._run)
+            return await landed(self._env.complete(call, models, config=self._run))
 
     async def _once(
         self, key: JournalKey, known: JsonObject | None, make: Callable[[], Awaitable[Reply]]

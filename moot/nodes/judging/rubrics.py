@@ -10,6 +10,7 @@ from pathlib import Path
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from moot.state.config.config_files import yaml_value
 from moot.state.errors import ConfigError
 from moot.state.verdict import CriterionScale
 
@@ -129,7 +130,7 @@ def _rubrics_in(folder: Path) -> dict[str, Rubric]:
 def _read_rubric(path: Path) -> Rubric:
     text = path.read_text(encoding="utf-8")
     try:
-        data = json.loads(text) if path.suffix.lower() == ".json" else yaml.safe_load(text)
+        data = json.loads(text) if path.suffix.lower() == ".json" else yaml_value(text)
     except (ValueError, yaml.YAMLError, RecursionError) as error:
         raise ConfigError(f"{path}: cannot be parsed: {' '.join(str(error).split())}") from error
     return parse_rubric(data, str(path))

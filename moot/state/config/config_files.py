@@ -11,6 +11,9 @@ import yaml
 from moot.state.config.debate_config import DebateConfig
 from moot.state.errors import ConfigError
 
+MAX_YAML_NODES = 200_000
+"""Values of one file; a configuration has some hundred, the largest recording that ships some thousand."""
+
 
 def load_config(path: str | Path) -> dict[str, Any]:
     """Return the mapping that a configuration file holds, not yet validated.
@@ -33,16 +36,31 @@ def _parse(text: str, path: Path) -> object:
     try:
         match path.suffix.lower():
             case ".yaml" | ".yml":
-                return yaml.load(text, _StrictLoader)  # noqa: S506  # a SafeLoader
+                return yaml_value(text)
             case ".toml":
                 return tomllib.loads(text)
             case ".json":
                 return json.loads(text, object_pairs_hook=_pairs)
     except (yaml.YAMLError, tomllib.TOMLDecodeError, json.JSONDecodeError) as error:
         raise ConfigError(f"configuration {str(path)!r} is malformed: {error}") from error
+    except RecursionError as error:
+        raise ConfigError(f"configuration {str(path)!r} is nested too deeply") from error
     except ConfigError as error:
         raise ConfigError(f"configuration {str(path)!r}: {error}") from error
     raise ConfigError(f"configuration {str(path)!r}: use a .yaml, .toml or .json file")
+
+
+def yaml_value(text: str) -> Any:
+    """Return what YAML holds.
+
+    Raises:
+        ConfigError: a key is given twice, it is nested too deeply, or its references multiply.
+        YAMLError: it is no YAML.
+    """
+    try:
+        return yaml.load(text, _StrictLoader)  # noqa: S506  # a SafeLoader
+    except RecursionError as error:
+        raise ConfigError("it is nested too deeply") from error
 
 
 def make_config(data: Mapping[str, object]) -> DebateConfig:
@@ -55,12 +73,28 @@ def make_config(data: Mapping[str, object]) -> DebateConfig:
 
 
 class _StrictLoader(yaml.SafeLoader):
-    """Refuses a key that is given twice, of which YAML would silently take the last."""
+    """Refuses bombs of references, and a key given twice, of which YAML would silently take the last."""
+
+    def get_single_node(self) -> yaml.Node | None:
+        node: yaml.Node | None = super().get_single_node()
+        if node is not None and _weight(node, {}) > MAX_YAML_NODES:
+            raise ConfigError(f"more than {MAX_YAML_NODES:,} values, references counted as often as used")
+        return node
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode) and key.value != "<<"]
         _refuse_twice(keys)
         return super().construct_mapping(node, deep=deep)
+
+
+def _weight(node: yaml.Node, known: dict[int, int]) -> int:
+    """Return the values of a node, what it refers to counted each time; one within itself is a bomb."""
+    if id(node) not in known:
+        known[id(node)] = MAX_YAML_NODES + 1
+        inner = node.value if isinstance(node, yaml.CollectionNode) else ()
+        parts = (part for item in inner for part in (item if isinstance(item, tuple) else (item,)))
+        known[id(node)] = 1 + sum(_weight(part, known) for part in parts)
+    return known[id(node)]
 
 
 def _pairs(pairs: list[tuple[str, object]]) -> dict[str, object]:

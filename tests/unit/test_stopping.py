@@ -1,0 +1,75 @@
+"""The first request to stop lets calls under way land in the journal, the second cuts them off."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from moot.graph.cli.running import terminated_like_interrupted
+from moot.state import uncancelled
+from moot.state.uncancelled import landed, stop
+
+
+@pytest.fixture(autouse=True)
+def _unstopped() -> Iterator[None]:
+    stop.times = 0
+    yield
+    stop.times = 0
+
+
+async def _answer(seconds: float) -> str:
+    await asyncio.sleep(seconds)
+    return "paid"
+
+
+def _cancelled_after(asked: int, *, twice: bool = False) -> str:
+    """Cancel a call under way as LangGraph does, after so many requests to stop; return what it came to."""
+
+    async def scenario() -> str:
+        waiting = asyncio.create_task(landed(_answer(0.3)))
+        await asyncio.sleep(0.02)
+        stop.times = asked
+        waiting.cancel()
+        await asyncio.sleep(0.02)
+        waiting.cancel()
+        if twice:
+            stop.times += 1
+        return await waiting
+
+    return asyncio.run(scenario())
+
+
+def test_a_call_under_way_lands_after_the_first_request() -> None:
+    assert _cancelled_after(1) == "paid"
+
+
+@pytest.mark.parametrize(("asked", "twice"), [(0, False), (2, False), (1, True)])
+def test_a_call_is_cut_off_where_nobody_waits_for_it(asked: int, twice: bool) -> None:
+    began = time.monotonic()
+    with pytest.raises(asyncio.CancelledError):
+        _cancelled_after(asked, twice=twice)
+    assert time.monotonic() - began < 0.25
+
+
+def test_a_call_that_never_ends_is_cut_off_after_the_grace(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(uncancelled, "GRACE_S", 0.05)
+    with pytest.raises(asyncio.CancelledError):
+        _cancelled_after(1)
+
+
+def test_signals_are_counted_and_said(capfd: pytest.CaptureFixture[str]) -> None:
+    former = signal.getsignal(signal.SIGINT)
+    with terminated_like_interrupted():
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGINT)  # the second lets what winds up wind up
+        assert stop.times == 2
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is former
+    assert capfd.readouterr().err.count("calls under way may come in for 30 s") == 1

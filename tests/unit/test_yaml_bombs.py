@@ -1,0 +1,57 @@
+"""YAML that would take all memory or the whole stack is refused at once; names never hide another debate."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from pathlib import Path
+
+import pytest
+
+from moot.state.catalogue import DebateRow
+from moot.state.config.config_files import load_config, yaml_value
+from moot.state.errors import ConfigError
+from moot.state.records import open_records
+
+LISTS = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12))
+MERGES = "m0: &m0 {x: 1}\n" + "".join(
+    f"m{n}: &m{n} {{<<: [{', '.join([f'*m{n - 1}'] * 9)}]}}\n" for n in range(1, 12)
+)
+
+
+@pytest.mark.parametrize("text", [LISTS, MERGES, "a: &a [*a]"], ids=["lists", "merges", "itself"])
+def test_references_that_multiply_are_refused_before_anything_is_made(tmp_path: Path, text: str) -> None:
+    path, began = tmp_path / "c.yaml", time.monotonic()
+    path.write_text(text)
+    with pytest.raises(ConfigError, match="references counted"):
+        load_config(path)
+    assert time.monotonic() - began < 2
+
+
+@pytest.mark.parametrize(
+    ("suffix", "text"), [("yaml", "[" * 9000), ("json", '{"a":' * 99_000), ("toml", "a = " + "[" * 9000)]
+)
+def test_what_is_nested_without_end_is_refused(tmp_path: Path, suffix: str, text: str) -> None:
+    path = tmp_path / f"c.{suffix}"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=r"nested too deeply|malformed"):
+        load_config(path)
+
+
+def test_plain_references_and_merges_are_read() -> None:
+    assert yaml_value("a: &a {x: 1}\nb: {<<: *a, y: 2}\nc: *a") == {
+        "a": {"x": 1},
+        "b": {"x": 1, "y": 2},
+        "c": {"x": 1},
+    }
+
+
+def test_a_name_equal_to_another_debate_s_id_hides_it_not(tmp_path: Path) -> None:
+    first, second = str(uuid.uuid4()), str(uuid.uuid4())
+    records = open_records(str(tmp_path / "m.sqlite"))
+    for debate, name in ((first, "plain"), (second, first)):
+        row = DebateRow(debate, name, "T", "round-robin", "done", 0, 0, 0.0, "", "then", "now")
+        records.catalogue.add(row)
+    found = [records.find(each).id for each in (first, "plain", second, second[:12])]
+    records.close()
+    assert found == [first, first, second, second]
