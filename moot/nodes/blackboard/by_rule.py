@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
+from moot.nodes.blackboard.bounds import noted
 from moot.nodes.blackboard.minutes import Operations
 from moot.nodes.blackboard.standing import Ledger
 from moot.nodes.reading.exhibits import EvidenceForm, shows_evidence
@@ -82,6 +83,12 @@ class RuleReader:
             if stance and stance["kind"] in _SIDES:
                 self._sides[who] = (_SIDES[stance["kind"]], True)
         self._refs: dict[str, str] = {}
+        self._granted = {
+            (each["debater"], ledger.propositions[each["proposition"]]["text"])
+            for each in ledger.concessions()
+            if each["proposition"]
+        }
+        """Who conceded what: to say it again is no event."""
         self._waiting: list[Waiting] = [(each["id"], dict(each)) for each in ledger.open_questions()]
         self._challenges: list[Waiting] = [(each["id"], dict(each)) for each in ledger.open_challenges()]
 
@@ -103,6 +110,9 @@ class RuleReader:
                 self._event(entry, sentence.text, "p000", "withdraws")
             elif concedes(sentence.text):
                 full = len(term_set(sentence.text)) >= CLAUSE_TERMS
+                if (entry["speaker"], noted(sentence.text)) in self._granted:
+                    continue
+                self._granted.add((entry["speaker"], noted(sentence.text)))
                 self._event(entry, sentence.text, self._open(sentence.text) if full else "", "concedes")
         exhibits = ((each, shows_evidence(each.text)) for each in sentences)
         shown = [(each.text, form) for each, form in exhibits if form]
