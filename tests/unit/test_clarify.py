@@ -24,7 +24,7 @@ BY_SPEAKER = {
 
 
 def _asking(call: ModelCall) -> Reply:
-    if call.schema is not Asked:
+    if not (call.schema and issubclass(call.schema, Asked)):
         return answer(call)
     earlier = any("[m0" in message["content"] for message in call.messages[1:-1])
     return Reply(data={"questions": [] if earlier else BY_SPEAKER[call.hints["speaker"]]})
@@ -94,7 +94,7 @@ def test_a_second_round_knows_the_answers_and_ends_when_nobody_asks() -> None:
 
 def test_a_debater_whose_questions_fail_asks_nothing_and_the_failure_is_recorded() -> None:
     def failing(call: ModelCall) -> Reply:
-        return Reply(error="down") if call.schema is Asked else answer(call)
+        return Reply(error="down") if call.schema and issubclass(call.schema, Asked) else answer(call)
 
     graph = _graph(FakeModel(failing))
     out = graph.invoke({"topic": "T?"}, THREAD, context=_config())
@@ -154,7 +154,11 @@ def test_what_debaters_are_asked_for_questions_with_is_as_reviewed() -> None:
 
 
 def test_a_shipped_role_asks_about_what_it_minds() -> None:
-    model = FakeModel(lambda call: Reply(data={"questions": []}) if call.schema is Asked else answer(call))
+    model = FakeModel(
+        lambda call: (
+            Reply(data={"questions": []}) if call.schema and issubclass(call.schema, Asked) else answer(call)
+        )
+    )
     config = DebateConfig.model_validate(
         {"turns": 1, "debaters": [{"name": "S", "role": "security"}], "clarifications": {"enabled": True}}
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -66,6 +67,12 @@ class Report:
         return rules_of(self.document)
 
     @property
+    def brief_solution(self) -> str:
+        """The solution without what it folds away and without headings of a page."""
+        kept = re.sub(r"<details>.*?</details>\s*", "", self.solution, flags=re.DOTALL)
+        return re.sub(r"^#+ (.+)$", r"**\1**", kept, flags=re.MULTILINE)
+
+    @property
     def leads(self) -> bool:
         """Whether the answer stands before the verdict, because it is what was asked for."""
         return bool(self.solution and self.rules.answer_leads)
@@ -120,14 +127,22 @@ def read(given: object) -> Report:
 def _status_note(document: DebateDocument) -> str:
     """Say in a sentence how a debate stands, and why it ended; `""` where nothing is to be said of it."""
     status, because = document["status"], document.get("ended_because", "").strip()
-    if not because:
-        return NOTES.get(status, "")
-    return f"Ended at one of its limits: {because}." if status == "limit" else f"Ended: {because}."
+    return (
+        f"Ended at one of its limits: {because}." if status == "limit" and because else NOTES.get(status, "")
+    )
+
+
+def _models(document: DebateDocument) -> list[str]:
+    """Return who spoke and who judged, each model once."""
+    verdict = document["verdict"]
+    named = [entry["model"] for entry in document["transcript"]]
+    return list(dict.fromkeys(filter(None, [*named, verdict["model"] if verdict else ""])))
 
 
 def _facts(document: DebateDocument, people: People, transcript: Transcript) -> tuple[Figure, ...]:
     rounds = max((entry["round"] for entry in document["transcript"]), default=0)
     began, ended = clock(document["created_at"]), clock(document["updated_at"])
+    because = document.get("ended_because", "").strip()
     facts = [
         Figure("Protocol", document["protocol"]),
         Figure("Debaters", str(len(people) or "")),
@@ -135,6 +150,8 @@ def _facts(document: DebateDocument, people: People, transcript: Transcript) -> 
         Figure("Rounds", str(rounds or "")),
         Figure("Began", began),
         Figure("Last change", ended if ended != began else ""),
+        Figure("Ended", because if document["status"] == "done" else ""),
+        Figure("Models", ", ".join(_models(document))),
         Figure("Id", document["id"] if document["name"] else ""),
     ]
     return tuple(fact for fact in facts if fact.value)

@@ -32,5 +32,9 @@ def render_markdown(document: Mapping[str, object]) -> str:
     # The output is Markdown: each text goes through `plain` or `quoted`, which escape for both languages.
     environment = template_environment(plain=plain, quoted=quoted, cite=cite, attribute=escape)
     text = environment.get_template("report.md.j2").render(report=report)
-    # Empty lines of what was said carry a `>` and stay.
+    return tidy(text)
+
+
+def tidy(text: str) -> str:
+    """Return what a template made without its spare empty lines; those of what was said carry a `>`."""
     return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"

@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -21,28 +21,55 @@ def report(
         ),
     ] = None,
     markdown: Annotated[bool, typer.Option("--md", help="Markdown instead of HTML.")] = False,
+    brief: Annotated[bool, typer.Option("--brief", help="One page for whoever decides.")] = False,
+    form: Annotated[
+        Literal["html", "md", "adr"] | None,
+        typer.Option("--format", "-f", help="adr is a decision record in MADR's form."),
+    ] = None,
+    show: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
     db: DbOption = None,
     quiet: QuietOption = False,
 ) -> None:
-    """Write a debate as one self-contained HTML page, or as Markdown.
+    """Write a debate as one self-contained HTML page, as Markdown, or as a decision record.
 
-    Verdict and solution first, then positions, contested claims, summaries, tokens and the transcript. The
-    page needs no network.
+    What was asked for first, then the verdict, positions, contested claims, summaries, tokens and the
+    transcript. The page needs no network.
     """
-    form = "md" if markdown else "html"
+    chosen = "md" if markdown else form
     if output not in (None, STDOUT):
-        form = format_of(output)
-        if form == "json" or (markdown and form != "md"):
+        ending = format_of(output)
+        chosen = chosen or ending
+        if ending != {"adr": "md"}.get(chosen, chosen) or ending == "json":
             raise InputError(
-                f"output file {str(output)!r}: a report is .html or .md; `moot export` writes JSON"
+                f"output file {str(output)!r}: a report is .html or .md (--format adr: .md); "
+                "`moot export` writes JSON"
             )
+    chosen = chosen or "html"
+    if brief and chosen == "adr":
+        raise InputError("--brief and --format adr are two reports: give one of them")
     with opened_debate(db, debate_id) as debate:
-        text, name = render(debate.document(), form), debate.name
-    path = output or Path(f"{file_name(name)}.{form}")
+        document, name = debate.document(), debate.name
+    path = output or Path(file_name(name) + _ENDINGS.get((chosen, brief), f".{chosen}"))
     check_folder(path)
-    write_file(path, text)
-    if path != STDOUT and not quiet:
-        remark(f"wrote {path}")
+    write_file(path, _rendered(document, chosen, brief=brief))
+    if path != STDOUT:
+        if not quiet:
+            remark(f"wrote {path}")
+        if show:
+            typer.launch(str(path.resolve()))
+
+
+_ENDINGS = {("html", True): "-brief.html", ("md", True): "-brief.md", ("adr", False): ".adr.md"}
+
+
+def _rendered(document: dict[str, Any], form: str, *, brief: bool) -> str:
+    from moot.graph.reports import render_brief, render_brief_html
+
+    if form == "adr":
+        return render_brief(document, "adr")
+    if brief:
+        return render_brief_html(document) if form == "html" else render_brief(document)
+    return render(document, form)
 
 
 def file_name(name: str) -> str:
