@@ -35,11 +35,11 @@ def report(
     What was asked for first, then the verdict, positions, contested claims, summaries, tokens and the
     transcript. The page needs no network.
     """
-    chosen = "md" if markdown else form
+    chosen: str | None = "md" if markdown else form
     if output not in (None, STDOUT):
         ending = format_of(output)
         chosen = chosen or ending
-        if ending != {"adr": "md"}.get(chosen, chosen) or ending == "json":
+        if ending != ("md" if chosen == "adr" else chosen) or ending == "json":
             raise InputError(
                 f"output file {str(output)!r}: a report is .html or .md (--format adr: .md); "
                 "`moot export` writes JSON"
