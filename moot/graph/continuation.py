@@ -1,6 +1,6 @@
 """Going on with a stored debate from where it stands, and why it stops before its end."""
 
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any
 
 from langchain_core.messages import AIMessageChunk
@@ -10,7 +10,7 @@ from moot.graph.session import DebateSession, Values, is_over
 from moot.nodes.driving.lost_work import with_failures
 from moot.nodes.driving.portal import iterate_from_sync
 from moot.nodes.effects import is_pause
-from moot.nodes.people.questions import PersonQuestion, answers_any, questions_in
+from moot.nodes.people.questions import PersonQuestion, answer_problem, questions_in
 from moot.nodes.protocols.limits import limit_reached
 from moot.nodes.protocols.protocol_table import protocol_named
 from moot.state.config.frozen import frozen_config
@@ -87,9 +87,8 @@ def _check_answer(questions: Sequence[PersonQuestion], answer: object) -> None:
         return
     if not questions:
         raise InputError("the debate waits for no answer: leave it out")
-    if isinstance(answer, Mapping) and not answers_any(questions, answer):
-        asked = ", ".join(question["id"] for question in questions)
-        raise InputError(f"no key of the answer is a question that was asked: use {asked}")
+    if problem := answer_problem(questions, answer):
+        raise InputError(problem)
 
 
 def _check_extension(snapshot: StateSnapshot) -> None:

@@ -1,12 +1,16 @@
 """The graph: what Studio draws, and what every run goes through."""
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import aclosing
 from typing import Any, Literal, cast
 
+from langchain_core.messages import AIMessage, convert_to_messages
+from langchain_core.runnables import RunnableConfig, ensure_config
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
+from langgraph.types import StateSnapshot
 
 from moot.graph.routes import Route, after_open, after_plan, after_summary, after_trim, after_window
 from moot.nodes.clarify import clarify
@@ -24,6 +28,9 @@ from moot.nodes.turn import turn
 from moot.state.config import DebateConfig
 from moot.state.config.boundary import ForeignConfig
 from moot.state.conversation import ConversationInput, ConversationOutput, ConversationState
+from moot.state.entries import topic_text
+from moot.state.errors import InputError
+from moot.state.reducers import GIVEN
 
 RECURSION_LIMIT = 10**9
 """LangGraph's default would end a debate at about 2,500 turns."""
@@ -41,7 +48,73 @@ NODES: Mapping[str, NodeBody] = {
     "close": close,
 }
 
-DebateGraph = CompiledStateGraph[ConversationState, DebateConfig, ConversationInput, ConversationOutput]
+
+class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, ConversationInput, ConversationOutput]):
+    """The compiled graph, which runs wherever a runnable runs: in batches, sequences and other graphs.
+
+    What ends a debate is its configuration, so that a caller's recursion limit, 25 where nobody set one, has
+    no say. A thread has one debate; a new topic is refused before anything is written.
+    """
+
+    def stream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Iterator[Any]:
+        """Run the debate, yielding what happens; `invoke`, `batch` and the rest run through here."""
+        if _new_topic(input, config) and self.checkpointer:
+            _refuse_another(input, self.get_state(config or {}))
+        return super().stream(input, _unbounded(config), **options)
+
+    async def astream(
+        self, input: Any, config: RunnableConfig | None = None, **options: Any
+    ) -> AsyncIterator[Any]:
+        """Run the debate like `stream`."""
+        if _new_topic(input, config) and self.checkpointer:
+            _refuse_another(input, await self.aget_state(config or {}))
+        async with aclosing(super().astream(input, _unbounded(config), **options)) as parts:  # type: ignore[type-var]  # a generator
+            async for part in parts:
+                yield part
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Any:
+        """Run the debate and return its output."""
+        return _for_parent(super().invoke(input, config, **options), input, config)
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Any:
+        """Run the debate like `invoke`."""
+        return _for_parent(await super().ainvoke(input, config, **options), input, config)
+
+
+def _for_parent(output: Any, given: Any, config: RunnableConfig | None) -> Any:
+    """Return a debate's output; within another graph with its own messages alone, under ids unique there.
+
+    Entries are numbered in each debate anew, and a graph's messages replace each other by id.
+    """
+    place = ensure_config(config).get("configurable", {}).get("checkpoint_ns", "")
+    if not place or not isinstance(output, dict) or "messages" not in output:
+        return output
+    known = {message.id for message in convert_to_messages((given or {}).get("messages") or [])}
+    own = [m for m in output["messages"] if isinstance(m, AIMessage) and m.id not in known | {None}]
+    own = [message for message in own if not message.additional_kwargs.get(GIVEN)]
+    ids = (f"{message.id}-{place.rpartition(':')[2][-12:]}" for message in own)
+    renamed = [message.model_copy(update={"id": id_}) for message, id_ in zip(own, ids, strict=True)]
+    return {**output, "messages": renamed}
+
+
+def _unbounded(config: RunnableConfig | None) -> RunnableConfig:
+    return {**(config or {}), "recursion_limit": RECURSION_LIMIT}
+
+
+def _new_topic(given: object, config: RunnableConfig | None) -> bool:
+    """Return whether a run begins with a topic on a thread of its own."""
+    place = (config or {}).get("configurable", {})
+    own = "thread_id" in place and not place.get("checkpoint_ns")
+    return own and isinstance(given, Mapping) and bool(given.get("topic"))
+
+
+def _refuse_another(given: Mapping[str, str], snapshot: StateSnapshot) -> None:
+    known = snapshot.values.get("topic") if snapshot.values.get("config") else None
+    if known and topic_text(given["topic"]) != topic_text(known):
+        raise InputError(
+            f"this thread's debate is about {known!r}: begin another on a new thread, or say more to this "
+            "one with a message"
+        )
 
 
 def build_graph(
@@ -73,7 +146,9 @@ def build_graph(
     for name, body in NODES.items():
         builder.add_node(name, as_node(name, body, env))
     builder.add_edge(START, "open")
-    builder.add_conditional_edges("open", Route(after_open), ["record", "summarize", "plan"])
+    builder.add_conditional_edges(
+        "open", Route(after_open), ["record", "summarize", "plan", "clarify", "turn"]
+    )
     builder.add_conditional_edges("plan", Route(after_plan), ["clarify", "turn", "judge", "close"])
     builder.add_edge("clarify", "trim")
     builder.add_edge("turn", "record")
@@ -84,7 +159,7 @@ def build_graph(
     builder.add_conditional_edges("judge", Route(after_window), ["summarize", "plan"])
     builder.add_edge("close", END)
     compiled = builder.compile(checkpointer=checkpointer, store=store, name="debate")
-    return compiled.with_config(recursion_limit=RECURSION_LIMIT)
+    return DebateGraph(**{key: value for key, value in vars(compiled).items() if key != "__orig_class__"})
 
 
 graph = build_graph()

@@ -12,6 +12,7 @@ from moot.nodes.driving.answering import JournalPlace, run_to_end
 from moot.nodes.driving.environment import Environment
 from moot.nodes.driving.portal import call_from_sync
 from moot.nodes.judge import assess_debate
+from moot.nodes.judging.announcement import outcome_message
 from moot.state.catalogue import row_amounts
 from moot.state.config import DebateConfig, slug
 from moot.state.config.boundary import Claim, Reach, reaches
@@ -189,6 +190,7 @@ def judge_debate(session: DebateSession, options: JudgingOptions, *, dry_run: bo
             update["solution"] = with_answer(values, decision["solution_markdown"])
         if judgement.failed:
             update["errors"] = [{"step": step, "node": "judge", "error": decision["error"]}]
+        update["messages"] = [outcome_message({**values, **update})]
         # Written as by `close`, after which nothing follows: the debate stays over.
         session.update_after("close", update)
         spent = row_amounts(add_up(values.get("usage") or {}, [judgement.usage]))

@@ -33,8 +33,11 @@ class Route(Runnable[ConversationState, str]):
         return self._decide(up_to_date(input))
 
 
-def after_open(state: ConversationState) -> Literal["record", "summarize", "plan"]:
-    """Go where a transcript that was handed over is read into the ledger, else as after any window."""
+def after_open(state: ConversationState) -> Literal["record", "summarize", "plan", "clarify", "turn"]:
+    """Go where a transcript that was handed over is read, or back to what waited for an answer, else on."""
+    step = state.get("step") or {}
+    if step.get("again"):
+        return "clarify" if step["kind"] == "clarify" else "turn"
     handed_over = not state["turn_count"] and any(kind_of(entry).argues for entry in state["full_transcript"])
     return "record" if handed_over else after_window(state)
 

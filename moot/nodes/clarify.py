@@ -8,9 +8,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from moot.nodes.calls import Hints, ModelCall, Reply, WireMessage
 from moot.nodes.driving.environment import NodeContext
-from moot.nodes.effects import Ask, Body, errors_update
+from moot.nodes.effects import Body, errors_update
 from moot.nodes.memory.scribe import Scribe
-from moot.nodes.people.questions import PersonQuestion, match_answers, question_payload
+from moot.nodes.people.questions import PersonQuestion, ask_people
 from moot.nodes.prompts.enumerated import many, narrowed
 from moot.nodes.prompts.fitting import KEEP, Block, fit
 from moot.nodes.prompts.library import load_prompt
@@ -67,7 +67,7 @@ def clarify(state: ConversationState, context: NodeContext) -> Body:
     update |= errors_update(state, "clarify", [reply.error for reply in replies])
     if not questions:
         return update
-    answers = match_answers(questions, (yield Ask(question_payload("clarifications", rounds, questions))))
+    answers = yield from ask_people("clarifications", rounds, questions)
     count = context.env.count_for(config)
     scribe = Scribe(len(state["full_transcript"]), count, context.env.clock, phase=PHASE)
     for question in questions:

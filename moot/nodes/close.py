@@ -2,6 +2,7 @@
 
 from moot.nodes.driving.environment import NodeContext
 from moot.nodes.effects import Body, Emit, Update
+from moot.nodes.judging.announcement import outcome_message
 from moot.nodes.memory.earlier import remember_positions
 from moot.nodes.protocols.protocol_table import protocol_named
 from moot.state.config.frozen import frozen_config
@@ -17,6 +18,8 @@ def close(state: ConversationState, context: NodeContext) -> Body:
     update: Update = {"status": status, "current_speaker": ""}
     given = state.get("solution", "")
     solution = with_answer(state, given)
+    told = {**state, "solution": solution}
+    update["messages"] = [outcome_message(told)]
     return update if solution == given else {**update, "solution": solution}
 
 

@@ -53,9 +53,14 @@ def open_debate(state: ConversationState, context: NodeContext) -> Body:
 
 
 def _reopen(state: ConversationState) -> Update:
-    """Give the debaters one more round where a person speaks up after the end."""
-    config = frozen_config(state)
-    if state["status"] == "running" or not foreign_messages(state):
+    """Take a message as the answer that a debate waits for; after the end, give debaters one more round."""
+    config, step = frozen_config(state), state.get("step") or {}
+    said = foreign_messages(state)
+    if state["status"] == "running" and step.get("after") == len(state["full_transcript"]):
+        asks = step["kind"] == "clarify" or any(config.has_person(each["speaker"]) for each in step["floors"])
+        if asks and any(message.type == "human" for message in said):
+            return {"status": "running", "step": {**step, "again": True}}
+    if state["status"] == "running" or not said:
         return {"status": "running"}
     more = state["turn_count"] + len(config.turn_order())
     return {
@@ -75,10 +80,11 @@ def _topic(state: ConversationState, config: DebateConfig, asked: Sequence[BaseM
     given = topic_text(state.get("topic") or config.topic)
     if given:
         return given, False
-    said = clean_text(asked[0].text).strip() if asked else ""
+    people = [message for message in asked if message.type == "human"]
+    said = clean_text(people[0].text).strip() if people else ""
     if not said:
         raise InputError("no topic: give `topic`, or a first human message that says what is to be argued")
-    return said, True
+    return said, asked[0] is people[0]
 
 
 def _context(

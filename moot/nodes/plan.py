@@ -42,6 +42,7 @@ def plan(state: ConversationState, context: NodeContext) -> Body:
     entries = interjected(
         state, heard.said, planned, context.env.clock(), context.env.count_for(frozen_config(state))
     )
+    step["after"] = len(state["full_transcript"]) + len(entries)
     if entries:
         adopted = len(entries) - len(heard.said) - len(planned)
         update |= {

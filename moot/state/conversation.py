@@ -67,6 +67,10 @@ class Step(TypedDict, total=False):
     aspect: str
     """Aspect of the topic that it is about, `overall` for all of them; `""` where the topic is not split."""
     floors: list[Floor]
+    after: int
+    """Entries there were as it was planned: as many as there are until it is carried out."""
+    again: bool
+    """Whether it was begun before, and what a person said since is the answer that it waits for."""
     last_words: bool
     """Whether nobody speaks any more after it, by the protocol's rules: what is in dispute then stays so."""
     ended_by: EndedBy

@@ -50,15 +50,18 @@ class Journal(DebateTable):
         super().__init__(sql)
         self._went_on = went_on
 
-    def get(self, key: JournalKey, anchor: str) -> JournalledReply | None:
-        """Return the reply to this very request, `None` where there is none on this branch."""
+    def get(self, key: JournalKey, anchor: str, *, again: bool = False) -> JournalledReply | None:
+        """Return the reply to this very request, `None` where there is none on this branch.
+
+        With `again` the step is carried out from a later checkpoint than the one that it was begun on.
+        """
         rows = self._sql.execute(
             "SELECT anchor, reply FROM moot_journal WHERE debate = ? AND step = ? AND node = ? AND batch = ? "
             "AND floor = ? AND digest = ?",
             (key.debate, key.step, key.node, key.batch, key.floor, key.digest),
         )
-        for row_anchor, reply in sorted(rows, key=lambda row: row[0] != anchor):
-            if not self._went_on(key.debate, row_anchor, anchor):
+        for row_anchor, reply in sorted(sorted(rows, reverse=True), key=lambda row: row[0] != anchor):
+            if again or not self._went_on(key.debate, row_anchor, anchor):
                 found: JournalledReply = json.loads(reply)
                 return found
         return None

@@ -67,7 +67,20 @@ class Adopt(TypedDict):
     names: list[str]
 
 
-WindowItem = DropThrough | Adopt | MessageLikeRepresentation
+OUTCOME = "judge-"
+"""Begins the id of the message that tells the outcome: it has no entry, and no view shows it."""
+
+
+class DropAnswers(TypedDict):
+    """Forget what people said from outside: it has become the answer to a question."""
+
+    op: Literal["drop_answers"]
+
+
+GIVEN = "given"
+"""Marks, among a message's `additional_kwargs`, one that came from outside and got an entry."""
+
+WindowItem = DropThrough | Adopt | DropAnswers | MessageLikeRepresentation
 
 
 def fold_window(
@@ -82,7 +95,7 @@ def fold_window(
     for write in writes:
         for item in write if isinstance(write, list) else [write]:
             if isinstance(item, dict) and "op" in item:
-                window = _operate(window, cast(DropThrough | Adopt, item))
+                window = _operate(window, cast(DropThrough | Adopt | DropAnswers, item))
             else:
                 window = _add_message(window, item)
     return window
@@ -90,18 +103,23 @@ def fold_window(
 
 def is_foreign(message: BaseMessage) -> bool:
     """Return whether a window message came from outside and has no entry yet."""
-    return message.id is None or seq_of(message.id) is None
+    return message.id is None or (seq_of(message.id) is None and not message.id.startswith(OUTCOME))
 
 
-def _operate(window: list[BaseMessage], operation: DropThrough | Adopt) -> list[BaseMessage]:
+def _operate(window: list[BaseMessage], operation: DropThrough | Adopt | DropAnswers) -> list[BaseMessage]:
     if operation["op"] == "drop_through":
         return [m for m in window if is_foreign(m) or (seq_of(m.id or "") or 0) > operation["seq"]]
+    if operation["op"] == "drop_answers":
+        return [message for message in window if message.type != "human" or not is_foreign(message)]
     identities = iter(zip(operation["ids"], operation["names"], strict=True))
     adopted = []
     for message in window:
         identity = next(identities, None) if is_foreign(message) else None
-        renamed = {"id": identity[0], "name": identity[1]} if identity else None
-        adopted.append(message.model_copy(update=renamed) if renamed else message)
+        if identity:
+            kept = {**message.additional_kwargs, GIVEN: True}
+            renamed = {"id": identity[0], "name": identity[1], "additional_kwargs": kept}
+            message = message.model_copy(update=renamed)
+        adopted.append(message)
     return adopted
 
 

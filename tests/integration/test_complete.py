@@ -111,7 +111,9 @@ def test_when_every_model_fails_the_reply_says_which_failed_how() -> None:
     }
     with OpenAIServer(acts) as server:
         (reply,) = Bench(server, max_attempts=3).ask(replace(CALL, fallbacks=("spare-model",)))
-    assert reply.error.startswith("test-model: HTTP 500: on fire; spare-model: HTTP 401: who? (check the key")
+    assert reply.error.startswith(
+        "test-model: HTTP 500: on fire; spare-model: HTTP 401: who? (no key was sent"
+    )
     assert (reply.status, reply.retryable, reply.attempts) == (401, True, 4)
 
 

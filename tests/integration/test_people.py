@@ -151,7 +151,7 @@ def test_a_person_takes_its_turns_by_interrupt(tmp_path: Path) -> None:
         assert debate.document()["status"] == "waiting"
         (second,) = _asked(debate, answer={"bo.1": "I say no."})
         assert second["id"] == "bo.2"
-        document = debate.run(answer="")
+        document = debate.run(answer={"bo.2": ""})
     assert _of_kind(document, "speech")[1::2] == [("bo", "I say no."), ("bo", "(passes)")]
     assert len([call for call in model.calls if call.purpose == "turn"]) == 2
     assert document["status"] == "done"

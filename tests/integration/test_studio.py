@@ -131,7 +131,7 @@ def test_a_first_human_message_alone_is_the_topic(client: Client) -> None:
     state = values(client, thread)
     assert state["topic"] == TOPIC
     assert [entry["kind"] for entry in state["full_transcript"]] == ["topic", "speech", "speech"]
-    assert [message["id"] for message in state["messages"]] == ["m000000", "m000001", "m000002"]
+    assert [message["id"] for message in state["messages"]] == ["m000000", "m000001", "m000002", "judge-4-1"]
 
 
 def test_context_decides_turns_and_debaters(client: Client) -> None:
@@ -190,9 +190,12 @@ def test_each_utterance_is_streamed_once_under_its_speaker(client: Client) -> No
     heard: dict[str, str] = {}
     for message, metadata in (part.data for part in parts if part.event == "messages"):
         heard[message["id"]] = heard.get(message["id"], "") + message["content"]
-        assert message["name"] == metadata.get("speaker", "user")
-    transcript = values(client, thread)["full_transcript"]
-    assert heard == {entry["id"]: entry["content"] for entry in transcript}
+        assert message["name"] in (metadata.get("speaker", "user"), "judge")
+    state = values(client, thread)
+    outcome = state["messages"][-1]
+    assert outcome["name"] == "judge"
+    assert heard.pop(outcome["id"]) == outcome["content"]
+    assert heard == {entry["id"]: entry["content"] for entry in state["full_transcript"]}
 
 
 def test_updates_and_custom_events_tell_what_happens(client: Client) -> None:
@@ -223,8 +226,10 @@ def test_the_messages_mode_of_chats_grows_each_utterance_and_names_its_speaker(
             assert data[0]["content"].startswith(latest.get(data[0]["id"], ""))
             latest[data[0]["id"]] = data[0]["content"]
     transcript = values(client, thread)["full_transcript"]
+    told = [key for key in latest if key.startswith("judge-")]
+    assert [latest.pop(key) for key in told] == [values(client, thread)["messages"][-1]["content"]]
     assert latest == {entry["id"]: entry["content"] for entry in transcript}
-    assert speakers == {entry["id"]: entry["speaker"] for entry in transcript}
+    assert {key: speakers[key] for key in latest} == {entry["id"]: entry["speaker"] for entry in transcript}
 
 
 def test_summaries_and_judging_stay_out_of_the_messages_stream(
@@ -243,7 +248,8 @@ def test_summaries_and_judging_stay_out_of_the_messages_stream(
     state = values(client, thread)
     assert state["summary_versions"]
     assert {row[1] for row in journal(server, thread)} == {"turn", "summarize", "judge"}
-    assert heard == {(entry["id"], entry["speaker"]) for entry in state["full_transcript"]}
+    entries = {(entry["id"], entry["speaker"]) for entry in state["full_transcript"]}
+    assert heard == {*entries, (state["messages"][-1]["id"], "judge")}
 
 
 def test_history_reaches_back_to_the_start(client: Client) -> None:
@@ -306,7 +312,7 @@ def test_a_human_message_after_the_end_continues_the_debate(client: Client) -> N
         ("skeptic", "speech"),
     ]
     assert state["full_transcript"][3]["content"] == "What about deliveries?"
-    assert state["messages"][3]["id"] == "m000003"
+    assert [each["id"] for each in state["messages"]][3:5] == ["judge-4-1", "m000003"]
     assert state["status"] == "done"
     assert state["verdict"]["status"] == "ok"
 

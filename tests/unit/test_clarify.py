@@ -82,8 +82,8 @@ def test_answers_become_entries_beside_their_questions_and_everybody_is_shown_th
 def test_a_second_round_knows_the_answers_and_ends_when_nobody_asks() -> None:
     model = FakeModel(_asking)
     graph = _graph(model)
-    graph.invoke({"topic": "T?"}, THREAD, context=_config(rounds=3))
-    out = graph.invoke(Command(resume=""), THREAD)
+    (payload,) = _asked(graph.invoke({"topic": "T?"}, THREAD, context=_config(rounds=3)))
+    out = graph.invoke(Command(resume={each["id"]: "" for each in payload["questions"]}), THREAD)
     assert "__interrupt__" not in out
     assert [call.purpose for call in model.calls].count("clarify") == 4
     assert graph.get_state(THREAD).values["clarifications"] == {

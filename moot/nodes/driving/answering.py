@@ -39,6 +39,8 @@ class JournalPlace:
     node: str = ""
     anchor: str = ""
     """Checkpoint that the calls are made on."""
+    again: bool = False
+    """Whether the step was begun before, on an earlier checkpoint."""
 
 
 @dataclass
@@ -124,7 +126,7 @@ class Answering:
         if place.records is None:
             return [None] * len(keys)
         get = place.records.journal.get
-        return await in_thread(lambda: [get(key, place.anchor) for key in keys])
+        return await in_thread(lambda: [get(key, place.anchor, again=place.again) for key in keys])
 
 
 async def run_flow(flow: Flow[T], answering: Answering) -> T:

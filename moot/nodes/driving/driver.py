@@ -42,6 +42,7 @@ from moot.nodes.effects import (
     Work,
     is_pause,
 )
+from moot.nodes.people.interjections import foreign_messages
 from moot.state.config import DebateConfig
 from moot.state.config.boundary import Claim, ForeignConfig, reaches
 from moot.state.config.frozen import frozen_config
@@ -70,8 +71,11 @@ class _Run:
         claim = _claim(state, runtime.context, env)
         self.context = NodeContext(env, claim, debate, info.checkpoint_id if info else "")
         step = int(state.get("step", {}).get("no", 0))
-        self._place = JournalPlace(self.records, debate, step, name, self.context.checkpoint)
+        again = bool(state.get("step", {}).get("again"))
+        self._answer = _said(state) if again else ""
+        self._place = JournalPlace(self.records, debate, step, name, self.context.checkpoint, again)
         self.answering = Answering(env, claim, self._place, config)
+        self._answered = False
         self._started = time.monotonic()
 
     async def drive(self, body: NodeBody) -> Update:
@@ -89,6 +93,8 @@ class _Run:
             update: Update = dict(end.value or {})
         finally:
             flow.close()
+        if self._answered:
+            update["messages"] = [{"op": "drop_answers"}, *update.get("messages", [])]
         if self.answering.batches:
             spent = {**self.answering.spent.totals, "elapsed_s": self._elapsed_s()}
             update["usage"] = add_up(spent, [update.get("usage", {})])
@@ -107,6 +113,9 @@ class _Run:
 
     async def _carry_out(self, effect: Effect) -> Any:
         if isinstance(effect, Ask):
+            if self._answer and not is_pause(effect.payload):
+                answer, self._answer, self._answered = self._answer, "", True
+                return answer
             return interrupt(effect.payload)
         if isinstance(effect, Emit):
             get_stream_writer()(dict(effect.event))
@@ -157,6 +166,11 @@ def _claim(state: ConversationState, given: object, env: Environment) -> Claim:
     if isinstance(given, ForeignConfig):
         return given.claim(env.harmless)
     return Claim(operators or DebateConfig(), granted, env.harmless)
+
+
+def _said(state: ConversationState) -> str:
+    """Return what people have said from outside: in a chat that is the answer to what they were asked."""
+    return "\n\n".join(str(each.text) for each in foreign_messages(state) if each.type == "human").strip()
 
 
 def _granted(claim: Claim, records: Records, place: JournalPlace) -> Claim:

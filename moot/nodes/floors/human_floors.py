@@ -5,8 +5,8 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from moot.nodes.effects import Ask, Effect
-from moot.nodes.people.questions import PersonQuestion, match_answers, question_payload
+from moot.nodes.effects import Effect
+from moot.nodes.people.questions import PersonQuestion, ask_people
 from moot.nodes.prompts.fitting import KEEP
 from moot.nodes.protocols.protocol import Protocol
 from moot.nodes.views.scene import Scene
@@ -47,8 +47,7 @@ def hear_people(
     if not floors:
         return []
     questions = _questions(state, config, floors)
-    given = yield Ask(question_payload("turn", state["step"]["round"], questions))
-    said = match_answers(questions, given)
+    said = yield from ask_people("turn", state["step"]["round"], questions)
     return [said[question["id"]] or PASSES for question in questions]
 
 

@@ -3,15 +3,16 @@
 from collections.abc import Sequence
 from typing import Any
 
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from moot.nodes.memory.scribe import Scribe
 from moot.nodes.memory.window import window_message
 from moot.nodes.text.tokens import TokenCounter
+from moot.state.config import may_speak, slug
 from moot.state.config.frozen import frozen_config
 from moot.state.config.people_config import PlannedInterjection
 from moot.state.conversation import StateValues
-from moot.state.entries import Entry, JsonObject
+from moot.state.entries import Entry, EntryKind, JsonObject
 from moot.state.floor import Interjection
 from moot.state.reducers import is_foreign
 
@@ -52,13 +53,26 @@ def interjected(
         now: time of what bears none.
         count: token counter.
     """
-    utterances = [("user", str(message.text), now) for message in foreign_messages(state)]
-    utterances += [(each.speaker, each.text, now) for each in planned]
-    utterances += [(each.speaker, each.content, each.at) for each in said]
     scribe = Scribe(len(state["full_transcript"]), count, lambda: now, round=state.get("round", 0))
-    for speaker, content, at in utterances:
+    for message in foreign_messages(state):
+        scribe.write(*_utterance(message), at=now)
+    utterances = [(each.speaker, each.text, now) for each in planned]
+    for speaker, content, at in [*utterances, *((each.speaker, each.content, each.at) for each in said)]:
         scribe.write(speaker, "interjection", content, at=at)
     return scribe.entries
+
+
+def _utterance(message: BaseMessage) -> tuple[str, EntryKind, str]:
+    """Return speaker, kind and words of a message from outside; a graph around this one sends all it has."""
+    words = str(message.text)
+    if isinstance(message, AIMessage):
+        called = ", ".join(call["name"] for call in message.tool_calls)
+        speaker = slug(message.name or "")
+        known = speaker if may_speak(speaker) and speaker not in ("user", "moderator") else "assistant"
+        return known, "interjection", words or f"(calls {called})"
+    if isinstance(message, HumanMessage):
+        return "user", "interjection", words
+    return "user", "context", f"{message.name or message.type}\n\n{words}"
 
 
 def taken_up(entries: Sequence[Entry], adopted: int) -> list[Any]:

@@ -2,14 +2,18 @@
 
 The payload is `{"kind", "round", "questions": [{"id", "debater", "name", "question"}, …]}`, grouped by
 debater; `kind` is `clarifications` (a debater asks) or `turn` (a person who debates is given the floor). A
-question's id is the debater's with a running number, `architect.2`, the same in every run.
+question's id is the debater's with a running number, `architect.2`, the same in every run. Beside these stand
+`response_schema`, a JSON Schema of the answers, `problem` where an answer could not be used, and what Agent
+Inbox shows: `action_request`, `config` and `description`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
+from langchain_core.messages import BaseMessage
 from typing_extensions import TypedDict
 
+from moot.nodes.effects import Ask, Effect
 from moot.state.entries import JsonObject, clean_text
 
 MAX_ANSWER_CHARS = 100_000
@@ -29,7 +33,77 @@ class PersonQuestion(TypedDict):
 
 def question_payload(kind: str, round_no: int, questions: Sequence[PersonQuestion]) -> JsonObject:
     """Return what an interrupt holds."""
-    return {"kind": kind, "round": round_no, "questions": [dict(question) for question in questions]}
+    properties = {
+        each["id"]: {"type": "string", "title": each["name"], "description": each["question"]}
+        for each in questions
+    }
+    return {
+        "kind": kind,
+        "round": round_no,
+        "questions": [dict(question) for question in questions],
+        "response_schema": {
+            "anyOf": [
+                {"type": "string", "minLength": 1, "description": "The answer to the first question."},
+                {"type": "object", "properties": properties, "additionalProperties": False},
+            ]
+        },
+        "action_request": {"action": kind, "args": {each["id"]: "" for each in questions}},
+        "config": {
+            "allow_respond": True,
+            "allow_edit": True,
+            "allow_ignore": False,
+            "allow_accept": False,
+        },
+        "description": "\n\n".join(f"**{each['name']}**: {each['question']}" for each in questions),
+    }
+
+
+def ask_people(
+    kind: str, round_no: int, questions: Sequence[PersonQuestion]
+) -> Generator[Effect, Any, dict[str, str]]:
+    """Ask until an answer can be used, and return the answer to each question by its id."""
+    payload = question_payload(kind, round_no, questions)
+    given = yield Ask(payload)
+    while problem := answer_problem(questions, given):
+        given = yield Ask({**payload, "problem": problem})
+    return match_answers(questions, given)
+
+
+def answer_problem(questions: Sequence[PersonQuestion], given: Any) -> str:
+    """Return why an answer cannot be used, `""` where it can.
+
+    Who has nothing to say to a question says so: with `""` under its id.
+    """
+    plain, ids = _plain(given), ", ".join(question["id"] for question in questions)
+    if isinstance(plain, Mapping):
+        known = {key for question in questions for key in _keys(question)}
+        if unknown := [str(key) for key in plain if str(key) not in known]:
+            return f"no question that was asked is {unknown[0]!r}: use {ids}"
+    found = _found(questions, plain)
+    said = isinstance(plain, Mapping) and any(answer is not None for _, answer in found)
+    return (
+        ""
+        if said or any(answer for _, answer in found)
+        else f'the answer is empty: answer {ids}, or give "" under an id to pass'
+    )
+
+
+def _plain(given: Any) -> Any:
+    """Return what an answer holds, of the shapes that Agent Inbox, middleware and chats put it into."""
+    if isinstance(given, BaseMessage):
+        return given.text
+    if _is_list(given) and len(given) == 1 and isinstance(given[0], Mapping):
+        return _plain(given[0])
+    if isinstance(given, Mapping):
+        decisions = given.get("decisions")
+        if isinstance(decisions, list) and len(decisions) == 1:
+            return _plain(decisions[0])
+        if given.get("type") in ("response", "respond", "edit", "accept", "ignore", "approve", "reject"):
+            inner = given.get("args", given.get("message"))
+            return inner.get("args", inner) if isinstance(inner, Mapping) else inner
+        if given.keys() & {"role", "type"} and isinstance(given.get("content"), str):
+            return given["content"]
+    return given
 
 
 def questions_in(payload: Any) -> list[PersonQuestion]:
@@ -68,6 +142,7 @@ def left_after(questions: Sequence[PersonQuestion], given: Any) -> Any:
 
 
 def _found(questions: Sequence[PersonQuestion], given: Any) -> list[tuple[PersonQuestion, str | None]]:
+    given = _plain(given)
     if isinstance(given, Mapping):
         by_key = {str(key): value for key, value in given.items()}
         firsts = {question["debater"]: question["id"] for question in reversed(questions)}

@@ -1,0 +1,190 @@
+"""A debate wherever a runnable runs, within other graphs, and what it tells and takes as messages."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.runnables import RunnableLambda
+from langgraph.checkpoint.memory import MemorySaver
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.message import add_messages
+from langgraph.types import Command
+from typing_extensions import TypedDict
+
+from moot import DebateConfig, InputError, build_graph
+from moot.nodes.people.questions import answer_problem, match_answers, question_payload
+from tests.support.fakes import FakeModel
+
+LONG = DebateConfig(turns=12)
+"""Many more steps than LangChain's default of 25 allows."""
+ASKED: Any = {"topic": "Trams?"}
+THREAD: Any = {"configurable": {"thread_id": "t"}}
+
+
+def graph(saver: Any = None) -> Any:
+    return build_graph(saver, environment=FakeModel().environment())
+
+
+async def _events(runnable: Any) -> Any:
+    ends = [each async for each in runnable.astream_events(ASKED, context=LONG, version="v2")]
+    return ends[-1]["data"]["output"]
+
+
+async def _streamed(runnable: Any) -> Any:
+    return [each async for each in runnable.astream(ASKED, context=LONG, stream_mode="values")][-1]
+
+
+async def _abatch(runnable: Any) -> Any:
+    return (await runnable.abatch([ASKED, ASKED], context=LONG))[-1]
+
+
+WAYS: dict[str, Callable[[Any], Any]] = {
+    "invoke": lambda g: g.invoke(ASKED, context=LONG),
+    "stream": lambda g: list(g.stream(ASKED, context=LONG, stream_mode="values"))[-1],
+    "batch": lambda g: g.batch([ASKED, ASKED], context=LONG)[-1],
+    "with a limit": lambda g: g.invoke(ASKED, {"recursion_limit": 5}, context=LONG),
+    "ainvoke": lambda g: g.ainvoke(ASKED, context=LONG),
+    "astream": _streamed,
+    "abatch": _abatch,
+    "astream_events": _events,
+    "sequence": lambda g: (RunnableLambda(lambda _: ASKED) | g.bind(context=LONG)).invoke(None),
+    "fallbacks": lambda g: g.bind(context=LONG).with_fallbacks([RunnableLambda(lambda _: {})]).invoke(ASKED),
+    "retry": lambda g: g.bind(context=LONG).with_retry().invoke(ASKED),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_debate_of_any_length_ends_wherever_a_runnable_runs(way: str) -> None:
+    found = WAYS[way](graph())
+    if isinstance(found, Awaitable):
+
+        async def awaited() -> Any:
+            return await found
+
+        found = asyncio.run(awaited())
+    assert found["status"] == "done"
+    assert found["messages"][-1].name == "judge"
+
+
+class Parent(TypedDict):
+    messages: Annotated[list[Any], add_messages]
+
+
+def parent(saver: Any = None, inner: Any = None) -> Any:
+    builder = StateGraph(Parent)
+    builder.add_node("debate", inner or graph())
+    builder.add_edge(START, "debate")
+    builder.add_edge("debate", END)
+    return builder.compile(checkpointer=saver)
+
+
+def test_debates_in_one_parent_thread_lose_no_messages_and_keep_the_roles_of_others() -> None:
+    chat = parent(MemorySaver())
+    history = [
+        HumanMessage("Trams?", id="h1"),
+        AIMessage("", id="a1", tool_calls=[{"name": "look", "args": {}, "id": "c1"}]),
+        ToolMessage("Trams are quiet.", id="t1", tool_call_id="c1", name="look"),
+    ]
+    limit: Any = {**THREAD, "recursion_limit": 6}
+    first = chat.invoke({"messages": history}, limit)["messages"]
+    assert [(m.type, m.id) for m in first[:3]] == [("human", "h1"), ("ai", "a1"), ("tool", "t1")]
+    assert first[-1].name == "judge"
+    second = chat.invoke({"messages": [HumanMessage("And buses?", id="h2")]}, limit)["messages"]
+    assert [m.id for m in second[: len(first) + 1]] == [*(m.id for m in first), "h2"]
+    assert [m.name for m in second].count("judge") == 2
+    assert len({m.id for m in second}) == len(second)
+
+
+def test_what_a_parent_says_is_told_apart_in_the_transcript() -> None:
+    run = graph(MemorySaver())
+    said = [
+        HumanMessage("Trams?"),
+        AIMessage("I looked.", name="Scout"),
+        ToolMessage("Quiet.", tool_call_id="c"),
+    ]
+    run.invoke({"messages": said}, THREAD, context=DebateConfig(turns=1))
+    entries = run.get_state(THREAD).values["full_transcript"]
+    told = [(e["speaker"], e["kind"]) for e in entries if e["kind"] != "speech"]
+    assert told == [("user", "topic"), ("scout", "interjection"), ("user", "context")]
+
+
+def test_a_parents_own_context_is_none_of_the_debates() -> None:
+    class Own(TypedDict):
+        user: str
+
+    builder = StateGraph(Parent, context_schema=Own)
+    builder.add_node("debate", graph())
+    builder.add_edge(START, "debate")
+    out = builder.compile().invoke({"messages": [HumanMessage("Trams?")]}, context={"user": "u"})
+    assert out["messages"][-1].name == "judge"
+
+
+def test_a_new_topic_on_a_thread_is_refused_and_nothing_changes() -> None:
+    run = graph(MemorySaver())
+    run.invoke(ASKED, THREAD, context=DebateConfig(turns=1))
+    before = run.get_state(THREAD)
+    with pytest.raises(InputError, match="this thread's debate is about 'Trams\\?'"):
+        run.invoke({"topic": "Something else?"}, THREAD)
+    assert run.get_state(THREAD).config == before.config
+    assert run.invoke({"topic": " Trams? "}, THREAD)["topic"].strip() == "Trams?"
+
+
+HUMAN = DebateConfig.model_validate(
+    {"turns": 2, "debaters": [{"name": "Ada"}, {"name": "Bo", "model": "human"}], "judge": {"enabled": False}}
+)
+
+
+def test_a_chat_message_is_the_answer_that_a_debate_waits_for() -> None:
+    model = FakeModel()
+    run: Any = build_graph(MemorySaver(), environment=model.environment())
+    waiting = run.invoke(ASKED, THREAD, context=HUMAN)["__interrupt__"][0].value
+    assert waiting["response_schema"]["anyOf"][1]["properties"].keys() == {"bo.1"}
+    calls = len(model.calls)
+    out = run.invoke({"messages": [HumanMessage("I say no.", id="chat")]}, THREAD)
+    entries = run.get_state(THREAD).values["full_transcript"]
+    assert [(e["speaker"], e["kind"], e["content"]) for e in entries[2:]] == [("bo", "speech", "I say no.")]
+    assert len(model.calls) == calls
+    assert [m.id for m in out["messages"]][:3] == ["m000000", "m000001", "m000002"]
+
+
+def test_an_empty_chat_message_is_asked_again() -> None:
+    run = graph(MemorySaver())
+    run.invoke(ASKED, THREAD, context=HUMAN)
+    for unusable in ("", {"nobody": "x"}, [{"type": "ignore", "args": None}]):
+        again = run.invoke(Command(resume=unusable), THREAD)["__interrupt__"][0].value
+        assert again["problem"]
+    done = run.invoke(Command(resume=[{"type": "response", "args": "No."}]), THREAD)
+    assert [m.text for m in done["messages"]][2] == "No."
+
+
+QUESTIONS: Any = [{"id": "ada.1", "debater": "ada", "name": "Ada", "question": "When?"}]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "now",
+        ["now"],
+        {"ada.1": "now"},
+        {"Ada": "now"},
+        HumanMessage("now"),
+        {"role": "user", "content": "now"},
+        [{"type": "response", "args": "now"}],
+        [{"type": "edit", "args": {"action": "turn", "args": {"ada.1": "now"}}}],
+        {"decisions": [{"type": "respond", "message": "now"}]},
+    ],
+)
+def test_answers_are_understood_in_the_shapes_of_chats_and_inboxes(given: Any) -> None:
+    assert answer_problem(QUESTIONS, given) == ""
+    assert match_answers(QUESTIONS, given) == {"ada.1": "now"}
+
+
+def test_an_inbox_can_show_what_is_asked() -> None:
+    payload = question_payload("turn", 1, QUESTIONS)
+    assert payload["action_request"] == {"action": "turn", "args": {"ada.1": ""}}
+    assert payload["config"]["allow_respond"]
+    assert "When?" in payload["description"]
