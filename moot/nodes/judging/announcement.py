@@ -3,7 +3,7 @@
 from langchain_core.messages import AIMessage
 
 from moot.nodes.judging.opinion_check import confidence_of
-from moot.nodes.protocols.protocol_table import rules_of
+from moot.nodes.protocols.protocol_table import protocol_named
 from moot.state.config.frozen import frozen_config
 from moot.state.conversation import StateValues
 from moot.state.reducers import OUTCOME
@@ -22,7 +22,7 @@ def outcome_message(values: StateValues) -> AIMessage:
     number = verdict.get("judging", 0) if verdict else 0
     ended = step.get("ended_by", {}).get("reason", "")
     config = frozen_config(values)
-    headline = rules_of(config.protocol).headline(verdict, config.names()) if verdict else ""
+    headline = protocol_named(config.protocol).headline(verdict, config.names()) if verdict else ""
     parts = _ruling(verdict, headline) if verdict else [f"**No verdict.** {ended}".strip()]
     parts.append(_cut(values.get("solution", ""), SOLUTION_CHARS))
     return AIMessage(
