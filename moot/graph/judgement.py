@@ -7,12 +7,11 @@ from typing import Any, cast
 
 from moot.graph.preflight import check_config
 from moot.graph.session import DebateSession, is_over
-from moot.nodes.close import with_answer
+from moot.nodes.close import outcome_message, with_answer
 from moot.nodes.driving.answering import JournalPlace, run_to_end
 from moot.nodes.driving.environment import Environment
 from moot.nodes.driving.portal import call_from_sync
 from moot.nodes.judge import assess_debate
-from moot.nodes.judging.announcement import outcome_message
 from moot.state.catalogue import row_amounts
 from moot.state.config import DebateConfig, slug
 from moot.state.config.boundary import Claim, Reach, reaches

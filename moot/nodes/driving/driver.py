@@ -60,7 +60,7 @@ class _Run:
     """One run of one node."""
 
     def __init__(self, name: str, env: Environment, state: ConversationState, config: RunnableConfig) -> None:
-        runtime: Runtime[Any] = get_runtime()
+        runtime: Runtime[DebateConfig] = get_runtime()
         info = runtime.execution_info
         checkpointer = checkpointer_in(config)
         self.state = up_to_date(state)

@@ -60,7 +60,7 @@ def question_payload(kind: str, round_no: int, questions: Sequence[PersonQuestio
 
 def ask_people(
     kind: str, round_no: int, questions: Sequence[PersonQuestion]
-) -> Generator[Effect, Any, dict[str, str]]:
+) -> Generator[Effect, object, dict[str, str]]:
     """Ask until an answer can be used, and return the answer to each question by its id."""
     payload = question_payload(kind, round_no, questions)
     given = yield Ask(payload)
@@ -69,7 +69,7 @@ def ask_people(
     return match_answers(questions, given)
 
 
-def answer_problem(questions: Sequence[PersonQuestion], given: Any) -> str:
+def answer_problem(questions: Sequence[PersonQuestion], given: object) -> str:
     """Return why an answer cannot be used, `""` where it can.
 
     Who has nothing to say to a question says so: with `""` under its id.
@@ -88,11 +88,11 @@ def answer_problem(questions: Sequence[PersonQuestion], given: Any) -> str:
     )
 
 
-def _plain(given: Any) -> Any:
+def _plain(given: object) -> object:
     """Return what an answer holds, of the shapes that Agent Inbox, middleware and chats put it into."""
     if isinstance(given, BaseMessage):
         return given.text
-    if _is_list(given) and len(given) == 1 and isinstance(given[0], Mapping):
+    if isinstance(given, list | tuple) and len(given) == 1 and isinstance(given[0], Mapping):
         return _plain(given[0])
     if isinstance(given, Mapping):
         decisions = given.get("decisions")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self
+from typing import Literal, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, PrivateAttr
 from pydantic.json_schema import JsonSchemaValue
@@ -145,12 +145,12 @@ class ForeignConfig(BaseModel):
 
     _claimed: DebateConfig = PrivateAttr()
 
-    def model_post_init(self, context: Any, /) -> None:
+    def model_post_init(self, context: object, /) -> None:
         """Validate what was said."""
         self._claimed = make_config(self.model_extra or {})
 
     @classmethod
-    def __get_pydantic_json_schema__(cls, _: Any, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+    def __get_pydantic_json_schema__(cls, _: object, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         return handler(DebateConfig.__pydantic_core_schema__)
 
     def claim(self, harmless: Collection[ReachKind] = ()) -> Claim:
