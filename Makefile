@@ -4,8 +4,10 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
+OTHERS ?= python3.11 python3.12 python3.13 python3.14
+
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint types bench docs clean browser
+.PHONY: help demo test check pythons lint types bench docs clean browser
 
 help: ## Say what each target does
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -20,6 +22,12 @@ test: $(VENV)/.dev browser ## Set up and pass all tests (lint, types, unit, inte
 check: $(VENV)/.dev ## The quick part of `make test`: lint, types and unit tests
 	$(MAKE) --no-print-directory lint types
 	$(BIN)/python -m pytest -n 2 tests/unit
+
+pythons: ## The unit tests on each other Python from 3.11 on that is found, each in an environment of its own
+	@for python in $(OTHERS); do $$python -c "" 2>/dev/null || continue; \
+	  here=$(VENV)/$$python; echo "Unit tests on $$($$python --version):"; \
+	  $$python -m venv $$here && $$here/bin/python -m pip install --quiet --disable-pip-version-check \
+	    --constraint constraints.txt --editable '.[dev]' && $$here/bin/python -m pytest -n 2 tests/unit || exit 1; done
 
 lint: $(VENV)/.dev ## Lint, check the formatting, look for dead code
 	$(BIN)/ruff check .

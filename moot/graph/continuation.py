@@ -22,7 +22,7 @@ Event = dict[str, Any]
 
 def run_on(session: DebateSession, *, turns: int | None, answer: object, tokens: bool) -> Iterator[Event]:
     """Run a debate from where it stands, as `Debate.stream` says."""
-    with session.writing():
+    with session.writing(alone=True):
         _set_out(session, turns, answer)
         try:
             yield from iterate_from_sync(lambda: _events(session, answer, tokens=tokens))

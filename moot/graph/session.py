@@ -87,13 +87,13 @@ class DebateSession:
         """Note the debate's status in the catalogue."""
         self.records.catalogue.update(self.thread, status=status, updated_at=self.environment.clock())
 
-    def writing(self) -> AbstractContextManager[None]:
-        """Hold the debate for a `with` block.
+    def writing(self, *, alone: bool = False) -> AbstractContextManager[None]:
+        """Hold the debate for a `with` block; `alone` joins no hold of this process.
 
         Raises:
             DebateBusy: another process writes it.
         """
-        return self.records.writers.writing(self.thread)
+        return self.records.writers.writing(self.thread, alone=alone)
 
 
 def is_over(snapshot: StateSnapshot) -> bool:

@@ -108,38 +108,44 @@ class Writers:
         self._lock = lock
         self._name_of = name_of
         self._holds: dict[str, int] = {}
+        self._by_nodes: set[str] = set()
+        """Debates that a node alone holds, whose run nobody holds: no other run's node may join it."""
         self._guard = threading.Lock()
 
     @contextmanager
-    def writing(self, debate: str) -> Iterator[None]:
-        """Hold a debate for the length of a `with` block.
+    def writing(self, debate: str, *, alone: bool = False) -> Iterator[None]:
+        """Hold a debate for the length of a `with` block; `alone` joins no hold of this process.
 
         Raises:
             DebateBusy: another process holds it.
         """
-        self.acquire(debate)
+        self.acquire(debate, alone=alone)
         try:
             yield
         finally:
             self.release(debate)
 
-    def acquire(self, debate: str) -> None:
-        """Hold a debate; see `writing`."""
+    def acquire(self, debate: str, *, alone: bool = False, node: bool = False) -> None:
+        """Hold a debate; see `writing`. `node` says that a node takes it, for itself."""
         try:
-            self._acquire(debate)
+            self._acquire(debate, alone=alone or node)
+            if node:
+                self._by_nodes.add(debate)
         except Held as held:
             raise _busy(self._name_of(debate), held.pid) from None
 
-    def _acquire(self, debate: str) -> None:
+    def _acquire(self, debate: str, *, alone: bool = False) -> None:
         with self._guard:
+            if alone and self._holds.get(debate):
+                raise Held(os.getpid())
             if not self._holds.get(debate):
                 self._lock.acquire(debate)
             self._holds[debate] = self._holds.get(debate, 0) + 1
 
     def again(self, debate: str) -> bool:
-        """Hold a debate once more where this process holds it already, and return whether it does."""
+        """Hold a debate once more where this process holds it for a whole run; return whether it does."""
         with self._guard:
-            held = bool(self._holds.get(debate))
+            held = bool(self._holds.get(debate)) and debate not in self._by_nodes
             if held:
                 self._holds[debate] += 1
             return held
@@ -150,6 +156,7 @@ class Writers:
             self._holds[debate] -= 1
             if not self._holds[debate]:
                 del self._holds[debate]
+                self._by_nodes.discard(debate)
                 self._lock.release(debate)
 
     def is_held(self, debate: str) -> bool:
@@ -157,12 +164,12 @@ class Writers:
         with self._guard:
             if self._holds.get(debate):
                 return True
-        try:
-            self._acquire(debate)
-        except Held:
-            return True
-        self.release(debate)
-        return False
+            try:
+                self._lock.acquire(debate)
+            except Held:
+                return True
+            self._lock.release(debate)
+            return False
 
 
 def _busy(name: str, pid: int | None) -> DebateBusy:

@@ -205,7 +205,7 @@ async def _writing(records: Records, debate: str) -> AsyncIterator[None]:
 
     def take() -> None:
         nonlocal held
-        writers.acquire(debate)
+        writers.acquire(debate, node=True)
         held = True
 
     try:
