@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 import weakref
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -134,6 +135,7 @@ def _id(config: RunnableConfig | None) -> str:
 
 
 _foreign: weakref.WeakKeyDictionary[BaseCheckpointSaver[str], Records] = weakref.WeakKeyDictionary()
+_making = threading.Lock()
 
 
 def records_of(checkpointer: BaseCheckpointSaver[str]) -> Records:
@@ -145,10 +147,11 @@ def records_of(checkpointer: BaseCheckpointSaver[str]) -> Records:
     own = getattr(checkpointer, "records", None)
     if isinstance(own, Records):
         return own
-    if checkpointer not in _foreign:
-        _foreign[checkpointer] = records = _records_beside(checkpointer)
-        weakref.finalize(checkpointer, records.close)
-    return _foreign[checkpointer]
+    with _making:
+        if checkpointer not in _foreign:
+            _foreign[checkpointer] = records = _records_beside(checkpointer)
+            weakref.finalize(checkpointer, records.close)
+        return _foreign[checkpointer]
 
 
 def _records_beside(checkpointer: BaseCheckpointSaver[str]) -> Records:

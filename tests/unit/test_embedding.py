@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
 
@@ -188,3 +189,22 @@ def test_an_inbox_can_show_what_is_asked() -> None:
     assert payload["action_request"] == {"action": "turn", "args": {"ada.1": ""}}
     assert payload["config"]["allow_respond"]
     assert "When?" in payload["description"]
+
+
+def test_no_database_is_opened_on_the_event_loop_whatever_the_checkpointer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    opened: list[bool] = []
+    connect = sqlite3.connect
+
+    def watched(*given: Any, **options: Any) -> sqlite3.Connection:
+        try:
+            opened.append(asyncio.get_running_loop() is not None)
+        except RuntimeError:
+            opened.append(False)
+        return connect(*given, **options)
+
+    monkeypatch.setattr(sqlite3, "connect", watched)
+    asyncio.run(graph(MemorySaver()).ainvoke(ASKED, THREAD, context=DebateConfig(turns=1)))
+    assert opened
+    assert not any(opened)

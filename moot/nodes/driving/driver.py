@@ -237,6 +237,8 @@ def as_node(name: str, body: NodeBody, env: Environment) -> RunnableLambda[Any, 
     """Wrap a body as a node that runs in sync and async graphs."""
 
     async def arun(state: ConversationState, config: RunnableConfig) -> Update:
+        if saver := checkpointer_in(config):
+            await in_thread(records_of, saver)  # of a stock saver they are made now, which opens a database
         run = _Run(name, env, state, config)
         if run.records is None or not run.context.debate:
             return await run.drive(body)
