@@ -197,7 +197,7 @@ def test_no_database_is_opened_on_the_event_loop_whatever_the_checkpointer(
     opened: list[bool] = []
     connect = sqlite3.connect
 
-    def watched(*given: Any, **options: Any) -> sqlite3.Connection:
+    def watched(*given: Any, **options: Any) -> Any:
         try:
             opened.append(asyncio.get_running_loop() is not None)
         except RuntimeError:
