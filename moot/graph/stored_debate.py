@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 from langgraph.types import StateSnapshot
 
@@ -12,14 +12,17 @@ from moot.graph.documents import make_document
 from moot.graph.lifetime import delete_debate
 from moot.graph.preflight import check_config
 from moot.graph.session import DebateSession, is_over
+from moot.nodes.blackboard.corrections import corrected, joined
 from moot.nodes.driving.lost_work import with_failures
 from moot.nodes.people.questions import PersonQuestion
 from moot.state.catalogue import DebateRow
 from moot.state.config import DebateConfig, differing_keys, may_speak
 from moot.state.config.boundary import Claim, reaches
 from moot.state.config.frozen import frozen_config
+from moot.state.conversation import ConversationState
 from moot.state.entries import JsonObject, clean_text
 from moot.state.errors import InputError
+from moot.state.ledger import Note
 
 if TYPE_CHECKING:
     from moot.graph.judgement import Judgement
@@ -158,6 +161,35 @@ class Debate:
         with self.session.writing():
             self.session.records.grants.add(self.id, added)
             self.session.update({"config": config.to_json()}, self.session.caught_up().next)
+
+    def correct(
+        self, note: str, kind: str = "", *, why: str = "", same_as: str = "", opposite: bool = False
+    ) -> Sequence[Note]:
+        """Change a note of the minutes; no later reading undoes it.
+
+        Args:
+            note: id of the note, or of a proposition that is another.
+            kind: what the debater of an event really did, as `asserts` or `denies`; `""` takes the note back.
+            why: the reason, kept with a note that is taken back.
+            same_as: the proposition that this one is, or whose negation it is.
+            opposite: whether it is that one's negation.
+
+        Returns:
+            What was noted.
+
+        Raises:
+            InputError: there is no such note, or it cannot be of that kind.
+            DebateBusy: another process writes this debate.
+        """
+        with self.session.writing():
+            snapshot = self.session.caught_up()
+            values = cast(ConversationState, snapshot.values)
+            if same_as:
+                notes = joined(values, note, same_as, opposite=opposite)
+            else:
+                notes = corrected(values, note, kind, why)
+            self.session.update({"minutes": notes}, snapshot.next)
+        return notes
 
     def differing_keys(self, config: DebateConfig) -> list[str]:
         """Return the dotted keys in which a configuration differs from the frozen one."""

@@ -25,6 +25,7 @@ COMMANDS: dict[str, Row] = {
     ),
     "say": Row("say:say", "Say something from the floor, also while the debate runs.", "Debates"),
     "pause": Row("pause:pause", "Stop a running debate at the next step's boundary.", "Debates"),
+    "correct": Row("correct:correct", "Change a note of the minutes, for good.", "Debates"),
     "fork": Row("fork:fork", "Begin a new debate with another one's beginning.", "Debates"),
     "list": Row("listing:list_debates", "List the debates of a database.", "Debates"),
     "delete": Row("delete:delete", "Delete a debate with all its checkpoints.", "Debates"),

@@ -1,0 +1,90 @@
+"""A person's word in the minutes: it outranks every reader's, and nothing undoes it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from moot import open_debates
+from moot.graph.cli.group import app_of
+from moot.graph.stored_debate import Debate
+from moot.nodes.blackboard.standing import Ledger, ledger_of
+from moot.state.errors import InputError
+from moot.state.ledger import Event
+from tests.support.fakes import FakeModel
+
+SAID = """Ada: I am against the bridge, and always was.
+
+Bo: I support the bridge. I concede that the winter was mild this year.
+"""
+
+
+@pytest.fixture
+def debate(tmp_path: Path) -> Iterator[Debate]:
+    with open_debates(str(tmp_path / "d.sqlite"), environment=FakeModel().environment()) as debates:
+        yield debates.import_transcript(SAID, topic="Should the bridge be built?", name="b")
+
+
+def _ledger(debate: Debate) -> Ledger:
+    return ledger_of(debate.state().values)
+
+
+def _stance(debate: Debate, who: str) -> Event:
+    stance = _ledger(debate).stance(who)
+    assert stance is not None
+    return stance
+
+
+def test_what_a_person_says_of_a_note_stands_whatever_is_read_later(debate: Debate) -> None:
+    wrong = _stance(debate, "ada")
+    [note] = debate.correct(wrong["id"], "asserts")
+    assert (note["by"], _stance(debate, "ada")["kind"]) == ("person", "asserts")  # type: ignore[typeddict-item]
+    again = {**wrong, "id": "e900", "by": "model"}
+    state = {**debate.state().values}
+    assert ledger_of({**state, "minutes": [*state["minutes"], again]}).sign("ada") == 1
+
+
+def test_a_note_that_a_person_takes_back_is_gone(debate: Debate) -> None:
+    [conceded] = _ledger(debate).concessions("bo")
+    debate.correct(conceded["id"], why="He was asked about the winter.")
+    assert not _ledger(debate).concessions("bo")
+    assert debate.state().values["minutes"][-1]["why"] == "He was asked about the winter."
+
+
+def test_two_propositions_are_made_one(debate: Debate) -> None:
+    ledger = _ledger(debate)
+    [key] = set(ledger.propositions) - {"p000"}
+    debate.correct(key, same_as="p000", opposite=True)
+    assert set(_ledger(debate).propositions) == {"p000"}
+
+
+@pytest.mark.parametrize(
+    ("note", "kind", "same_as", "told"),
+    [
+        ("e999", "", "", "no note 'e999' that can be changed: the newest are e001"),
+        ("e001", "shouts", "", "give one of asserts, denies"),
+        ("p001", "asserts", "", "no note 'p001'"),
+        ("p001", "", "p001", "name two propositions"),
+        ("p001", "", "p777", "no proposition 'p777'"),
+    ],
+)
+def test_what_cannot_be_corrected_is_refused_and_changes_nothing(
+    debate: Debate, note: str, kind: str, same_as: str, told: str
+) -> None:
+    before = debate.state().values["minutes"]
+    with pytest.raises(InputError, match=told):
+        debate.correct(note, kind, same_as=same_as)
+    assert debate.state().values["minutes"] == before
+
+
+def test_the_command_corrects_a_note_and_says_so(debate: Debate, tmp_path: Path) -> None:
+    wrong = _stance(debate, "ada")
+    told = ["b", wrong["id"], "unsure", "--db", str(tmp_path / "d.sqlite"), "--json"]
+    done = CliRunner().invoke(app_of("correct"), told)
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["notes"][0]["kind"] == "unsure"
+    assert _stance(debate, "ada")["kind"] == "unsure"

@@ -1,0 +1,83 @@
+"""A reading that is right stands as the labels say, and what is inverted or invented is caught."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.minutes import DATA, read_excerpt
+from moot.nodes.blackboard.standing import Ledger, ledger_of
+from tests.support.gold_reader import STATUS, GoldReader, labelled_minutes
+
+OWN = Path(__file__).parents[1] / "data" / "gold-minutes.jsonl"
+ITEMS = [
+    json.loads(line)
+    for path in (OWN, DATA)
+    if path.exists()
+    for line in path.read_text(encoding="utf-8").splitlines()
+]
+
+
+def _read(item: Mapping[str, Any], reader: GoldReader) -> Ledger:
+    return ledger_of(read_excerpt(item, "some-model", reader))
+
+
+def _statuses(item: Mapping[str, Any], ledger: Ledger) -> dict[str, str]:
+    by_text = {each["text"][:80]: key for key, each in ledger.propositions.items()}
+    wanted = [each["text"] for each in item["gold"]["propositions"]]
+    return {text: ledger.status(by_text[text[:80]]) for text in wanted}
+
+
+@pytest.mark.parametrize("item", ITEMS, ids=lambda item: item["id"])
+def test_what_is_read_rightly_stands_as_it_was_labelled_and_every_quotation_is_kept(item: Any) -> None:
+    ledger = _read(item, GoldReader(labelled_minutes(item)))
+    assert _statuses(item, ledger) == {
+        each["text"]: STATUS[each["status"]] for each in item["gold"]["propositions"]
+    }
+    assert not any(ledger.dropped.values())
+
+
+def _inverted(minutes: Mapping[str, Any]) -> tuple[dict[str, Any], int]:
+    """Return minutes in which the first denial of a stated proposition is an assertion, and its number."""
+    wrong = deepcopy(dict(minutes))
+    number = next(n for n, each in enumerate(wrong["events"]) if each["kind"] == "denies")
+    wrong["events"][number]["kind"] = "asserts"
+    return wrong, number
+
+
+class _Looking(GoldReader):
+    """Looks at each quotation again, and says what it really does."""
+
+    def __init__(self, minutes: Mapping[str, Any], kinds: Mapping[str, str]) -> None:
+        super().__init__(minutes)
+        self.kinds = kinds
+
+    async def __call__(self, call: Any, *_: Any, **__: Any) -> Any:
+        if self.calls:
+            shown = [each["content"] for each in call.messages[1:]]
+            quotes = [text.split("Quotation: ")[1].split("\n")[0] for text in shown]
+            self.looks = {n: self.kinds[quote] for n, quote in enumerate(quotes, 1)}
+        return await super().__call__(call)
+
+
+@pytest.mark.parametrize("item", ITEMS[:3], ids=lambda item: item["id"])
+def test_an_inverted_quotation_is_caught_by_the_second_look(item: Any) -> None:
+    right = labelled_minutes(item)
+    wrong, number = _inverted(right)
+    ledger = _read(item, _Looking(wrong, {each["quote"]: each["kind"] for each in right["events"]}))
+    assert wrong["events"][number]["quote"] not in [event["quote"] for event in ledger.events]
+    assert ledger.dropped["second look"] == 1
+
+
+@pytest.mark.parametrize("item", ITEMS[:3], ids=lambda item: item["id"])
+def test_an_invented_quotation_is_dropped_and_counted(item: Any) -> None:
+    wrong = labelled_minutes(item)
+    wrong["events"][0]["quote"] = "I never said anything of the kind."
+    ledger = _read(item, GoldReader(wrong))
+    assert len(ledger.events) == len(wrong["events"]) - 1
+    assert ledger.dropped["not said"] == 1
