@@ -83,7 +83,7 @@ def known_at_the_end(method: str, turns: int = 200, keep: float = 0.9, seed: int
 
 def _remembered(call: ModelCall) -> Iterator[str]:
     """Yield what a prompt remembers: summary and tail, not the messages of the window."""
-    for message in (*call.messages[1:2], call.messages[-1]):
+    for message in (*call.messages[2:3], call.messages[-1]):
         if "name" not in message:
             yield message["content"]
 

@@ -7,9 +7,12 @@ from moot.nodes.judging.assess import rubric_for
 from moot.nodes.memory.embeddings import embeddings_of
 from moot.nodes.memory.perspective import perspective_settings
 from moot.nodes.memory.summarizers.summarizer_table import summarizer_named
+from moot.nodes.memory.window import WindowLimits
+from moot.nodes.protocols.protocol import SPEECH_WORDS, TOKENS_PER_WORD
 from moot.nodes.protocols.protocol_table import protocol_named
 from moot.nodes.protocols.stand_in import forecast
 from moot.nodes.tools.context_documents import check_tools
+from moot.nodes.views.scene import head_tokens
 from moot.state.config import DebateConfig
 from moot.state.config.boundary import Claim
 from moot.state.config.budgets import NO_SUMMARY
@@ -58,4 +61,23 @@ def warnings_about(config: DebateConfig) -> list[str]:
     late = [each.after for each in config.interjections if turns is not None and each.after >= turns]
     if late:
         said.append(f"interjections: after {late[0]} turns nobody is left to hear it; there are {turns}")
-    return said
+    return [*said, *_idle_memory(config)]
+
+
+def _idle_memory(config: DebateConfig) -> list[str]:
+    """Return what is said of a window that is asked to hold more messages than its tokens are."""
+    memory = config.memory
+    count = Environment().count_for(config)
+    limits = WindowLimits.of(memory, head_tokens(config.topic or "", config, count))
+    speech = int(SPEECH_WORDS * TOKENS_PER_WORD)
+    room = limits.high_tokens // speech
+    asked = {
+        "keep_recent": memory.keep_recent,
+        "summarize_every": memory.keep_recent + memory.summarize_every,
+    }
+    return [
+        f"memory.{name}: {most} messages of {SPEECH_WORDS} words do not fit the window's "
+        f"{limits.high_tokens:,} tokens, which hold about {room}: it cannot take effect"
+        for name, most in asked.items()
+        if name in memory.model_fields_set and most > room
+    ]

@@ -19,7 +19,7 @@ from moot.nodes.prompts.request import make_call, voice_of
 from moot.nodes.protocols.protocol import make_floor, make_step
 from moot.nodes.roles.role import shipped_role
 from moot.nodes.text.tokens import TokenCounter
-from moot.nodes.views.scene import Scene, contract_text, rules_block
+from moot.nodes.views.scene import Scene, contract_text, rules_block, topic_block
 from moot.state.config import DebateConfig, DebaterConfig
 from moot.state.config.frozen import frozen_config
 from moot.state.conversation import ConversationState, Step
@@ -104,6 +104,7 @@ def _blocks(
     last: WireMessage = {"role": "user", "content": f"{contract_text(debater)}\n\n{asked}"}
     return [
         rules_block(scene),
+        topic_block(state["topic"], config, count),
         *(
             Block("messages", render_entry(entry, scene.names), EARLIER, ids=(entry["id"],), label="earlier")
             for entry in earlier

@@ -17,7 +17,7 @@ from moot.nodes.people.interjections import adopt_operation, foreign_messages
 from moot.nodes.prompts.library import LOADED
 from moot.nodes.protocols.protocol_table import protocol_named
 from moot.nodes.tools.context_documents import check_tools, context_document
-from moot.nodes.views.scene import rules_tokens
+from moot.nodes.views.scene import head_tokens
 from moot.state.config import DebateConfig
 from moot.state.config.frozen import frozen_config
 from moot.state.conversation import SCHEMA_VERSION, ConversationState
@@ -146,7 +146,7 @@ def _window(
 ) -> list[Any]:
     """Return the window's writes: what fits of the seeds; a topic that came as a message is adopted."""
     count = context.env.count_for(config)
-    limits = WindowLimits.of(config.memory, rules_tokens(entries[0]["content"], config, count))
+    limits = WindowLimits.of(config.memory, head_tokens(entries[0]["content"], config, count))
     dropped = compact(entries, limits, config.names(), count)
     first = -1 if dropped is None else dropped
     operations = [adopt_operation(entries[:1])] if adopted else []

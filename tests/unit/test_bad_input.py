@@ -72,6 +72,23 @@ def test_settings_of_a_model_that_nobody_uses_are_warned_of() -> None:
 
 
 @pytest.mark.parametrize(
+    ("memory", "said"),
+    [
+        ({}, []),
+        ({"keep_recent": 10, "summarize_every": 10}, []),
+        ({"keep_recent": 10, "summarize_every": 50}, ["memory.summarize_every: 60 messages"]),
+        ({"keep_recent": 50}, ["memory.keep_recent: 50 messages of 150 words do not fit"]),
+    ],
+    ids=["defaults", "both fit", "every", "keep"],
+)
+def test_a_window_of_more_messages_than_fit_its_tokens_is_warned_of(
+    memory: dict[str, Any], said: list[str]
+) -> None:
+    warnings = warnings_about(make_config({"memory": memory}))
+    assert [warning[: len(start)] for warning, start in zip(warnings, said, strict=True)] == said
+
+
+@pytest.mark.parametrize(
     ("models", "said"),
     [
         ({}, "cost unknown: no prices are configured"),

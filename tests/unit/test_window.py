@@ -7,7 +7,7 @@ from moot.nodes.memory.window import WindowLimits, compact, first_seq, window_me
 from moot.nodes.prompts.rendering import render_entry
 from moot.nodes.text.tokens import counter, message_tokens
 from moot.state.config.budgets import MemoryConfig
-from moot.state.entries import Entry, make_entry
+from moot.state.entries import Entry, kind_of, make_entry
 
 count = counter()
 NAMES = {"ada": "Ada"}
@@ -34,8 +34,42 @@ def test_after_compaction_the_window_is_within_its_limits_or_one_message(
     assert _tokens(kept) <= limits.high_tokens or len(kept) == 1
     if through is not None:
         assert len(kept) <= limits.low_messages
-        assert _tokens(kept) <= limits.low_tokens or len(kept) == 1
+        assert _tokens(kept) <= limits.high_tokens or len(kept) == 1
         assert kept[-1] is entries[-1]
+
+
+@given(st.lists(st.sampled_from(["speech", "tool", "question"]), min_size=1, max_size=30), st.data())
+def test_no_call_is_parted_from_its_result_and_no_question_from_its_answer(
+    kinds: list[str], data: st.DataObject
+) -> None:
+    entries: list[Entry] = []
+    for kind in kinds:
+        size = data.draw(st.integers(0, 200))
+        if kind == "speech":
+            entries.append(make_entry(len(entries), "ada", "speech", "word " * size))
+            continue
+        opens, closes = ("tool_call", "tool_result") if kind == "tool" else ("question", "answer")
+        first = make_entry(len(entries), "ada", opens, "what?")  # type: ignore[arg-type]  # kinds of entries
+        entries.append(first)
+        for _ in range(data.draw(st.integers(0, 2))):
+            entries.append(make_entry(len(entries), "bo", "speech", "between"))
+        targets = [first["id"]]
+        entries.append(make_entry(len(entries), "tools", closes, "word " * size, targets=targets))  # type: ignore[arg-type]
+    low = data.draw(st.integers(1, 12))
+    through = compact(entries, WindowLimits(low + 3, low, 800, 400), NAMES, count)
+    kept = {entry["id"] for entry in entries if through is None or entry["seq"] > through}
+    for entry in entries:
+        if kind_of(entry).pair == "closes":
+            assert (entry["id"] in kept) == (entry["targets"][0] in kept)
+    assert entries[-1]["id"] in kept
+
+
+def test_a_compaction_leaves_only_room_for_what_comes_before_the_next() -> None:
+    entries, limits = _entries([100] * 40), WindowLimits(40, 30, 3000, 1500)
+    through = compact(entries, limits, NAMES, count)
+    assert through is not None
+    kept = entries[through + 1 :]
+    assert 1500 < _tokens(kept) <= 3000 - 10 * _tokens(entries) // 40
 
 
 def test_a_window_within_its_limits_is_left_alone() -> None:
@@ -53,8 +87,8 @@ def test_the_defaults_follow_the_memory_section() -> None:
 
 
 def test_what_the_rules_leave_of_their_section_flows_to_the_window() -> None:
-    assert WindowLimits.of(MemoryConfig(), rules=300).high_tokens == 8000 - 300 - 1000 - 600 - 16
-    assert WindowLimits.of(MemoryConfig(), rules=2000).high_tokens == 5000 - 600
+    assert WindowLimits.of(MemoryConfig(), head=300).high_tokens == 8000 - 300 - 1000 - 600 - 16
+    assert WindowLimits.of(MemoryConfig(), head=2000).high_tokens == 5000 - 600 - 16
 
 
 def test_the_windows_first_entry_is_told_by_its_messages() -> None:

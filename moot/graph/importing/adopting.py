@@ -9,6 +9,7 @@ from moot.graph.importing.transcript import ImportedTranscript, Speaker
 from moot.nodes.driving.environment import Environment
 from moot.nodes.memory.window import WindowLimits, compact, window_message
 from moot.nodes.reading.importance import importance
+from moot.nodes.views.scene import head_tokens
 from moot.state.catalogue import TOPIC_CHARS, DebateRow, new_debate_id, row_amounts
 from moot.state.config import RESERVED_IDS, DebateConfig, DebaterConfig
 from moot.state.config.config_files import make_config
@@ -120,7 +121,8 @@ def _values(document: DebateDocument, config: DebateConfig, environment: Environ
     # Without the state that made it, a summary cannot be gone on with: what it covers is summarised anew.
     rolling = carried.get("rolling_summary")
     shown = entries[rolling["covers_through_seq"] + 1 if rolling else 0 :]
-    dropped = compact(shown, WindowLimits.of(config.memory), config.names(), count)
+    limits = WindowLimits.of(config.memory, head_tokens(document["topic"], config, count))
+    dropped = compact(shown, limits, config.names(), count)
     step = max((receipt["step"] for receipt in document["receipts"]), default=0)
     values = {
         "topic": document["topic"],

@@ -13,7 +13,7 @@ from moot.graph.reports.cast import People, Person
 from moot.graph.reports.spending import Prompts
 from moot.graph.reports.transcript_blocks import Fold
 
-SECTIONS = ("system", "summary", "messages", "tail", "blackboard", "retrieved")
+SECTIONS = ("system", "topic", "summary", "messages", "tail", "blackboard", "retrieved")
 """Sections of a prompt in its own order, the most stable first."""
 _T = TypeVar("_T")
 _DROPPED = ("script", "style", "desc", "title")

@@ -32,7 +32,7 @@ def given_floor(protocol: Protocol, scene: Scene) -> HumanFloor:
     shown = [
         block.message["content"]
         for block in protocol.view(scene)
-        if block.section == "messages" and block.priority == KEEP
+        if block.section in ("topic", "messages") and block.priority == KEEP
     ]
     asked = protocol.instruction(scene) or scene.step["phase"]
     answering = ", ".join(scene.names[target] for target in scene.floor["targets"] if target in scene.names)

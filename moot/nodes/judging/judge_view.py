@@ -11,17 +11,18 @@ from moot.nodes.judging.rubrics import Rubric
 from moot.nodes.prompts.fitting import Block, View, fit
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.prompts.rendering import cut_message, render_entry
-from moot.nodes.text.tokens import TokenCounter, cut_middle, message_tokens, prompt_tokens
+from moot.nodes.text.tokens import TokenCounter, message_tokens, prompt_tokens
+from moot.nodes.views.scene import topic_block
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState
 from moot.state.entries import Entry
 
-JUDGE = load_prompt("judge", "topic", "debaters", "rubric", "instruction")
+JUDGE = load_prompt("judge", "debaters", "rubric", "instruction")
 VERDICT = load_prompt("verdict", "wanted")
 
 SUMMARY_PRIORITY, LEDGER_PRIORITY, EVIDENCE_PRIORITY, OTHERS_PRIORITY = 3, 4, 5, 7
-FRAME_SHARE = 0.5
-"""Most of the whole budget that rubric and topic may take: they are what is judged by."""
+FRAME_SHARE = 0.25
+"""Most of the whole budget that the rubric may take beside the topic: they are what is judged by."""
 LEDGER_SHARE = 0.1
 ATTEMPTS = 4
 """How often a selection that blinding has made too long is made again, smaller."""
@@ -70,14 +71,14 @@ def judge_view(bench: Bench, *, wanted: str = "") -> View:
         "tail", {"role": "user", "content": VERDICT.render(wanted=wanted)}, label="verdict asked for"
     )
     notes = [*_summary(bench), *_ledger(bench)]
-    fixed = prompt_tokens([frame.message, *(block.message for block in notes), last.message], bench.count)
-    return fit([frame, *notes, *_evidence(bench, budget - fixed), last], budget, bench.count)
+    head = [frame, topic_block(bench.hide(bench.state["topic"]), bench.config, bench.count)]
+    fixed = prompt_tokens([*(block.message for block in (*head, *notes)), last.message], bench.count)
+    return fit([*head, *notes, *_evidence(bench, budget - fixed), last], budget, bench.count)
 
 
 def _frame(bench: Bench) -> Block:
     budget = int(bench.config.memory.budget.total * FRAME_SHARE)
     text = JUDGE.render(
-        topic=cut_middle(bench.hide(bench.state["topic"]), budget // 2, bench.count),
         debaters="\n".join(f"- {bench.label(debater)}" for debater in bench.order),
         rubric="\n".join(
             f"- {c.id}: {c.name}, {c.scale_min:g} to {c.scale_max:g}, weight {c.weight:g}. {c.description}"
@@ -85,8 +86,9 @@ def _frame(bench: Bench) -> Block:
         ),
         instruction=bench.config.judge.instruction,
     )
-    message: WireMessage = {"role": "system", "content": text}
-    return Block("system", cut_message(message, budget, bench.count), label="rubric")
+    whole: WireMessage = {"role": "system", "content": text}
+    message = cut_message(whole, budget, bench.count)
+    return Block("system", message, label="rubric", whole=whole if message != whole else None)
 
 
 def _summary(bench: Bench) -> list[Block]:
@@ -95,11 +97,10 @@ def _summary(bench: Bench) -> list[Block]:
     if not text:
         return []
     heading = "# Summary of the final round" if own else "# Summary of the earlier debate"
-    message: WireMessage = {"role": "user", "content": bench.hide(f"{heading}\n{text}")}
-    message = cut_message(message, bench.config.memory.budget.summary, bench.count)
-    return [
-        Block("summary", message, SUMMARY_PRIORITY, label="judge's summary" if own else "rolling summary")
-    ]
+    whole: WireMessage = {"role": "user", "content": bench.hide(f"{heading}\n{text}")}
+    message = cut_message(whole, bench.config.memory.budget.summary, bench.count)
+    label, cut = "judge's summary" if own else "rolling summary", message != whole
+    return [Block("summary", message, SUMMARY_PRIORITY, label=label, whole=whole if cut else None)]
 
 
 def _ledger(bench: Bench) -> list[Block]:

@@ -17,7 +17,9 @@ from moot.state.config.budgets import MemoryConfig
 from moot.state.entries import Entry, kind_of, seq_of
 
 LOW_WATER = 0.5
-"""Share of the window's token budget that a compaction leaves."""
+"""Share of the window's token budget that a compaction leaves at least."""
+LEAST = 150
+"""Tokens that the window has at least, however long the topic is."""
 
 MARGIN = 16
 """Kept free when room flows to the window: a tail's last line may count a few tokens more."""
@@ -33,19 +35,17 @@ class WindowLimits:
     low_tokens: int
 
     @classmethod
-    def of(cls, memory: MemoryConfig, rules: int | None = None) -> WindowLimits:
+    def of(cls, memory: MemoryConfig, head: int | None = None) -> WindowLimits:
         """Return the limits that a configuration sets; the tail's room is kept out of the window's.
 
         Args:
             memory: the configuration.
-            rules: tokens that the debate's rules really take; what they leave of their section flows to the
-                window.
+            head: tokens that rules and topic really take: what they leave of their section flows to the
+                window, and what they take beyond it comes out of it.
         """
         budget = memory.budget
-        spare = (
-            0 if rules is None else max(0, budget.total - budget.summary - budget.messages - rules - MARGIN)
-        )
-        tokens = budget.messages - min(budget.tail, budget.messages // 4) + spare
+        spare = 0 if head is None else budget.total - budget.summary - budget.messages - head - MARGIN
+        tokens = max(LEAST, budget.messages - min(budget.tail, budget.messages // 4) + spare)
         high = memory.keep_recent + memory.summarize_every
         return cls(high, memory.keep_recent, tokens, int(tokens * LOW_WATER))
 
@@ -68,14 +68,37 @@ def compact(
 ) -> int | None:
     """Return the `seq` up to which the window must be forgotten, `None` where it is within its limits.
 
-    The newest message always stays, however long it is.
+    What stays leaves room for as many messages as come between two compactions by their number, and is half
+    of the room at least. The newest message always stays, however long it is; a tool's call and its result, a
+    question and its answer, stay or go together.
     """
     costs = [message_tokens(render_entry(entry, names), count) for entry in entries]
     if len(entries) <= limits.high_messages and sum(costs) <= limits.high_tokens:
         return None
+    growth = (limits.high_messages - limits.low_messages) * sum(costs) // len(costs)
+    low_tokens = max(limits.low_tokens, limits.high_tokens - growth)
     kept_tokens = kept = 0
     for cost in reversed(costs[-limits.low_messages :]):
-        if kept and kept_tokens + cost > limits.low_tokens:
+        if kept and kept_tokens + cost > low_tokens:
             break
         kept, kept_tokens = kept + 1, kept_tokens + cost
-    return entries[-kept]["seq"] - 1 if kept < len(entries) else None
+    start = _between_pairs(entries, len(entries) - kept)
+    return entries[start]["seq"] - 1 if start else None
+
+
+def _between_pairs(entries: Sequence[Entry], start: int) -> int:
+    """Return where the window may begin, at `start` or after it, before it where the newest would go."""
+    places = {entry["id"]: at for at, entry in enumerate(entries)}
+    pairs = [
+        (places[entry["targets"][0]], at)
+        for at, entry in enumerate(entries)
+        if kind_of(entry).pair == "closes" and entry["targets"] and entry["targets"][0] in places
+    ]
+    later = start
+    while parted := [closed for opened, closed in pairs if opened < later <= closed]:
+        later = max(parted) + 1
+    if later < len(entries):
+        return later
+    while parted := [opened for opened, closed in pairs if opened < start <= closed]:
+        start = min(parted)
+    return start

@@ -2,17 +2,24 @@
 
 A view is built of *blocks*. Each block is one wire message or a part of the tail, with a priority; when the
 whole is over budget, the least important blocks go first, and the receipt says which. Blocks that may not go
-are cut in their middle. The order of the blocks is the layout; what fills them is the view policy's.
+are cut in their middle. Nothing is cut while tokens are unused: what is left goes to what was cut or left
+out, the most important first. The order of the blocks is the layout; what fills them is the view policy's.
 """
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from moot.nodes.calls import WireMessage
 from moot.nodes.prompts.rendering import cut_message
 from moot.nodes.text.tokens import REPLY_PRIMING, TokenCounter, message_tokens
 from moot.state.conversation import LeftOut
+
+_Sized = tuple[WireMessage, int]
+"""A message as it is shown, and its tokens."""
+
+LEAST_PART = 60
+"""A message that was left out comes back in part only where at least this many tokens of it fit."""
 
 KEEP, OPTIONAL = 0, 1
 """Priorities: of what is always present, cut if it must be; and of what matters most of all the rest."""
@@ -33,8 +40,8 @@ class Block:
     """Blocks of one group stay or go together."""
     label: str = ""
     """What it is, for the receipt of what was left out."""
-    cut: int = 0
-    """Tokens that the view policy has cut out of it already."""
+    whole: WireMessage | None = None
+    """The message before the view policy cut it, `None` for the same: it gets what nothing else needs."""
     retrieved: tuple[str, ...] = ()
     """Ids of entries and memories that were brought back into it."""
 
@@ -65,14 +72,23 @@ def fit(blocks: Sequence[Block], budget: int, count: TokenCounter) -> View:
         ValueError: not even the bare messages that must stay fit, which a validated budget rules out.
     """
     costs = [message_tokens(block.message, count) for block in blocks]
-    dropped = _choose_dropped(blocks, costs, budget)
-    kept = [
-        (block, cost) for i, (block, cost) in enumerate(zip(blocks, costs, strict=True)) if i not in dropped
+    wholes = [
+        message_tokens(block.whole, count) if block.whole else cost
+        for block, cost in zip(blocks, costs, strict=True)
     ]
-    notes = [_note(blocks[i], costs[i], "no room") for i in sorted(dropped)]
-    notes += [_note(block, block.cut, "cut in its middle") for block, _ in kept if block.cut]
-    kept, cut_notes = _cut_to_fit(kept, budget, count)
-    return _make_view(kept, budget, [*notes, *cut_notes])
+    dropped = _choose_dropped(blocks, costs, budget)
+    shown = {i: (block.message, costs[i]) for i, block in enumerate(blocks) if i not in dropped}
+    _cut_to_fit(shown, budget, count)
+    _fill_up(shown, blocks, wholes, budget, count)
+    notes = [
+        _note(block, wholes[i] - shown[i][1], "cut in its middle")
+        if i in shown
+        else _note(block, wholes[i], "no room")
+        for i, block in enumerate(blocks)
+        if i not in shown or shown[i][1] < wholes[i]
+    ]
+    kept = [(replace(blocks[i], message=message), cost) for i, (message, cost) in sorted(shown.items())]
+    return _make_view(kept, budget, notes)
 
 
 def fit_messages(messages: Sequence[WireMessage], budget: int, count: TokenCounter) -> View:
@@ -118,21 +134,46 @@ def _group(blocks: Sequence[Block], index: int) -> set[int]:
     return {i for i, block in enumerate(blocks) if block.group == group and block.priority > KEEP}
 
 
-def _cut_to_fit(
-    kept: list[tuple[Block, int]], budget: int, count: TokenCounter
-) -> tuple[list[tuple[Block, int]], list[LeftOut]]:
-    """Cut the longest of the blocks that must stay until the whole fits."""
-    notes: list[LeftOut] = []
-    while (over := REPLY_PRIMING + sum(cost for _, cost in kept) - budget) > 0:
-        index = max(range(len(kept)), key=lambda i: kept[i][1])
-        block, cost = kept[index]
-        message = cut_message(block.message, cost - over, count)
-        smaller = message_tokens(message, count)
+def _cut_to_fit(shown: dict[int, _Sized], budget: int, count: TokenCounter) -> None:
+    """Cut the longest of the messages that must stay until the whole fits."""
+    while (over := REPLY_PRIMING + sum(cost for _, cost in shown.values()) - budget) > 0:
+        index = max(shown, key=lambda i: shown[i][1])
+        message, cost = shown[index]
+        shorter = cut_message(message, cost - over, count)
+        smaller = message_tokens(shorter, count)
         if smaller >= cost:
             raise ValueError(f"a view of {budget} tokens cannot hold its own frame")
-        kept[index] = (Block(**{**block.__dict__, "message": message}), smaller)
-        notes.append(_note(block, cost - smaller, "cut in its middle"))
-    return kept, notes
+        shown[index] = shorter, smaller
+
+
+def _fill_up(
+    shown: dict[int, _Sized],
+    blocks: Sequence[Block],
+    wholes: Sequence[int],
+    budget: int,
+    count: TokenCounter,
+) -> None:
+    """Give what room is left to what was cut or left out: the most important first, then the latest.
+
+    A tail is whole or as its policy cut it, part by part: its instruction is never what gives way.
+    """
+    free = budget - REPLY_PRIMING - sum(cost for _, cost in shown.values())
+    rank = _ranks(blocks)
+    for index in sorted(range(len(blocks)), key=lambda i: (rank[i], -i)):
+        members = [index] if index in shown else sorted(_group(blocks, index) - shown.keys())
+        before = sum(shown[i][1] for i in members if i in shown)
+        needed = sum(wholes[i] for i in members)
+        if free <= 0 or needed <= before:
+            continue
+        if needed <= free + before:
+            shown.update((i, (blocks[i].whole or blocks[i].message, wholes[i])) for i in members)
+            free -= needed - before
+        elif len(members) == 1 and blocks[index].section != "tail" and free + before >= LEAST_PART:
+            message = cut_message(blocks[index].whole or blocks[index].message, free + before, count)
+            cost = message_tokens(message, count)
+            if before < cost <= free + before:
+                shown[index] = message, cost
+                free -= cost - before
 
 
 def _note(block: Block, tokens: int, why: str) -> LeftOut:

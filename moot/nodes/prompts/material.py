@@ -37,12 +37,15 @@ class Piece:
 
 
 def problem_block(problem: str, budget: Budget, count: TokenCounter, *, heading: str = "# Problem") -> Block:
-    """Return the problem statement as a message of its own, in full while it fits its share."""
+    """Return the problem statement as a section of its own, in full while it fits its share."""
     whole: WireMessage = {"role": "user", "content": f"{heading}\n{problem}"}
-    room = int(min(budget.total * PROBLEM_SHARE, budget.messages))
-    message = cut_message(whole, room, count)
-    cut = message_tokens(whole, count) - message_tokens(message, count)
-    return Block("messages", message, label="problem statement", cut=cut)
+    message = cut_message(whole, problem_room(budget), count)
+    return Block("topic", message, label="topic", whole=whole if message != whole else None)
+
+
+def problem_room(budget: Budget) -> int:
+    """Return the tokens that the problem statement has in every prompt, however full."""
+    return int(min(budget.total * PROBLEM_SHARE, budget.messages))
 
 
 def with_pieces(
@@ -85,5 +88,5 @@ def _block(piece: Piece, cost: int, cap: int, count: TokenCounter) -> Block:
         else:
             return Block(piece.section, piece.message, LEFT_OUT, piece.ids, label=piece.label)
     message = piece.message if cost <= cap else cut_message(piece.message, cap, count)
-    cut = cost - message_tokens(message, count)
-    return Block(piece.section, message, priority, piece.ids, label=piece.label, cut=cut)
+    whole = piece.message if cost > cap else None
+    return Block(piece.section, message, priority, piece.ids, label=piece.label, whole=whole)

@@ -21,7 +21,7 @@ from moot.nodes.memory.window import WindowLimits
 from moot.nodes.protocols.forecast import Batch, Forecast, Tokens
 from moot.nodes.protocols.protocol import SPEECH_WORDS, TOKENS_PER_WORD, Consult, Course, End, Outlay
 from moot.nodes.protocols.protocol_table import protocol_named
-from moot.nodes.views.scene import rules_tokens
+from moot.nodes.views.scene import head_tokens
 from moot.state.config import DebateConfig
 from moot.state.config.budgets import NO_SUMMARY
 from moot.state.conversation import ConversationState, Floor, StateValues, Step
@@ -75,7 +75,7 @@ class StandIn:
         self.state = cast(
             ConversationState, {**opened, "full_transcript": [make_entry(0, "user", "topic", topic)]}
         )
-        self._limits = WindowLimits.of(config.memory, rules_tokens(topic, config, _tokens_in))
+        self._limits = WindowLimits.of(config.memory, head_tokens(topic, config, _tokens_in))
         self._window: list[float] = []
         """Tokens of each message in it."""
         self._compactions: list[tuple[int, dict[tuple[Purpose, str, int], int]]] = []

@@ -12,6 +12,7 @@ from moot.nodes.memory.summarizers.points_layout import NOTICE_BELOW
 from moot.nodes.memory.window import first_seq
 from moot.nodes.prompts.fitting import KEEP, Block
 from moot.nodes.prompts.library import load_prompt
+from moot.nodes.prompts.material import problem_block
 from moot.nodes.prompts.rendering import cut_message, render_entry
 from moot.nodes.text.tokens import TokenCounter, cut_middle, cut_once, message_tokens
 from moot.nodes.views.anchors import anchor_text
@@ -19,7 +20,7 @@ from moot.state.config import DebateConfig, DebaterConfig
 from moot.state.conversation import ConversationState, Floor, Step
 from moot.state.entries import Entry, kind_of
 
-RULES = load_prompt("rules", "topic", "debaters", "language")
+RULES = load_prompt("rules", "debaters", "language")
 CONTRACT = load_prompt("contract", "name", "role", "stance", "persona", "contract")
 TAIL = load_prompt("tail", "contract", "perspective", "blackboard", "anchors", "retrieved", "instruction")
 
@@ -128,37 +129,36 @@ def _contract_lines(debater: DebaterConfig) -> Iterator[str]:
             yield f"{title}: {text}"
 
 
-def rules_text(topic: str, config: DebateConfig, count: TokenCounter) -> str:
-    """Return the debate's rules and topic: the same for everybody, for the whole debate."""
+def rules_text(config: DebateConfig) -> str:
+    """Return the debate's rules: the same for everybody, for the whole debate."""
     lines = [
         f"- {d.name} ({', '.join(part for part in (d.id, d.role, d.stance) if part)})"
         for d in config.debaters
     ]
     language = f"- Speak {config.language}." if config.language else ""
-    room = max(50, (config.memory.budget.system - config.memory.budget.tail) // 2)
-    shown = cut_once("\n".join(lines), room, count)
-    return RULES.render(topic=cut_once(topic, room, count), debaters=shown, language=language)
+    return RULES.render(debaters="\n".join(lines), language=language)
 
 
-def rules_tokens(topic: str, config: DebateConfig, count: TokenCounter) -> int | None:
-    """Return what the rules' message takes of its section; `None` where each speaker's is another."""
-    if config.memory.layout == "per-speaker":
-        return None
-    text = rules_text(topic, config, count)
-    return min(message_tokens({"role": "system", "content": text}, count), config.memory.budget.system)
+def topic_block(topic: str, config: DebateConfig, count: TokenCounter) -> Block:
+    """Return the topic, a message of its own after the rules."""
+    return problem_block(topic, config.memory.budget, count, heading="# Topic")
+
+
+def head_tokens(topic: str, config: DebateConfig, count: TokenCounter) -> int:
+    """Return what rules and topic take; where each speaker's rules are others, the whole of their section."""
+    rules = config.memory.budget.system
+    if config.memory.layout == "shared":
+        message: WireMessage = {"role": "system", "content": rules_text(config)}
+        rules = min(message_tokens(message, count), rules)
+    return rules + message_tokens(topic_block(topic, config, count).message, count)
 
 
 def rules_block(scene: Scene, *, extra: str = "") -> Block:
     """Return the system message, within the system section's budget."""
-    message: WireMessage = {
-        "role": "system",
-        "content": "\n\n".join(
-            filter(None, [rules_text(scene.state["topic"], scene.config, scene.count), extra])
-        ),
-    }
-    return Block(
-        "system", cut_message(message, scene.config.memory.budget.system, scene.count), label="rules"
-    )
+    content = "\n\n".join(filter(None, [rules_text(scene.config), extra]))
+    whole: WireMessage = {"role": "system", "content": content}
+    message = cut_message(whole, scene.config.memory.budget.system, scene.count)
+    return Block("system", message, label="rules", whole=whole if message != whole else None)
 
 
 def summary_blocks(scene: Scene) -> list[Block]:
@@ -168,20 +168,21 @@ def summary_blocks(scene: Scene) -> list[Block]:
     if not text:
         return []
     room = _summary_room(scene)
+    whole: WireMessage = {"role": "user", "content": f"# Summary of the debate so far\n{text}"}
+    message = whole
     if room < min(NOTICE_BELOW, scene.config.memory.budget.summary):
-        text = f"{summary['messages']} earlier messages; there is no room for their summary."
-    message: WireMessage = {"role": "user", "content": f"# Summary of the debate so far\n{text}"}
-    whole = message_tokens(message, scene.count)
+        notice = f"{summary['messages']} earlier messages; there is no room for their summary."
+        message = {**whole, "content": f"# Summary of the debate so far\n{notice}"}
     message = cut_message(message, max(room, LEAST_SUMMARY), scene.count)
-    cut = whole - message_tokens(message, scene.count)
-    return [Block("summary", message, SUMMARY, label="rolling summary", cut=cut)]
+    return [
+        Block("summary", message, SUMMARY, label="rolling summary", whole=whole if message != whole else None)
+    ]
 
 
 def _summary_room(scene: Scene) -> int:
     """Return the summary's tokens: its section's, or where room is short at most a tenth of what is left."""
     budget = scene.config.memory.budget
-    rules = rules_tokens(scene.state["topic"], scene.config, scene.count) or budget.system
-    left = scene.room - budget.tail - rules
+    left = scene.room - budget.tail - head_tokens(scene.state["topic"], scene.config, scene.count)
     roomy = left >= budget.summary + budget.messages * MESSAGE_SHARE
     return budget.summary if roomy else max(0, min(budget.summary, left // 10))
 
@@ -201,26 +202,25 @@ def window_blocks(scene: Scene, entries: Sequence[Entry] | None = None) -> list[
             ids=(entry["id"],),
             group=_pair(entry),
             label=f"message {entry['id']}" if i == last else "window messages",
-            cut=cut,
+            whole=whole,
         )
         for i, entry in enumerate(shown)
-        for message, cut in [_window_message(scene, entry)]
+        for message, whole in [_window_message(scene, entry)]
     ]
 
 
-def _window_message(scene: Scene, entry: Entry) -> tuple[WireMessage, int]:
-    """Return an entry as the window shows it, and how many tokens were cut out of it."""
+def _window_message(scene: Scene, entry: Entry) -> tuple[WireMessage, WireMessage | None]:
+    """Return an entry as the window shows it, and the whole of it where it was cut."""
     message = own_words(scene, entry) or render_entry(entry, scene.names)
     cap = int(scene.config.memory.budget.messages * MESSAGE_SHARE)
     # The entry's own count is another encoding's for some models: only what is well below needs no second.
     if entry["tokens"] + NAME_TOKENS < cap / 2:
-        return message, 0
-    cost = message_tokens(message, scene.count)
-    if cost <= cap:
-        return message, 0
+        return message, None
+    if message_tokens(message, scene.count) <= cap:
+        return message, None
     room = max(1, cap - message_tokens(message, scene.count, content=0))
     short: WireMessage = {**message, "content": cut_once(message["content"], room, scene.count)}
-    return short, cost - message_tokens(short, scene.count)
+    return short, message
 
 
 def _pair(entry: Entry) -> str:
@@ -261,7 +261,10 @@ def tail_block(scene: Scene, parts: Sequence[TailPart] = (), *, room: int | None
             left = budget - _tail_tokens({**fixed, **texts}, scene.count)
     message: WireMessage = {"role": "user", "content": TAIL.render(**fixed, **texts)}
     brought = tuple(key for part in parts if part.text and texts[part.name] == part.text for key in part.ids)
-    return Block("tail", message, label="contract and instruction", retrieved=brought)
+    whole: WireMessage | None = None
+    if fixed["contract"] and fixed["contract"] != (contract := contract_text(scene.speaker)):
+        whole = {"role": "user", "content": TAIL.render(**{**fixed, **texts, "contract": contract})}
+    return Block("tail", message, label="contract and instruction", whole=whole, retrieved=brought)
 
 
 def _fixed(scene: Scene) -> dict[str, str]:
@@ -304,12 +307,10 @@ def _tail_tokens(values: dict[str, str], count: TokenCounter) -> int:
 
 def debate_blocks(scene: Scene, parts: Sequence[TailPart] = ()) -> list[Block]:
     """Return the blocks of a long-form view: rules, rolling summary, window, tail; most stable first."""
-    persona = ""
-    if scene.config.memory.layout == "per-speaker":
-        room = scene.config.memory.budget.system // 2
-        persona = cut_once(contract_text(scene.speaker), room, scene.count)
+    persona = contract_text(scene.speaker) if scene.config.memory.layout == "per-speaker" else ""
     return [
         rules_block(scene, extra=persona),
+        topic_block(scene.state["topic"], scene.config, scene.count),
         *summary_blocks(scene),
         *window_blocks(scene),
         tail_block(scene, tail_parts(scene, parts)),

@@ -26,7 +26,7 @@ class Budget(Section):
     total: int = 8000
     """Whole prompt, tokens."""
     system: int = 2000
-    """Rules, topic, persona contract and instruction."""
+    """Rules, persona contract and instruction; what they leave is the topic's and the window's."""
     summary: int = 1000
     """Rolling and perspective summaries."""
     messages: int = 5000

@@ -18,6 +18,7 @@ from moot.nodes.memory.summarizers.summarizer import Draft, SummaryRequest
 from moot.nodes.memory.summarizers.summary_checks import checked
 from moot.nodes.prompts.fitting import View
 from moot.nodes.prompts.library import load_prompt
+from moot.nodes.prompts.material import problem_room
 from moot.nodes.prompts.rendering import render_entry
 from moot.nodes.prompts.request import make_call, voice_of
 from moot.nodes.text.likeness import numbers
@@ -233,7 +234,7 @@ def _call(request: SummaryRequest, system: str, text: str, room: int, index: int
 
 
 def _short_topic(request: SummaryRequest) -> str:
-    return cut_middle(request.topic, request.config.memory.budget.system // 4, request.count)
+    return cut_middle(request.topic, problem_room(request.config.memory.budget), request.count)
 
 
 def _words(tokens: int) -> str:

@@ -44,7 +44,10 @@ class Alone(Protocol):
         """The question, what the person gave, and the instruction; no answer sees another."""
         budget, count, speaker = scene.config.memory.budget, scene.count, scene.speaker
         system: WireMessage = {"role": "system", "content": SYSTEM}
-        head = [Block("system", system, label="rules"), problem_block(scene.state["topic"], budget, count)]
+        head = [
+            Block("system", system, label="rules"),
+            problem_block(scene.state["topic"], budget, count),
+        ]
         pieces = [given_piece(scene, entry, said=SAID, document=DOCUMENT) for entry in given_entries(scene)]
         anchors = anchor_text(speaker.anchors, scene.state["topic"], budget.tail // ANCHOR_SHARE, count)
         # Who is told nothing but its name is nobody in particular: equal prompts make independent samples.

@@ -40,7 +40,10 @@ def council_view(scene: Scene) -> list[Block]:
     makers = {"critique": _criticising, "refine": _refining}
     subject = makers[scene.step["phase"]](scene) if scene.step["phase"] in makers else []
     shown = frozenset(key for piece in subject for key in piece.ids)
-    head = [_rules_block(scene), problem_block(scene.state["topic"], scene.config.memory.budget, scene.count)]
+    head = [
+        _rules_block(scene),
+        problem_block(scene.state["topic"], scene.config.memory.budget, scene.count),
+    ]
     given = [given_piece(scene, entry, said=GIVEN, document=OWN) for entry in given_entries(scene)]
     pieces = [*given, *subject, *_own_past(scene, shown)]
     about = [piece.message["content"] for piece in subject if piece.rank == SUBJECT]

@@ -23,6 +23,7 @@ from moot.nodes.views.scene import (
     contract_text,
     rules_block,
     tail_block,
+    topic_block,
 )
 from moot.state.entries import Entry, kind_of
 
@@ -54,7 +55,8 @@ def dialogue_view(scene: Scene) -> list[Block]:
     parts = [anchors_part(scene, "\n".join([about, scene.floor["instruction"], *said]))]
     if not cold:
         parts.append(blackboard_part(scene, share=0.6 if parts[0].text else 1.0))
-    return with_pieces([_rules(scene)], pieces, tail_block(scene, parts), scene.room, scene.count)
+    head = [_rules(scene), topic_block(scene.state["topic"], scene.config, scene.count)]
+    return with_pieces(head, pieces, tail_block(scene, parts), scene.room, scene.count)
 
 
 def _rules(scene: Scene) -> Block:
