@@ -10,7 +10,7 @@ from moot.nodes.memory.summarizers.summarizer_table import summarizer_named
 from moot.nodes.memory.window import WindowLimits
 from moot.nodes.protocols.protocol import SPEECH_WORDS, TOKENS_PER_WORD
 from moot.nodes.protocols.protocol_table import protocol_named
-from moot.nodes.protocols.stand_in import forecast
+from moot.nodes.protocols.stand_in import WITHOUT_CALLS, forecast
 from moot.nodes.tools.context_documents import check_tools
 from moot.nodes.views.scene import head_tokens
 from moot.state.config import DebateConfig
@@ -65,8 +65,13 @@ def warnings_about(config: DebateConfig) -> list[str]:
 
 
 def _idle_memory(config: DebateConfig) -> list[str]:
-    """Return what is said of a window that is asked to hold more messages than its tokens are."""
+    """Return what is said of a window asked to hold more than its tokens, and of a summary nobody reads."""
     memory = config.memory
+    said = []
+    if memory.summarizer not in WITHOUT_CALLS and not protocol_named(config.protocol).shows_summary:
+        said = [
+            f"memory.summarizer: no view of {config.protocol!r} shows a summary; rule-based makes the judge's"
+        ]
     count = Environment().count_for(config)
     limits = WindowLimits.of(memory, head_tokens(config.topic or "", config, count))
     speech = int(SPEECH_WORDS * TOKENS_PER_WORD)
@@ -75,7 +80,7 @@ def _idle_memory(config: DebateConfig) -> list[str]:
         "keep_recent": memory.keep_recent,
         "summarize_every": memory.keep_recent + memory.summarize_every,
     }
-    return [
+    return said + [
         f"memory.{name}: {most} messages of {SPEECH_WORDS} words do not fit the window's "
         f"{limits.high_tokens:,} tokens, which hold about {room}: it cannot take effect"
         for name, most in asked.items()

@@ -13,6 +13,7 @@ from moot.nodes.effects import Body, Emit, errors_update
 from moot.nodes.memory.coverage import uncovered
 from moot.nodes.memory.perspective_summaries import due_debaters, perspective_summary
 from moot.nodes.memory.summarizers.drafting import draft_summary
+from moot.nodes.memory.summarizers.rule_based import RuleBased
 from moot.nodes.memory.summarizers.summarizer import SummaryRequest
 from moot.nodes.memory.versions import FRAME_TOKENS, make_summary, version_of
 from moot.nodes.protocols.limits import limit_reached
@@ -68,7 +69,9 @@ def _roll(state: ConversationState, context: NodeContext) -> Body:
     if not entries:
         return {}
     request = _request(state, context, config, entries)
-    draft, failure = yield from draft_summary(config.memory.summarizer, request)
+    shown = protocol_named(config.protocol).shows_summary
+    method = config.memory.summarizer if shown else RuleBased.name
+    draft, failure = yield from draft_summary(method, request)
     summary = make_summary("rolling", request, draft, context.env.clock(), state.get("rolling_summary", {}))
     yield Emit({"event": "summary", "version": summary["version"], "method": summary["method"]})
     errors = errors_update(state, "summarize", [failure])

@@ -88,6 +88,13 @@ def test_a_window_of_more_messages_than_fit_its_tokens_is_warned_of(
     assert [warning[: len(start)] for warning, start in zip(warnings, said, strict=True)] == said
 
 
+def test_a_model_s_summary_that_no_view_shows_is_warned_of() -> None:
+    memory = {"summarizer": "llm"}
+    (warning,) = warnings_about(make_config({"protocol": "dialogue", "memory": memory}))
+    assert "no view of 'dialogue' shows a summary" in warning
+    assert not warnings_about(make_config({"protocol": "round-robin", "memory": memory}))
+
+
 @pytest.mark.parametrize(
     ("models", "said"),
     [

@@ -41,6 +41,15 @@ def _run(config: DebateConfig, model: FakeModel | None = None, given: Any = None
     return graph
 
 
+@pytest.mark.parametrize(("protocol", "asked"), [("round-robin", True), ("council", False)])
+def test_no_model_is_paid_for_a_summary_that_no_view_shows(protocol: str, asked: bool) -> None:
+    model = FakeModel()
+    memory: Any = {**SMALL, "summarizer": "llm", "perspectives": {"enabled": False}}
+    state = _run(_config(protocol=protocol, turns=12, rounds=4, memory=memory), model).get_state(THREAD)
+    assert any(call.purpose == "summary" for call in model.calls) == asked
+    assert state.values["rolling_summary"]["text"]
+
+
 def test_a_debate_takes_its_turns_in_order_and_ends_with_a_verdict() -> None:
     state = _run(_config(turns=5)).get_state(THREAD).values
     speakers = [entry["speaker"] for entry in state["full_transcript"]]

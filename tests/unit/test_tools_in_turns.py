@@ -59,7 +59,7 @@ def test_calls_and_results_are_entries_before_the_speech() -> None:
         ("tool_result", "tools", ["m000003"], "calculator: error: division by zero"),
         ("speech", "ada", [], "It is 6 * 7 = 42 and error: division by zero."),
     ]
-    assert [message.id for message in state["messages"]] == [e["id"] for e in state["full_transcript"]]
+    assert [message.id for message in state["messages"][:-1]] == [e["id"] for e in state["full_transcript"]]
     assert (state["turn_count"], state["receipts"][0]["seq"]) == (1, 5)
     assert [e["usage"] for e in state["full_transcript"][1:5:2]] == [{"completion_tokens": 5}, {}]
 

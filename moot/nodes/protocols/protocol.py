@@ -86,6 +86,8 @@ class Protocol(Terms):
     as messages leave the window."""
     perspectives: bool = False
     """Whether debaters have perspective summaries, brought up to date as a round begins."""
+    shows_summary: bool = True
+    """Whether its views show the rolling summary; a summary that only a judge may read calls no model."""
     always_answers: bool = False
     """Whether `answer` follows what the verdict gave, instead of standing in for it."""
     goes_on: bool = True

@@ -269,7 +269,7 @@ class StandIn:
         if not self.protocol.minutes_after:
             self._take_minutes()
         self._window = kept[::-1]
-        if memory.summarizer not in WITHOUT_CALLS:
+        if self.protocol.shows_summary and memory.summarizer not in WITHOUT_CALLS:
             new = min(left, memory.budget.total - KEPT_FREE)
             length = memory.budget.summary * 0.65
             outlay = Outlay("summary", "rolling notes", 1, new, length, memory.budget.summary, SUMMARY_FRAME)

@@ -33,6 +33,7 @@ class Alone(Protocol):
     ending = ""
     """How the answer must end."""
     goes_on = False
+    shows_summary = False
     words = MappingProxyType({PHASE: ANSWER_WORDS})
     frame = 150.0
 

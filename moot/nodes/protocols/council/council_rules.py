@@ -68,6 +68,7 @@ class Council(Protocol):
         wanted=load_prompt("wanted", home=__package__).render(), solution=True, rubric="design", swap=False
     )
     perspectives = True
+    shows_summary = False
     answer_leads = "Solution"
     bounded_by = ("rounds",)
 

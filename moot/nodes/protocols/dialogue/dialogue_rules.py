@@ -89,6 +89,7 @@ class Dialogue(Protocol):
     name = "dialogue"
     settings = DialogueConfig
     minutes_every_step = True
+    shows_summary = False
     brief = JudgeBrief(
         wanted="Weigh who engaged with the others' strongest points and who moved for a reason."
     )
