@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from benchmarks.minutes import OVERLAP, overlap
 from moot import DebateConfig, open_debates
+from moot.nodes.blackboard.standing import Turn, ledger_of
 from moot.nodes.models.recorded import recording_config, recordings
 from moot.state.errors import ConfigError, ModelError
+from moot.state.ledger import MOTION
 from tests.support.moot_command import Moot
 
 
@@ -32,6 +38,40 @@ def test_a_recording_plays_to_its_verdict(name: str, tmp_path: Path) -> None:
     assert all(entry["model"] == f"recorded:{name}" for entry in said if entry["kind"] == "speech")
 
 
+def test_the_minutes_of_the_dialogue_stand_as_a_reading_by_hand_has_them(tmp_path: Path) -> None:
+    data = Path(__file__).parents[1] / "data" / "hand-readings.json"
+    by_hand = json.loads(data.read_text(encoding="utf-8"))["dialogue-free-transport"]["propositions"]
+    settings = recording_config("free-transport")
+    with open_debates(str(tmp_path / "debates.sqlite")) as debates:
+        debate = debates.start(settings.pop("topic"), DebateConfig(**settings))
+        debate.run()
+        ledger = ledger_of(debate.state().values)
+    right = []
+    for key, course in ledger.courses.items():
+        for each in by_hand:
+            if each.get("motion", False) == (key == MOTION) and _speaks_of(each, course):
+                right.append(ledger.status(key) == each["status"])
+                break
+        else:
+            right.append(False)
+    assert len(right) >= 10
+    assert sum(right) >= 0.9 * len(right)
+
+
+def _speaks_of(read: Mapping[str, Any], course: Sequence[Turn]) -> bool:
+    """Return whether somebody's words on a proposition are those that a reading by hand has."""
+    return all(
+        any(
+            quote["message"] == turn.event["message_id"]
+            and overlap(quote["text"], turn.event["quote"]) >= OVERLAP
+            for turn in course
+            if turn.event["debater"] == who
+            for quote in stance["quotes"]
+        )
+        for who, stance in read["stances"].items()
+    )
+
+
 def test_what_was_not_recorded_is_refused_and_the_debate_stays(tmp_path: Path) -> None:
     settings = recording_config("monolith")
     with open_debates(str(tmp_path / "debates.sqlite")) as debates:
@@ -52,6 +92,7 @@ def test_the_demo_is_labelled_is_kept_and_leaves_its_report(moot: Moot) -> None:
     assert first.code == 0, first.err
     assert "recorded with a capable model; facts unchecked" in first.err
     assert "Ben Okafor wins" in first.out
+    assert "extend it" not in first.err  # nobody recorded more turns
     assert "hiring was frozen" in (moot.folder / "monolith.html").read_text()
     again = moot("demo", "monolith", "--fast", "--json")
     assert again.json["name"] == "monolith-2"

@@ -20,6 +20,7 @@ from moot.graph.cli.screen.progress_lines import header_lines, make_progress
 from moot.graph.cli.screen.tally import RunTally, spent_words
 from moot.graph.cli.screen.terminal_text import one_line
 from moot.nodes.people.questions import questions_in
+from moot.state.config.model_settings import RECORDED
 from moot.state.entries import takes_turn, tokens_of
 from moot.state.errors import DebatePaused, JudgeFailed, RunError, WaitingForPerson
 from moot.state.redaction import shown_url
@@ -170,7 +171,7 @@ def _say_what_next(debate: Debate, usage: Usage, delivery: Delivery) -> None:
     remark(f"\n{usage['calls']} calls · {spent_words(tokens_of(usage), usage['cost_usd'])}")
     remark(f"Stored as {debate.name} in {shown_url(check_database(delivery.db))}")
     remark(f"  read it    {command_line('show', handle(debate), '--transcript', db=delivery.db)}")
-    if debate.can_go_on():
+    if debate.can_go_on() and not debate.config().model.startswith(RECORDED):
         remark(f"  extend it  {resume_line(debate, delivery.db, '--turns', '6')}")
     if delivery.output is not None:
         remark(f"  written to {delivery.output}")
