@@ -16,6 +16,7 @@ from moot.state.errors import (
     ModelError,
     MootError,
     RunError,
+    StorageError,
     UserError,
     WaitingForPerson,
 )
@@ -40,6 +41,7 @@ __all__ = [
     "ModelError",
     "MootError",
     "RunError",
+    "StorageError",
     "UserError",
     "WaitingForPerson",
     "build_graph",
