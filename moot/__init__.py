@@ -3,6 +3,7 @@
 What runs debates is imported when it is first used, because LangGraph takes a second and a half to import.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from moot.state.errors import (
@@ -23,7 +24,17 @@ from moot.state.errors import (
 from moot.state.home import protocols_are_in
 
 if TYPE_CHECKING:
-    from moot.graph.api import Debate, DebateConfig, Debates, Environment, Event, build_graph, open_debates
+    from moot.graph.api import (
+        Debate,
+        DebateConfig,
+        Debates,
+        Environment,
+        Event,
+        aopen_debates,
+        build_graph,
+        open_debates,
+    )
+    from moot.graph.embedding import debate_node, debate_tool
 
 __all__ = [
     "ConfigError",
@@ -44,7 +55,10 @@ __all__ = [
     "StorageError",
     "UserError",
     "WaitingForPerson",
+    "aopen_debates",
     "build_graph",
+    "debate_node",
+    "debate_tool",
     "open_debates",
 ]
 
@@ -54,6 +68,5 @@ protocols_are_in("moot.nodes.protocols.protocol_table")
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module 'moot' has no attribute {name!r}")
-    from moot.graph import api
-
-    return getattr(api, name)
+    module = "embedding" if name in {"debate_node", "debate_tool"} else "api"
+    return getattr(import_module(f"moot.graph.{module}"), name)

@@ -6,14 +6,16 @@
             ...
         print(debate.document()["verdict"]["winner"])
 
-Everything here is synchronous and works inside a running event loop too, such as a notebook's; whoever wants
-`async` uses `build_graph` with `ainvoke` and `astream`.
+All of it works inside a running event loop too, such as a notebook's. In a program that must not block its
+loop, `async with aopen_debates(…)` opens the same debates, which `Debate.astream` and `Debate.arun` run. The
+rest reads and writes the database alone, in milliseconds, but for `judge` and `ask`, which call models:
+`asyncio.to_thread` runs those.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, AsyncExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, AsyncExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from moot.graph.continuation import Event
@@ -23,7 +25,7 @@ from moot.graph.preflight import check_config
 from moot.graph.session import DebateSession
 from moot.graph.stored_debate import Debate
 from moot.nodes.driving.environment import Environment
-from moot.nodes.driving.portal import call_from_sync
+from moot.nodes.driving.portal import call_from_sync, entered_in_thread
 from moot.state.catalogue import DebateRow
 from moot.state.checkpoints import open_saver
 from moot.state.config import DebateConfig
@@ -46,6 +48,23 @@ def open_debates(database: str | None = None, *, environment: Environment | None
         InputError: the database cannot be opened.
     """
     return Debates(database, environment or Environment())
+
+
+def aopen_debates(
+    database: str | None = None, *, environment: Environment | None = None
+) -> AbstractAsyncContextManager[Debates]:
+    """Open a database of debates for an `async with` block, like `open_debates`.
+
+    Raises:
+        InputError: the database cannot be opened.
+    """
+    return entered_in_thread(_opened(database, environment))
+
+
+@contextmanager
+def _opened(database: str | None, environment: Environment | None) -> Iterator[Debates]:
+    with open_debates(database, environment=environment) as debates:
+        yield debates
 
 
 class Debates(AbstractContextManager["Debates"]):
@@ -176,4 +195,13 @@ class Debates(AbstractContextManager["Debates"]):
         return Debate(store_import(self._session, values, row, fresh=True))
 
 
-__all__ = ["Debate", "DebateConfig", "Debates", "Environment", "Event", "build_graph", "open_debates"]
+__all__ = [
+    "Debate",
+    "DebateConfig",
+    "Debates",
+    "Environment",
+    "Event",
+    "aopen_debates",
+    "build_graph",
+    "open_debates",
+]

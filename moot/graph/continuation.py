@@ -1,6 +1,8 @@
 """Going on with a stored debate from where it stands, and why it stops before its end."""
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from asyncio import CancelledError
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from contextlib import aclosing, contextmanager
 from typing import Any
 
 from langchain_core.messages import AIMessageChunk
@@ -8,7 +10,7 @@ from langgraph.types import Command, StateSnapshot
 
 from moot.graph.session import DebateSession, Values, is_over
 from moot.nodes.driving.lost_work import with_failures
-from moot.nodes.driving.portal import iterate_from_sync
+from moot.nodes.driving.portal import entered_in_thread, iterate_from_async, iterate_from_sync
 from moot.nodes.effects import is_pause
 from moot.nodes.people.questions import PersonQuestion, answer_problem, questions_in
 from moot.nodes.protocols.limits import limit_reached
@@ -22,11 +24,30 @@ Event = dict[str, Any]
 
 def run_on(session: DebateSession, *, turns: int | None, answer: object, tokens: bool) -> Iterator[Event]:
     """Run a debate from where it stands, as `Debate.stream` says."""
+    with _run(session, turns, answer):
+        yield from iterate_from_sync(lambda: _events(session, answer, tokens=tokens))
+
+
+async def arun_on(
+    session: DebateSession, *, turns: int | None, answer: object, tokens: bool
+) -> AsyncGenerator[Event, None]:
+    """Run a debate like `run_on`, for whoever has an event loop, which is never blocked."""
+    async with (
+        entered_in_thread(_run(session, turns, answer)),
+        aclosing(iterate_from_async(lambda: _events(session, answer, tokens=tokens))) as events,
+    ):
+        async for event in events:
+            yield event
+
+
+@contextmanager
+def _run(session: DebateSession, turns: int | None, answer: object) -> Iterator[None]:
+    """Hold a debate that is run meanwhile, and note how the run ended."""
     with session.writing(alone=True):
         _set_out(session, turns, answer)
         try:
-            yield from iterate_from_sync(lambda: _events(session, answer, tokens=tokens))
-        except (KeyboardInterrupt, GeneratorExit):
+            yield
+        except (KeyboardInterrupt, GeneratorExit, CancelledError):
             if not is_over(session.state()):  # a run may have come to its end before its reader did
                 session.note_status("paused")
             raise

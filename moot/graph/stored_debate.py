@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from langgraph.types import StateSnapshot
 
-from moot.graph.continuation import Event, asked_in, can_go_on, run_on
+from moot.graph.continuation import Event, arun_on, asked_in, can_go_on, run_on
 from moot.graph.documents import make_document
 from moot.graph.lifetime import delete_debate
 from moot.graph.preflight import check_config
 from moot.graph.session import DebateSession, is_over
 from moot.nodes.blackboard.corrections import corrected, joined
 from moot.nodes.driving.lost_work import with_failures
+from moot.nodes.driving.portal import in_thread
 from moot.nodes.people.questions import PersonQuestion
 from moot.state.catalogue import DebateRow
 from moot.state.config import DebateConfig, differing_keys, may_speak
@@ -83,6 +84,21 @@ class Debate:
             InputError: `answer` answers nothing that was asked, or the debate is over and takes no turns.
         """
         return run_on(self.session, turns=turns, answer=answer, tokens=tokens)
+
+    def astream(
+        self, *, turns: int | None = None, answer: object = None, tokens: bool = True
+    ) -> AsyncGenerator[Event, None]:
+        """Run like `stream`, with `async for`; whoever breaks off, or is cancelled, leaves it paused.
+
+        After a `break` it is closed once it is forgotten, or by `contextlib.aclosing` at once.
+        """
+        return arun_on(self.session, turns=turns, answer=answer, tokens=tokens)
+
+    async def arun(self, *, turns: int | None = None, answer: object = None) -> JsonObject:
+        """Run like `run`, without blocking the event loop."""
+        async for _ in self.astream(turns=turns, answer=answer, tokens=False):
+            pass
+        return await in_thread(self.document)
 
     def say(self, text: str, speaker: str = "moderator") -> int:
         """Say something from the floor; it is taken up at the next step's boundary, whoever runs the debate.

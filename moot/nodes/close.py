@@ -41,34 +41,37 @@ def with_answer(state: ConversationState, solution: str) -> str:
 
 def outcome_message(values: StateValues) -> AIMessage:
     """Return the last message of a debate that has ended: decision, why, citations and what stays open."""
+    number, no = (values.get("verdict") or {}).get("judging", 0), (values.get("step") or {}).get("no", 0)
+    return AIMessage(outcome_text(values), id=f"{OUTCOME}{no}-{number}", name="judge")
+
+
+def outcome_text(values: StateValues, share: float = 1.0) -> str:
+    """Return what that message says, Markdown; with `share` of the room, whoever reads it has less of it."""
     verdict: Decision | None = values.get("verdict") or None
-    step = values.get("step") or {}
-    number = verdict.get("judging", 0) if verdict else 0
-    ended = step.get("ended_by", {}).get("reason", "")
+    ended = (values.get("step") or {}).get("ended_by", {}).get("reason", "")
     config = frozen_config(values)
     headline = protocol_named(config.protocol).headline(verdict, config.names()) if verdict else ""
-    parts = _ruling(verdict, headline) if verdict else [f"**No verdict.** {ended}".strip()]
-    parts.append(_cut(values.get("solution", ""), SOLUTION_CHARS))
-    return AIMessage(
-        "\n\n".join(filter(None, parts)), id=f"{OUTCOME}{step.get('no', 0)}-{number}", name="judge"
-    )
+    parts = _ruling(verdict, headline, share) if verdict else [f"**No verdict.** {ended}".strip()]
+    parts.append(_cut(values.get("solution", ""), int(share * SOLUTION_CHARS)))
+    return "\n\n".join(filter(None, parts))
 
 
-def _ruling(verdict: Decision, headline: str) -> list[str]:
+def _ruling(verdict: Decision, headline: str, share: float) -> list[str]:
+    why, most = int(share * WHY_CHARS), max(1, int(share * MOST))
     if verdict["status"] == "failed":
-        return [f"**No verdict.** Judging failed: {_cut(verdict['error'], WHY_CHARS)}"]
+        return [f"**No verdict.** Judging failed: {_cut(verdict['error'], why)}"]
     if verdict.get("placeholder"):
         return [f"**{PLACEHOLDER}**"]
     scores = [score for row in verdict["scores"].values() for score in row.values()]
-    cited = list(dict.fromkeys(key for score in scores for key in score["citations"]))[:MOST]
+    cited = list(dict.fromkeys(key for score in scores for key in score["citations"]))[:most]
     unmet = [item["text"] for item in verdict["unmet_requirements"]]
     sure = confidence_of(verdict)
-    left = [*unmet, *verdict["open_questions"]][:MOST]
+    left = [*unmet, *verdict["open_questions"]][:most]
     return [
         f"**{headline}**" + ("" if sure is None else f" (confidence {sure} of 100)"),
-        _cut(verdict["reasoning"], WHY_CHARS),
+        _cut(verdict["reasoning"], why),
         f"From {', '.join(cited)}." if cited else "",
-        "\n".join(["Open:", *(f"- {_cut(item, WHY_CHARS // 2)}" for item in left)]) if left else "",
+        "\n".join(["Open:", *(f"- {_cut(item, why // 2)}" for item in left)]) if left else "",
     ]
 
 

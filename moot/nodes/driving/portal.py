@@ -1,4 +1,4 @@
-"""Runs coroutines for synchronous callers, on one event loop of our own in a daemon thread.
+"""Runs coroutines for callers without a loop, or with another, on one event loop of ours in a daemon thread.
 
 anyio's `BlockingPortal` is no substitute. It cancels over and over until a task has ended: a write that had
 begun, and 0.15 s to go, was cancelled 4,095 times meanwhile (anyio 4.16), where ours is told once. And an
@@ -9,8 +9,8 @@ import asyncio
 import queue
 import sqlite3
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator, Iterator
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from functools import lru_cache
 from typing import Any, TypeVar, cast
 
@@ -55,7 +55,38 @@ async def in_thread(function: Callable[..., T], *arguments: object) -> T:
     return await to_the_end(asyncio.to_thread(function, *arguments))
 
 
+@asynccontextmanager
+async def entered_in_thread(manager: AbstractContextManager[T]) -> AsyncIterator[T]:
+    """Enter and leave on worker threads what `contextmanager` made; it is left too where entering failed."""
+    try:
+        yield await in_thread(manager.__enter__)
+    except BaseException as error:
+        if not await in_thread(manager.__exit__, type(error), error, error.__traceback__):
+            raise
+    else:
+        await in_thread(manager.__exit__, None, None, None)
+
+
 _END = object()
+
+
+async def _pumping(make: Callable[[], AsyncIterator[T]], put: Callable[[object], None]) -> asyncio.Task[None]:
+    """Begin to iterate on our loop; each item is put, and the end after them whatever becomes of it."""
+
+    async def pump() -> None:
+        try:
+            async for item in make():
+                put(item)
+        except asyncio.CancelledError as error:
+            # LangGraph hands over what it has left to wind up where it was cancelled while it did so.
+            unfinished = [each for each in error.args if isinstance(each, asyncio.Task)]
+            if unfinished:
+                await asyncio.wait(unfinished)
+            raise
+
+    task = asyncio.create_task(pump())
+    task.add_done_callback(lambda _: put(_END))
+    return task
 
 
 def iterate_from_sync(make: Callable[[], AsyncIterator[T]]) -> Generator[T, None, None]:
@@ -66,23 +97,7 @@ def iterate_from_sync(make: Callable[[], AsyncIterator[T]]) -> Generator[T, None
     """
     arrived: queue.SimpleQueue[object] = queue.SimpleQueue()
 
-    async def pump() -> None:
-        try:
-            async for item in make():
-                arrived.put(item)
-        except asyncio.CancelledError as error:
-            # LangGraph hands over what it has left to wind up where it was cancelled while it did so.
-            unfinished = [each for each in error.args if isinstance(each, asyncio.Task)]
-            if unfinished:
-                await asyncio.wait(unfinished)
-            raise
-
-    async def start() -> asyncio.Task[None]:
-        pumping = asyncio.create_task(pump())
-        pumping.add_done_callback(lambda _: arrived.put(_END))
-        return pumping
-
-    started, item = asyncio.run_coroutine_threadsafe(start(), _loop()), None
+    started, item = asyncio.run_coroutine_threadsafe(_pumping(make, arrived.put), _loop()), None
     try:
         while (item := arrived.get()) is not _END:
             yield cast(T, item)
@@ -92,3 +107,27 @@ def iterate_from_sync(make: Callable[[], AsyncIterator[T]]) -> Generator[T, None
         _loop().call_soon_threadsafe(started.result().cancel)
         while item is not _END:
             item = arrived.get()
+
+
+async def iterate_from_async(make: Callable[[], AsyncIterator[T]]) -> AsyncGenerator[T, None]:
+    """Iterate an async iterator on our loop from another one, as `iterate_from_sync` does from none."""
+    arrived: asyncio.Queue[object] = asyncio.Queue()
+    here, item = asyncio.get_running_loop(), None
+
+    def put(item: object) -> None:
+        here.call_soon_threadsafe(arrived.put_nowait, item)
+
+    async def wound_up() -> None:
+        while await arrived.get() is not _END:
+            pass
+
+    started = asyncio.run_coroutine_threadsafe(_pumping(make, put), _loop())
+    try:
+        while (item := await arrived.get()) is not _END:
+            yield cast(T, item)
+        with _storage_errors():
+            started.result().result()
+    finally:  # told on our loop, once it has begun: this one is never blocked
+        _loop().call_soon_threadsafe(started.add_done_callback, lambda begun: begun.result().cancel())
+        if item is not _END:
+            await to_the_end(wound_up())

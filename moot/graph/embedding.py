@@ -1,0 +1,158 @@
+"""Debates in other people's programs: a node of a LangGraph graph, and a LangChain tool for agents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from langchain_core.messages import convert_to_messages
+from langchain_core.runnables import RunnableConfig, RunnableLambda
+from langchain_core.tools import BaseTool, StructuredTool, ToolException
+from pydantic import BaseModel, Field
+
+from moot.graph.api import Debate, aopen_debates
+from moot.graph.debate import build_graph
+from moot.nodes.close import outcome_text
+from moot.nodes.driving.environment import Environment
+from moot.nodes.driving.portal import call_from_sync, in_thread
+from moot.nodes.protocols.protocol_table import PROTOCOLS
+from moot.nodes.text.tokens import counter, cut_end
+from moot.state.config import DebateConfig
+from moot.state.conversation import ConversationInput, ConversationOutput
+from moot.state.errors import InputError, MootError, RunError
+
+VERDICT_TOKENS = 300
+"""What an agent's context spares for a verdict, o200k; the rest is `Debate.document`'s."""
+VERDICT_SHARE = 0.4
+"""Of the last message's room: 280 characters of why, 280 of what is open and 800 of an answer are about 300
+tokens of English, so that seldom the end of anything is cut."""
+
+
+def debate_node(
+    config: DebateConfig | None = None,
+    *,
+    map_in: Callable[[Any], str | Mapping[str, object]] | None = None,
+    map_out: Callable[[dict[str, Any]], object] | None = None,
+    environment: Environment | None = None,
+) -> RunnableLambda[Any, Any]:
+    """Return a debate as a node of another graph, whose checkpointer keeps it and whose resume resumes it.
+
+    Args:
+        config: who argues, how and how long; the default has two debaters.
+        map_in: from the parent's state to a topic, or to what `build_graph`'s graph takes, `{"topic": …}`;
+            by default the last human message of `messages` is the topic.
+        map_out: from the debate's output, its `full_transcript` with it, to the parent's update; by default
+            the outcome alone joins `messages`, as one message of the name `judge`.
+        environment: models and clock; the default is the real world.
+
+    Returns:
+        What `add_node` takes, for `invoke` and `ainvoke`. Running it raises `InputError` without a topic.
+    """
+    graph = build_graph(environment=environment)
+    tell = map_out or _outcome
+    options: dict[str, Any] = {
+        "context": config or DebateConfig(),
+        "output_keys": [*ConversationOutput.__annotations__, "full_transcript"],
+    }
+
+    def given(state: object) -> Mapping[str, object]:
+        asked = (map_in or _last_asked)(state)
+        asked = {"topic": asked} if isinstance(asked, str) else asked
+        if unknown := sorted(asked.keys() - ConversationInput.__annotations__.keys()):
+            known = ", ".join(ConversationInput.__annotations__)
+            raise InputError(f"map_in: a debate takes no {', '.join(unknown)}: give some of {known}")
+        return asked
+
+    # The graph stands in both functions itself, where LangGraph looks for a node's subgraph.
+    def argue(state: object, config: RunnableConfig) -> object:
+        return tell(graph.invoke(given(state), config, **options))
+
+    async def aargue(state: object, config: RunnableConfig) -> object:
+        return tell(await graph.ainvoke(given(state), config, **options))
+
+    return RunnableLambda(argue, aargue, name="debate")
+
+
+def _last_asked(state: object) -> str:
+    messages = state.get("messages") if isinstance(state, Mapping) else getattr(state, "messages", None)
+    said = [message.text for message in convert_to_messages(messages or []) if message.type == "human"]
+    if not said or not said[-1].strip():
+        raise InputError("no topic: the parent's state has no human message; give `map_in`")
+    return said[-1]
+
+
+def _outcome(output: Mapping[str, Any]) -> dict[str, Any]:
+    return {"messages": output["messages"][-1:]}
+
+
+class DebateRequest(BaseModel):
+    """What an agent says to have something debated: data alone, everything else is the operator's."""
+
+    question: str = Field(description="What is argued: a question or motion, with the facts that bear on it.")
+    protocol: str = Field("", description=f"Rules: {', '.join(PROTOCOLS)}; leave it out for the usual ones.")
+    turns: int = Field(0, ge=0, description="Speeches in all; leave it out for the usual number.")
+
+
+def debate_tool(
+    config: DebateConfig | None = None,
+    *,
+    database: str | None = None,
+    most_turns: int = 12,
+    environment: Environment | None = None,
+) -> BaseTool:
+    """Return a LangChain tool by which an agent has a question debated, and reads the verdict.
+
+    The debate is stored, so that `moot show ID` has all of it. What goes wrong is the tool's answer.
+
+    Args:
+        config: everything that an agent does not say, and what it may leave out; models, for example.
+        database: where debates are stored, as for `open_debates`.
+        most_turns: speeches that an agent may ask for.
+        environment: models and clock; the default is the real world.
+
+    Returns:
+        A tool `debate(question, protocol, turns)`; its text has at most `VERDICT_TOKENS` tokens, o200k.
+    """
+    usual = config or DebateConfig()
+
+    async def adebate(question: str, protocol: str = "", turns: int = 0) -> str:
+        try:
+            settings = _settings(usual, protocol, min(turns, most_turns))
+            async with aopen_debates(database, environment=environment) as debates:
+                debate = await in_thread(debates.start, question, settings)
+                try:
+                    await debate.arun()
+                except RunError as error:
+                    raise ToolException(f"{error} (debate {debate.id} is saved)") from error
+                return await in_thread(_verdict_text, debate)
+        except MootError as error:
+            raise ToolException(str(error)) from error
+
+    def argue(question: str, protocol: str = "", turns: int = 0) -> str:
+        return call_from_sync(partial(adebate, question, protocol, turns))
+
+    return StructuredTool.from_function(
+        argue,
+        adebate,
+        name="debate",
+        description="Have language models argue a question and a judge decide it, which takes minutes. "
+        "Returns the verdict, why, what stays open, and the debate's id.",
+        args_schema=DebateRequest,
+        handle_tool_error=True,
+    )
+
+
+def _settings(usual: DebateConfig, protocol: str, turns: int) -> DebateConfig:
+    """Return a configuration with what an agent says in it; debaters that nobody named are the protocol's."""
+    data = usual.to_json()
+    if usual.debaters == DebateConfig(protocol=usual.protocol).debaters:
+        del data["debaters"]
+    changes: dict[str, object] = {"protocol": protocol, "turns": turns}
+    return DebateConfig.model_validate(data | {key: value for key, value in changes.items() if value})
+
+
+def _verdict_text(debate: Debate) -> str:
+    count, place = counter(), f"\n\nDebate {debate.id}"
+    text = outcome_text(debate.state().values, VERDICT_SHARE)
+    return cut_end(text, VERDICT_TOKENS - count(place), count) + place

@@ -1,0 +1,204 @@
+"""Debates in other people's programs: a node, a tool, and the database from a program with an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import HumanMessage
+from langgraph.checkpoint.memory import MemorySaver
+from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.types import Command
+from typing_extensions import TypedDict
+
+from moot import (
+    DebateBusy,
+    DebateConfig,
+    InputError,
+    WaitingForPerson,
+    aopen_debates,
+    debate_node,
+    debate_tool,
+    open_debates,
+)
+from moot.nodes.calls import ModelCall, Reply
+from moot.nodes.text.tokens import counter
+from tests.support.fakes import OPINION, FakeModel, answer
+from tests.support.transcripts import said
+
+TOPIC = "Should cities ban private cars from their centres?"
+SHORT = DebateConfig(turns=2)
+THREAD: Any = {"configurable": {"thread_id": "t"}}
+HUMAN = DebateConfig.model_validate(
+    {"turns": 2, "debaters": [{"name": "Ada"}, {"name": "Bo", "model": "human"}], "judge": {"enabled": False}}
+)
+
+
+class Memo(TypedDict, total=False):
+    memo: str
+    decision: str
+    speeches: int
+
+
+def parent(state: Any, node: Any, saver: Any = None) -> Any:
+    builder = StateGraph(state)
+    builder.add_node("debate", node)
+    builder.add_edge(START, "debate")
+    builder.add_edge("debate", END)
+    return builder.compile(checkpointer=saver)
+
+
+def memo_node(config: DebateConfig = SHORT, model: FakeModel | None = None) -> Any:
+    return debate_node(
+        config,
+        map_in=lambda state: {"topic": state["memo"]},
+        map_out=lambda output: {
+            "decision": output["status"],
+            "speeches": sum(entry["kind"] == "speech" for entry in output["full_transcript"]),
+        },
+        environment=(model or FakeModel()).environment(),
+    )
+
+
+@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
+def test_a_node_maps_a_parents_state_to_a_debate_and_back(way: str) -> None:
+    graph = parent(Memo, memo_node())
+    found = graph.invoke({"memo": TOPIC}) if way == "invoke" else asyncio.run(graph.ainvoke({"memo": TOPIC}))
+    assert found == {"memo": TOPIC, "decision": "done", "speeches": 2}
+
+
+def test_a_chat_gets_the_outcome_alone_for_its_last_question() -> None:
+    model = FakeModel()
+    chat = parent(MessagesState, debate_node(SHORT, environment=model.environment()), MemorySaver())
+    chat.invoke({"messages": [HumanMessage("Trams?")]}, THREAD)
+    second = chat.invoke({"messages": [HumanMessage("And buses?")]}, THREAD)["messages"]
+    assert [(m.type, m.name) for m in second] == [("human", None), ("ai", "judge")] * 2
+    assert len({m.id for m in second}) == 4
+    assert any("And buses?" in str(call.messages) for call in model.calls)
+
+
+def test_a_person_answers_a_node_through_the_parent_and_nothing_is_paid_twice() -> None:
+    model = FakeModel()
+    graph = parent(Memo, memo_node(HUMAN, model), MemorySaver())
+    assert graph.invoke({"memo": TOPIC}, THREAD)["__interrupt__"]
+    assert graph.get_state(THREAD, subgraphs=True).tasks[0].state.values["topic"] == TOPIC
+    paid = len(model.calls)
+    assert graph.invoke(Command(resume="No."), THREAD)["speeches"] == 2
+    assert len(model.calls) == paid
+
+
+def test_what_a_debate_cannot_take_is_refused_by_name() -> None:
+    with pytest.raises(InputError, match="no question: give some of topic"):
+        parent(Memo, debate_node(map_in=lambda _: {"question": "Trams?"})).invoke({"memo": ""})
+    with pytest.raises(InputError, match="no human message"):
+        parent(Memo, debate_node()).invoke({"memo": TOPIC})
+
+
+def test_a_tool_answers_with_a_short_verdict_and_the_id_of_a_stored_debate(tmp_path: Path) -> None:
+    def wordy(call: ModelCall) -> Reply:
+        data = {**OPINION, "reasoning": "It was weighed at length. " * 200}
+        return Reply(data=data, model=call.model) if call.schema is not None else answer(call)
+
+    database = str(tmp_path / "moot.sqlite")
+    tool = debate_tool(SHORT, database=database, environment=FakeModel(wordy).environment())
+    text = tool.invoke({"question": TOPIC})
+    assert text.startswith("**A tie**")
+    assert 80 < counter()(text) <= 300
+    with open_debates(database) as debates:
+        assert debates.get(text.split()[-1]).row.turns == 2
+
+
+def test_a_tool_takes_data_alone_bounds_its_turns_and_tells_what_is_wrong(tmp_path: Path) -> None:
+    database = str(tmp_path / "moot.sqlite")
+    tool = debate_tool(database=database, most_turns=3, environment=FakeModel().environment())
+    assert tool.args.keys() == {"question", "protocol", "turns"}
+    assert len(str(tool.tool_call_schema.model_json_schema())) < 1_000  # type: ignore[union-attr]  # pydantic's
+
+    async def story() -> list[str]:
+        asked = ({"turns": 99}, {"protocol": "vote"}, {"protocol": "duel"})
+        return [await tool.ainvoke({"question": TOPIC, **more}) for more in asked]
+
+    *_, refused = asyncio.run(story())
+    assert "unknown protocol 'duel': use one of" in refused
+    with open_debates(database) as debates:
+        rows = {row.protocol: row.turns for row in debates.rows()}
+        assert rows == {"round-robin": 3, "vote": 5}
+        vote = next(row for row in debates.rows() if row.protocol == "vote")
+        assert debates.get(vote.id).config().names() == {"voter": "Voter"}
+
+
+def test_a_debate_runs_in_a_program_with_a_loop_as_it_does_without(tmp_path: Path) -> None:
+    with open_debates(str(tmp_path / "sync.sqlite"), environment=FakeModel().environment()) as debates:
+        expected = debates.start(TOPIC, SHORT).run()
+
+    async def story() -> tuple[list[str], Any, list[str]]:
+        database, beats = str(tmp_path / "async.sqlite"), []
+
+        async def beat() -> None:
+            while True:
+                beats.append(threading.current_thread().name)
+                await asyncio.sleep(0)
+
+        async with aopen_debates(database, environment=FakeModel().environment()) as debates:
+            debate, beating = debates.start(TOPIC, SHORT), asyncio.create_task(beat())
+            kinds = [event["event"] async for event in debate.astream()]
+            beating.cancel()
+            return kinds, await debate.arun(), beats
+
+    kinds, document, beats = asyncio.run(story())
+    assert said(document) == said(expected)
+    assert kinds[-1] == "end"
+    assert len(beats) > len(kinds)
+
+
+@pytest.mark.parametrize("way", ["break", "cancel"])
+def test_a_run_that_is_left_is_paused_free_and_pays_nothing_twice(way: str, tmp_path: Path) -> None:
+    whole, model = FakeModel(), FakeModel()
+    with open_debates(str(tmp_path / "whole.sqlite"), environment=whole.environment()) as debates:
+        expected = debates.start(TOPIC, SHORT).run()
+
+    async def left(debate: Any, reached: asyncio.Event) -> None:
+        async with aclosing(debate.astream()) as events:
+            async for event in events:
+                if event["event"] == "entry":
+                    reached.set()
+                    if way == "break":
+                        return
+                    await asyncio.sleep(60)
+
+    async def story() -> tuple[str, Any]:
+        async with aopen_debates(str(tmp_path / "left.sqlite"), environment=model.environment()) as debates:
+            debate, reached = debates.start(TOPIC, SHORT), asyncio.Event()
+            running = asyncio.create_task(left(debate, reached))
+            await reached.wait()
+            if way == "cancel":
+                running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+            status = debate.row.status
+            assert not debate.is_running()
+            return status, await debate.arun()
+
+    status, document = asyncio.run(story())
+    assert status == "paused"
+    assert said(document) == said(expected)
+    assert len(model.calls) == len(whole.calls)
+
+
+def test_errors_of_a_run_reach_whoever_awaits_it(tmp_path: Path) -> None:
+    async def story() -> None:
+        database = str(tmp_path / "moot.sqlite")
+        async with aopen_debates(database, environment=FakeModel().environment()) as debates:
+            debate = debates.start(TOPIC, HUMAN)
+            async with aclosing(debate.astream()) as events:
+                await anext(events)
+                with pytest.raises(DebateBusy):
+                    await debate.arun()
+            with pytest.raises(WaitingForPerson):
+                await debate.arun()
+            assert (await debate.arun(answer="No."))["status"] == "done"
+
+    asyncio.run(story())
