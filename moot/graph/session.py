@@ -111,6 +111,10 @@ def written(values: Values) -> dict[str, Any]:
 
 
 def before_node(graph: DebateGraph, node: str) -> str:
-    """Return the first node of the graph from which an edge leads to this one, and nowhere else if may be."""
+    """Return a node of the graph from which an edge leads to this one, and nowhere else if may be.
+
+    `open` comes last: where it leads, a run's input decides.
+    """
     edges = [edge for edge in graph.get_graph().edges if edge.target == node]
-    return min(edges, key=lambda edge: (edge.conditional, list(NODES).index(edge.source))).source
+    order = [*list(NODES)[1:], "open"]
+    return min(edges, key=lambda edge: (edge.conditional, order.index(edge.source))).source
