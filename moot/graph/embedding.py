@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any
 
 from langchain_core.messages import convert_to_messages
@@ -11,7 +10,7 @@ from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from pydantic import BaseModel, Field
 
-from moot.graph.api import Debate, aopen_debates
+from moot.graph.api import aopen_debates
 from moot.graph.debate import build_graph
 from moot.nodes.close import outcome_text
 from moot.nodes.driving.environment import Environment
@@ -20,13 +19,12 @@ from moot.nodes.protocols.protocol_table import PROTOCOLS
 from moot.nodes.text.tokens import counter, cut_end
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationInput, ConversationOutput
-from moot.state.errors import InputError, MootError, RunError
+from moot.state.errors import InputError, MootError
 
 VERDICT_TOKENS = 300
 """What an agent's context spares for a verdict, o200k; the rest is `Debate.document`'s."""
 VERDICT_SHARE = 0.4
-"""Of the last message's room: 280 characters of why, 280 of what is open and 800 of an answer are about 300
-tokens of English, so that seldom the end of anything is cut."""
+"""Of the last message's room: why, what is open and the answer then have 1,360 characters, 300 tokens."""
 
 
 def debate_node(
@@ -50,7 +48,7 @@ def debate_node(
         What `add_node` takes, for `invoke` and `ainvoke`. Running it raises `InputError` without a topic.
     """
     graph = build_graph(environment=environment)
-    tell = map_out or _outcome
+    tell = map_out or (lambda output: {"messages": output["messages"][-1:]})
     options: dict[str, Any] = {
         "context": config or DebateConfig(),
         "output_keys": [*ConversationOutput.__annotations__, "full_transcript"],
@@ -77,13 +75,7 @@ def debate_node(
 def _last_asked(state: object) -> str:
     messages = state.get("messages") if isinstance(state, Mapping) else getattr(state, "messages", None)
     said = [message.text for message in convert_to_messages(messages or []) if message.type == "human"]
-    if not said or not said[-1].strip():
-        raise InputError("no topic: the parent's state has no human message; give `map_in`")
-    return said[-1]
-
-
-def _outcome(output: Mapping[str, Any]) -> dict[str, Any]:
-    return {"messages": output["messages"][-1:]}
+    return said[-1] if said else ""
 
 
 class DebateRequest(BaseModel):
@@ -117,23 +109,21 @@ def debate_tool(
     usual = config or DebateConfig()
 
     async def adebate(question: str, protocol: str = "", turns: int = 0) -> str:
+        place = ""
         try:
             settings = _settings(usual, protocol, min(turns, most_turns))
             async with aopen_debates(database, environment=environment) as debates:
                 debate = await in_thread(debates.start, question, settings)
-                try:
-                    await debate.arun()
-                except RunError as error:
-                    raise ToolException(f"{error} (debate {debate.id} is saved)") from error
-                return await in_thread(_verdict_text, debate)
+                place = f"\n\nDebate {debate.id}"
+                await debate.arun()
+                text = outcome_text((await in_thread(debate.state)).values, VERDICT_SHARE)
         except MootError as error:
-            raise ToolException(str(error)) from error
-
-    def argue(question: str, protocol: str = "", turns: int = 0) -> str:
-        return call_from_sync(partial(adebate, question, protocol, turns))
+            raise ToolException(f"{error}{place}") from error
+        count = counter()
+        return cut_end(text, VERDICT_TOKENS - count(place), count) + place
 
     return StructuredTool.from_function(
-        argue,
+        lambda *words, **request: call_from_sync(lambda: adebate(*words, **request)),
         adebate,
         name="debate",
         description="Have language models argue a question and a judge decide it, which takes minutes. "
@@ -150,9 +140,3 @@ def _settings(usual: DebateConfig, protocol: str, turns: int) -> DebateConfig:
         del data["debaters"]
     changes: dict[str, object] = {"protocol": protocol, "turns": turns}
     return DebateConfig.model_validate(data | {key: value for key, value in changes.items() if value})
-
-
-def _verdict_text(debate: Debate) -> str:
-    count, place = counter(), f"\n\nDebate {debate.id}"
-    text = outcome_text(debate.state().values, VERDICT_SHARE)
-    return cut_end(text, VERDICT_TOKENS - count(place), count) + place

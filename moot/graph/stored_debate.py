@@ -88,10 +88,7 @@ class Debate:
     def astream(
         self, *, turns: int | None = None, answer: object = None, tokens: bool = True
     ) -> AsyncGenerator[Event, None]:
-        """Run like `stream`, with `async for`; whoever breaks off, or is cancelled, leaves it paused.
-
-        After a `break` it is closed once it is forgotten, or by `contextlib.aclosing` at once.
-        """
+        """Run like `stream`, with `async for`; a cancellation, or `aclosing`, pauses the debate."""
         return arun_on(self.session, turns=turns, answer=answer, tokens=tokens)
 
     async def arun(self, *, turns: int | None = None, answer: object = None) -> JsonObject:

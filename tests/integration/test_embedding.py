@@ -94,7 +94,7 @@ def test_a_person_answers_a_node_through_the_parent_and_nothing_is_paid_twice() 
 def test_what_a_debate_cannot_take_is_refused_by_name() -> None:
     with pytest.raises(InputError, match="no question: give some of topic"):
         parent(Memo, debate_node(map_in=lambda _: {"question": "Trams?"})).invoke({"memo": ""})
-    with pytest.raises(InputError, match="no human message"):
+    with pytest.raises(InputError, match="no topic"):
         parent(Memo, debate_node()).invoke({"memo": TOPIC})
 
 
@@ -202,3 +202,11 @@ def test_errors_of_a_run_reach_whoever_awaits_it(tmp_path: Path) -> None:
             assert (await debate.arun(answer="No."))["status"] == "done"
 
     asyncio.run(story())
+
+
+def test_a_tool_tells_what_stopped_a_debate_and_which_one(tmp_path: Path) -> None:
+    database = str(tmp_path / "moot.sqlite")
+    text = debate_tool(HUMAN, database=database, environment=FakeModel().environment()).invoke(TOPIC)
+    assert text.startswith("the debate waits for a person's answer")
+    with open_debates(database) as debates:
+        assert debates.get(text.split()[-1]).row.status == "waiting"

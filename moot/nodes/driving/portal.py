@@ -70,7 +70,9 @@ async def entered_in_thread(manager: AbstractContextManager[T]) -> AsyncIterator
 _END = object()
 
 
-async def _pumping(make: Callable[[], AsyncIterator[T]], put: Callable[[object], None]) -> asyncio.Task[None]:
+async def _pumping(
+    make: Callable[[], AsyncIterator[T]], put: Callable[[object], object]
+) -> asyncio.Task[None]:
     """Begin to iterate on our loop; each item is put, and the end after them whatever becomes of it."""
 
     async def pump() -> None:
@@ -112,16 +114,15 @@ def iterate_from_sync(make: Callable[[], AsyncIterator[T]]) -> Generator[T, None
 async def iterate_from_async(make: Callable[[], AsyncIterator[T]]) -> AsyncGenerator[T, None]:
     """Iterate an async iterator on our loop from another one, as `iterate_from_sync` does from none."""
     arrived: asyncio.Queue[object] = asyncio.Queue()
-    here, item = asyncio.get_running_loop(), None
-
-    def put(item: object) -> None:
-        here.call_soon_threadsafe(arrived.put_nowait, item)
+    tell, item = asyncio.get_running_loop().call_soon_threadsafe, None
 
     async def wound_up() -> None:
         while await arrived.get() is not _END:
             pass
 
-    started = asyncio.run_coroutine_threadsafe(_pumping(make, put), _loop())
+    started = asyncio.run_coroutine_threadsafe(
+        _pumping(make, lambda item: tell(arrived.put_nowait, item)), _loop()
+    )
     try:
         while (item := await arrived.get()) is not _END:
             yield cast(T, item)
