@@ -29,7 +29,7 @@ from moot.nodes.driving.portal import call_from_sync, entered_in_thread
 from moot.state.catalogue import DebateRow
 from moot.state.checkpoints import open_saver
 from moot.state.config import DebateConfig
-from moot.state.config.boundary import Claim
+from moot.state.config.boundary import Claim, reaches
 from moot.state.records import records_of
 from moot.state.stores import open_store
 
@@ -192,7 +192,7 @@ class Debates(AbstractContextManager["Debates"]):
         values = transcript_values(read, topic or read.topic, settings, self.environment)
         values["status"] = "done"
         row = imported_row(values, name, self.environment.clock(), None)
-        return Debate(store_import(self._session, values, row, fresh=True))
+        return Debate(store_import(self._session, values, row, fresh=True, granted=reaches(settings)))
 
 
 __all__ = [

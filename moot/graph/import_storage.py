@@ -1,19 +1,26 @@
 """Stores a debate from outside as a LangGraph thread that has ended and can be gone on with."""
 
+from collections.abc import Iterable
+
 from moot.graph.importing.adopting import OVER, Values
 from moot.graph.lifetime import making
 from moot.graph.session import DebateSession, written
 from moot.state.catalogue import DebateRow, row_amounts
+from moot.state.config.boundary import Reach
 from moot.state.errors import DebateExists
 
 
-def store_import(session: DebateSession, values: Values, row: DebateRow, *, fresh: bool) -> DebateSession:
+def store_import(
+    session: DebateSession, values: Values, row: DebateRow, *, fresh: bool, granted: Iterable[Reach] = ()
+) -> DebateSession:
     """Store the state of a debate from outside, with its row in the catalogue.
 
-    What does not fit the window is summarised. `fresh` says whether the blackboard is still to be made.
+    What does not fit the window is summarised. `fresh` says whether the blackboard is still to be made,
+    and `granted` what the operator's own configuration reaches.
     """
     try:
         with making(session, row) as made:
+            made.records.grants.add(made.thread, granted)
             _store(made, values, row, fresh=fresh)
     except DebateExists:
         raise DebateExists(f"debate {row.name!r} exists already: import it under another --id") from None

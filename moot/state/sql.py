@@ -187,8 +187,10 @@ def _switch_to_wal(connection: sqlite3.Connection) -> None:
 def _is_only_unwritable(path: Path, error: sqlite3.Error) -> bool:
     """Return whether a file could not be opened for want of room or rights alone, and is whole by itself."""
     unwritable = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR)
+    if _code(error) not in unwritable or not path.is_file():
+        return False
     log = path.with_name(path.name + "-wal")
-    return _code(error) in unwritable and path.is_file() and not (log.exists() and log.stat().st_size)
+    return not (log.exists() and log.stat().st_size)
 
 
 class PostgresSql:
