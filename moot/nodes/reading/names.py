@@ -13,9 +13,6 @@ _TITLES = word_set(
     "secretary judge justice chair team agent debater speaker herr frau monsieur madame señor señora"
 )
 _UNSPACED_NAME = re.compile(f"[{UNSPACED}]")
-_YOU = re.compile(
-    r"\b(?:you|your|yours|you're|du|dein|vous|votre|tu|usted|вы|ваш|ты)\b|你|您|あなた|당신", re.IGNORECASE
-)
 
 
 def mentions(text: str, names: Mapping[str, str], but: str = "") -> list[str]:
@@ -29,11 +26,6 @@ def mentions(text: str, names: Mapping[str, str], but: str = "") -> list[str]:
         return []
     found = dict.fromkeys(owners[match.group()] for match in pattern.finditer(text))
     return [who for who in found if who != but]
-
-
-def addresses_someone(text: str) -> bool:
-    """Whether `text` says "you", in one of the languages known here."""
-    return _YOU.search(text) is not None
 
 
 @lru_cache(maxsize=64)

@@ -1,9 +1,6 @@
 """How alike texts are, and which sentences of a text carry its matter, by their terms."""
 
-import math
 import re
-from collections import Counter
-from collections.abc import Sequence
 from functools import lru_cache
 
 from moot.nodes.text.terms import term_set
@@ -31,17 +28,3 @@ _ALIKE = 0.7  # likeness from which two texts say the same
 def same_statement(first: str, second: str) -> bool:
     """Whether two short texts say nearly the same: terms in common, and no number differs."""
     return numbers(first) == numbers(second) and likeness(first, second) >= _ALIKE
-
-
-def salience(sentences: Sequence[Sequence[str]]) -> list[float]:
-    """Return a score 0–1 for each sentence, given as its terms: how much of the message's matter it carries.
-
-    TF-IDF with sentences as the documents: a term weighs ln(1 + its count in the message) · ln(1 + n / its
-    sentences); a sentence scores the mean of its terms, damped where it has only a few.
-    """
-    counts = Counter(term for sentence in sentences for term in sentence)
-    spread = Counter(term for sentence in sentences for term in set(sentence))
-    weight = {t: math.log1p(counts[t]) * math.log1p(len(sentences) / spread[t]) for t in counts}
-    raw = [sum(weight[t] for t in set(sentence)) / (len(set(sentence)) + 6) for sentence in sentences]
-    top = max(raw, default=0.0)
-    return [score / top if top else 0.0 for score in raw]
