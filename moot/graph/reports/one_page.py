@@ -45,11 +45,16 @@ def render_brief(document: Mapping[str, object], form: Literal["brief", "adr"] =
 
 def render_brief_html(document: Mapping[str, object]) -> str:
     """Render the one page as self-contained HTML."""
-    title, _, rest = render_brief(document).partition("\n")
+    return as_page(render_brief(document), read(document).title)
+
+
+def as_page(text: str, title: str) -> str:
+    """Render Markdown as a self-contained HTML page, `title` in place of its first line."""
+    rest = text.partition("\n")[2]
     style = Markup((TEMPLATES / "report.css").read_text(encoding="utf-8"))  # noqa: S704  # our own file
     page = template_environment().get_template("brief.html.j2")
     body = Prose({}).section(rest, base=2)
-    return page.render(title=read(document).title, heading=title.lstrip("# "), style=style, body=body)
+    return page.render(title=title, style=style, body=body)
 
 
 def reasons_of(report: Report, person: Person) -> list[Reason]:

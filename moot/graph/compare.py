@@ -1,0 +1,101 @@
+"""Debates side by side: what was asked, what each came to, whether they agree, and what each took."""
+
+from collections.abc import Mapping, Sequence
+
+from typing_extensions import TypedDict
+
+from moot.graph.reports.contents import Report, read
+from moot.graph.reports.markdown_quotes import defused, plain
+from moot.graph.reports.wording import grouped
+
+
+class ComparedDebate(TypedDict):
+    """One of the debates."""
+
+    id: str
+    name: str
+    asked: str
+    protocol: str
+    status: str
+    result: str
+    """What its verdict comes to, in the words of its report."""
+    winner: str | None
+    """Name of a debater; `None` where none won, or nobody judged."""
+    answer: str
+    """Markdown, `""` for none."""
+    models: str
+    turns: int
+    tokens: int
+    cost_usd: float
+    elapsed_s: float
+
+
+class DebateComparison(TypedDict):
+    """Debates side by side."""
+
+    debates: list[ComparedDebate]
+    same_question: bool
+    same_winner: bool | None
+    """`None` where not every debate has a winner."""
+    same_answer: bool | None
+    """`True` for equal words; `None` where a reader must judge, or not every debate has an answer."""
+
+
+def compare_debates(documents: Sequence[Mapping[str, object]]) -> DebateComparison:
+    """Compare debates, each a document of format `moot.debate/1`; any key may be missing."""
+    rows = [_compared(read(document)) for document in documents]
+    winners = {row["winner"] for row in rows}
+    answers = {" ".join(row["answer"].casefold().split()) for row in rows}
+    return {
+        "debates": rows,
+        "same_question": len({" ".join(row["asked"].split()) for row in rows}) == 1,
+        "same_winner": None if None in winners else len(winners) == 1,
+        "same_answer": True if len(answers) == 1 and answers != {""} else None,
+    }
+
+
+def _compared(report: Report) -> ComparedDebate:
+    document, verdict, usage = report.document, report.verdict, report.document["usage"]
+    return {
+        "id": document["id"],
+        "name": report.name,
+        "asked": document["topic"].strip(),
+        "protocol": document["protocol"],
+        "status": document["status"],
+        "result": verdict.headline if verdict else "Nobody judged",
+        "winner": verdict.winner.name if verdict and verdict.winner else None,
+        "answer": report.brief_solution.strip(),
+        "models": next((fact.value for fact in report.facts if fact.name == "Models"), ""),
+        "turns": sum(person.turns for person in report.people),
+        "tokens": usage["prompt_tokens"] + usage["completion_tokens"],
+        "cost_usd": usage["cost_usd"],
+        "elapsed_s": usage["elapsed_s"],
+    }
+
+
+def render_comparison(compared: DebateComparison) -> str:
+    """Render a comparison as Markdown: a table, whether they agree, and each answer."""
+    rows, least = compared["debates"], min((row["tokens"] for row in compared["debates"]), default=0)
+    lines: dict[str, list[str]] = {
+        "Protocol": [row["protocol"] for row in rows],
+        "Status": [row["status"] for row in rows],
+        "Result": [row["result"] for row in rows],
+        "Models": [row["models"] for row in rows],
+        "Turns": [grouped(row["turns"]) for row in rows],
+        "Tokens": [
+            f"{row['tokens']:,}" + (f", {row['tokens'] / least:.1f} times the least" if least else "")
+            for row in rows
+        ],
+        "Cost": [f"${row['cost_usd']:,.4f}" if row["cost_usd"] else "–" for row in rows],
+        "Time": [f"{row['elapsed_s']:,.0f} s" for row in rows],
+    }
+    if not compared["same_question"]:
+        lines = {"Asked": [row["asked"] for row in rows], **lines}
+    head = f"| | {' | '.join(plain(row['name']) for row in rows)} |\n|---|{'---|' * len(rows)}"
+    table = [f"| {name} | {' | '.join(map(plain, cells))} |" for name, cells in lines.items()]
+    same = {True: "The same winner.", False: "Different winners.", None: ""}[compared["same_winner"]]
+    agreed = "The same answer, word for word." if compared["same_answer"] else ""
+    answers = [f"## {plain(row['name'])}\n\n{defused(row['answer'])}" for row in rows if row["answer"]]
+    asked = plain(rows[0]["asked"]) if compared["same_question"] else "Debates side by side"
+    parts = [f"# {asked}", "\n".join([head, *table]), " ".join(filter(None, [same, agreed])), *answers]
+    return "\n\n".join(filter(None, parts)) + "\n"
