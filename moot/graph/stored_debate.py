@@ -201,7 +201,10 @@ class Debate:
                 notes = joined(values, note, same_as, opposite=opposite)
             else:
                 notes = corrected(values, note, kind, why)
-            self.session.update({"minutes": notes}, snapshot.next)
+            if is_over(snapshot):
+                self.session.update_after("close", {"minutes": notes})
+            else:
+                self.session.update({"minutes": notes}, snapshot.next)
         return notes
 
     def differing_keys(self, config: DebateConfig) -> list[str]:

@@ -23,6 +23,21 @@ Bo: I support the bridge. I concede that the winter was mild this year.
 """
 
 
+NOTE: Event = {
+    "note": "event",
+    "id": "e001",
+    "kind": "asserts",
+    "proposition": "p000",
+    "debater": "advocate",
+    "message_id": "m000001",
+    "quote": "Yes.",
+    "condition": "",
+    "ground": False,
+    "by": "rule",
+    "confidence": 0.9,
+}
+
+
 @pytest.fixture
 def debate(tmp_path: Path) -> Iterator[Debate]:
     with open_debates(str(tmp_path / "d.sqlite"), environment=FakeModel().environment()) as debates:
@@ -52,7 +67,18 @@ def test_a_note_that_a_person_takes_back_is_gone(debate: Debate) -> None:
     [conceded] = _ledger(debate).concessions("bo")
     debate.correct(conceded["id"], why="He was asked about the winter.")
     assert not _ledger(debate).concessions("bo")
+    assert debate.is_over()
     assert debate.state().values["minutes"][-1]["why"] == "He was asked about the winter."
+
+
+def test_a_debate_that_goes_on_goes_on_where_it_was(tmp_path: Path) -> None:
+    with open_debates(str(tmp_path / "d.sqlite"), environment=FakeModel().environment()) as debates:
+        going = debates.start("Should the bridge be built?", name="g")
+        following = going.state().next
+        going.session.update({"minutes": [NOTE]}, following)
+        going.correct("e001", "denies")
+        assert going.state().next == following
+        assert _stance(going, "advocate")["kind"] == "denies"
 
 
 def test_two_propositions_are_made_one(debate: Debate) -> None:
