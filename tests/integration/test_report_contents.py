@@ -49,6 +49,7 @@ def judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., dic
                 for each in call.hints["criteria"]
             ]
             said = {"reasoning": "weighed", "scores": scores, "winner": winner, "confidence": 70}
+            said["despite_scores"] = "" if winner == "Advocate" else "Its last point outweighed the rest."
             return Reply(data=said, model=call.model)
 
         environment = FakeModel(reply).environment()
@@ -64,7 +65,7 @@ def test_the_decision_is_the_judges(judged: Callable[..., dict[str, Any]], winne
     verdict = document["verdict"]
     assert verdict["winner"] == winner.lower()
     names = {"advocate": "Advocate wins", "skeptic": "Skeptic wins", "tie": "A tie"}
-    expected = {**names, "synthesis": "A synthesis of both sides"}[verdict["winner"]]
+    expected = {**names, "synthesis": "A synthesis of several"}[verdict["winner"]]
     view = read(document).verdict
     assert view is not None
     assert view.headline == expected
