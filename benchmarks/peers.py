@@ -120,6 +120,7 @@ def _langmem(said: Sequence[tuple[str, str]], summary: str | None, budget: int) 
 def _middleware(said: Sequence[tuple[str, str]], summary: str | None, budget: int) -> Outcome:
     from langchain.agents.middleware import SummarizationMiddleware
     from langchain_core.messages import RemoveMessage
+    from langgraph.runtime import Runtime
 
     def make() -> Making:
         middleware = SummarizationMiddleware(
@@ -132,7 +133,7 @@ def _middleware(said: Sequence[tuple[str, str]], summary: str | None, budget: in
             nonlocal kept
             kept = [*kept, *(message for message in history if message.id not in seen)]
             seen.update(str(message.id) for message in history)
-            update = middleware.before_model({"messages": kept}, None)
+            update = middleware.before_model({"messages": kept}, Runtime())
             if update:
                 kept = [m for m in update["messages"] if not isinstance(m, RemoveMessage)]
             return kept
