@@ -42,13 +42,13 @@ def check_config(claim: Claim, environment: Environment, *, imports: bool = True
         summarizer_named(perspective_settings(config, debater).method)
     for seat in config.judge.seats():
         rubric_for(seat, config, protocol.brief)
-    unpriced = config.unpriced_models()
-    if config.limits.cost_usd is not None and unpriced:  # a limit that could not be kept
-        raise ConfigError(
+    models = environment.models_of(claim)
+    if config.limits.cost_usd is not None and (unpriced := models.unpriced(config.model_names())):
+        raise ConfigError(  # a limit that could not be kept
             "limits.cost_usd needs prices: give input_usd_per_million and output_usd_per_million "
             f"(0 where free) under `models` for {', '.join(map(repr, unpriced))}"
         )
-    environment.models_of(claim).check(config.model_names())
+    models.check(config.model_names())
 
 
 def warnings_about(config: DebateConfig) -> list[str]:

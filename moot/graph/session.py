@@ -79,6 +79,13 @@ class DebateSession:
         """Write into the state without moving the debate: what was to run next runs next."""
         self.update_after(before_node(self.graph, following[0] if following else "plan"), values)
 
+    def amend(self, values: Values, snapshot: StateSnapshot) -> None:
+        """Write into a state beside what it is at; a debate that is over stays over."""
+        if is_over(snapshot):
+            self.update_after("close", values)
+        else:
+            self.update(values, snapshot.next)
+
     def update_after(self, node: str, values: Values) -> None:
         """Write into the state as if a node had, after which its successor runs next."""
         call_from_sync(self.graph.aupdate_state, self.run_config, dict(values), node)

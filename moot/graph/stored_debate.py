@@ -173,7 +173,7 @@ class Debate:
         check_config(Claim(config, granted, self.session.environment.harmless), self.session.environment)
         with self.session.writing():
             self.session.records.grants.add(self.id, added)
-            self.session.update({"config": config.to_json()}, self.session.caught_up().next)
+            self.session.amend({"config": config.to_json()}, self.session.caught_up())
 
     def correct(
         self, note: str, kind: str = "", *, why: str = "", same_as: str = "", opposite: bool = False
@@ -201,10 +201,7 @@ class Debate:
                 notes = joined(values, note, same_as, opposite=opposite)
             else:
                 notes = corrected(values, note, kind, why)
-            if is_over(snapshot):
-                self.session.update_after("close", {"minutes": notes})
-            else:
-                self.session.update({"minutes": notes}, snapshot.next)
+            self.session.amend({"minutes": notes}, snapshot)
         return notes
 
     def differing_keys(self, config: DebateConfig) -> list[str]:

@@ -22,6 +22,19 @@ GRACE_S = 30.0
 """How long calls under way may take once a person has asked to stop, seconds; most answers take less."""
 
 
+REST_S = 0.2
+"""How soon a wait ends once a person has asked to stop, seconds."""
+
+
+async def rest(seconds: float) -> None:
+    """Sleep; where a person asks to stop, the wait is cancelled, for no call is under way."""
+    until = time.monotonic() + seconds
+    while (left := until - time.monotonic()) > 0:
+        if stop.times:
+            raise asyncio.CancelledError
+        await asyncio.sleep(min(left, REST_S))
+
+
 async def landed(call: Coroutine[object, None, T]) -> T:
     """Await a call; one under way when a person asks to stop may still come in: it is paid anyway."""
     calling, until = asyncio.ensure_future(call), math.inf

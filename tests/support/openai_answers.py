@@ -45,6 +45,8 @@ class Act:
     """Reset the connection after so many pieces of the stream; 0 resets before any answer."""
     error_event: Json | None = None
     """Sent in the stream instead of its second half."""
+    whole: bool = False
+    """Answered whole although a stream was asked for."""
     body: str | None = None
     """Sent as it is, with status 200: a server that does not keep to the protocol."""
 

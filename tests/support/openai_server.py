@@ -195,7 +195,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._json(200, act.body, act.headers)
         elif self.path.endswith("/embeddings"):
             self._json(200, embeddings(asked))
-        elif asked.get("stream"):
+        elif asked.get("stream") and not act.whole:
             self._stream(asked, act)
         else:
             self._json(200, completion(asked, act), act.headers)

@@ -101,12 +101,12 @@ def test_an_asked_wait_is_never_cut_short(asked: float, dice: float) -> None:
     [
         (401, {}, ("OPENAI_API_KEY", "OPENAI_BASE_URL")),
         (403, {"api_key_env": "ROUTER_KEY", "base_url": "http://r"}, ("ROUTER_KEY", "base_url")),
-        (404, {}, ("model's name", "--reconfigure", "OPENAI_BASE_URL")),
+        (404, {}, ("model's name", "moot resume ID --model NAME", "OPENAI_BASE_URL")),
     ],
 )
 def test_a_failure_that_no_waiting_cures_comes_with_what_to_do(
     status: int, settings: dict[str, str], named: tuple[str, ...]
 ) -> None:
-    said = advice(Failure("no", status=status), ModelSettings(**settings))
+    said = advice(Failure("no", status=status), ModelSettings(**settings), "http://there", "m")
     assert all(word in said for word in named)
-    assert advice(Failure("later", status=503), ModelSettings()) == ""
+    assert advice(Failure("later", status=503), ModelSettings(), "http://there", "m") == ""

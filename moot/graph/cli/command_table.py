@@ -41,6 +41,7 @@ COMMANDS: dict[str, Row] = {
     "ask": Row("ask:ask", "Answer a question about a debate, citing its messages.", "Results"),
     "export": Row("export:export", "Write a debate as JSON, Markdown or HTML.", "Results"),
     "plan": Row("plan:plan", "Say what a debate would take: calls, tokens, time.", "Setting up"),
+    "models": Row("models:models", "List the models that your endpoint offers.", "Setting up"),
     "config": Row("config:app", "Write, check or describe a configuration file.", "Setting up"),
     "studio": Row("studio:studio", "Open the debates in LangGraph Studio.", "Setting up"),
 }

@@ -102,6 +102,20 @@ DebaterOption = Annotated[
 ]
 RoundsOption = Annotated[int | None, Option("--rounds", min=1, metavar="N", help="Rounds.")]
 ProtocolOption = Annotated[str | None, Option("--protocol", metavar="NAME", help="Rules of the debate.")]
+ModelOption = Annotated[
+    str | None,
+    Option(
+        "--model",
+        "-m",
+        metavar="NAME",
+        help="Model of everybody who names none; MOOT_MODEL, else the built-in offline model.",
+    ),
+]
+OtherModelOption = Annotated[
+    str | None,
+    Option("--model", "-m", metavar="NAME", help="Another model from here on, of everybody who names none."),
+]
+JudgeModelOption = Annotated[str | None, Option("--judge-model", metavar="NAME", help="Model of the judge.")]
 NameOption = Annotated[
     str | None,
     Option(

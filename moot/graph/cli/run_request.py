@@ -1,8 +1,11 @@
 """What a run is asked to do: topic, configuration file and flags become one validated configuration."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from moot.graph.cli.entry import complain
 from moot.graph.cli.named_files import Data, with_files
@@ -10,9 +13,12 @@ from moot.graph.cli.text_files import read_text
 from moot.graph.importing.dialectic import from_dialectic, is_dialectic
 from moot.state.config import DebateConfig
 from moot.state.config.config_files import load_config, make_config, yaml_value
-from moot.state.entries import clean_text
+from moot.state.entries import clean_text, seq_of
 from moot.state.errors import ConfigError, InputError
 from moot.state.settings import default_config_path, default_model
+
+if TYPE_CHECKING:
+    from moot.graph.api import Debate
 
 LENGTHS = ("turns", "rounds")
 """Flags that say how long a debate is."""
@@ -132,6 +138,57 @@ def merged(data: Data, flags: Mapping[str, object]) -> Data:
     return result
 
 
+def configured(path: Path | None, flags: Mapping[str, object]) -> DebateConfig:
+    """Return the configuration that flags, `--config`, `MOOT_MODEL` and the defaults make, in this order.
+
+    Raises:
+        ConfigError: it is none.
+    """
+    model = default_model()
+    return make_config(merged({**({"model": model} if model else {}), **file_data(path)}, flags))
+
+
+def go_on_with(debate: Debate, path: Path | None, flags: Mapping[str, object], *, reconfigure: bool) -> None:
+    """Let a stored debate go on with what a file and flags say, and reach what they name.
+
+    Args:
+        debate: any.
+        path: `--config`.
+        flags: values by dotted key, which count over the file and always.
+        reconfigure: whether what the file changes counts.
+
+    Raises:
+        ConfigError: it cannot be used, or the file differs and is not to count.
+    """
+    given = {key: value for key, value in flags.items() if value is not None}
+    data = file_data(path) if path is not None else {}
+    if not given and path is None:
+        return
+    said, frozen = make_config(data).to_json(), debate.config().to_json()
+    new = make_config({**frozen, **{key: said[key] for key in data if key != "topic"}})
+    debate.allow(make_config(merged(data, given)))
+    if (keys := debate.differing_keys(new)) and not reconfigure:
+        raise ConfigError(
+            f"{str(path)!r} differs from the debate's frozen configuration in {', '.join(keys)}: "
+            "leave --config out, or add --reconfigure to go on with the new values"
+        )
+    new = make_config(merged(new.to_json(), given))
+    if debate.differing_keys(new):
+        debate.reconfigure(new)
+
+
+def entry_number(given: str, option: str) -> int:
+    """Return the number of the entry that `12` or `m000012` names.
+
+    Raises:
+        InputError: it names none.
+    """
+    seq = int(given) if given.isdecimal() else seq_of(given)
+    if seq is None:
+        raise InputError(f"{option} {given!r}: give an entry's number or id, such as 12 or m000012")
+    return seq
+
+
 def run_config(
     path: Path | None, flags: Mapping[str, object], tools: Sequence[str] = (), *, imports: bool = True
 ) -> DebateConfig:
@@ -146,9 +203,7 @@ def run_config(
     Raises:
         ConfigError: it cannot be used; nothing has been written.
     """
-    model = default_model()
-    data = {**({"model": model} if model else {}), **file_data(path)}
-    config = make_config(merged(data, flags))
+    config = configured(path, flags)
     if tools:
         debaters = tuple(
             each if each.is_human or each.tools else each.model_copy(update={"tools": tuple(tools)})

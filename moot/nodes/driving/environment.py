@@ -99,9 +99,9 @@ class Environment:
             ConfigError: they are not admitted.
         """
         config = claim.admitted("model", "endpoint")
-        key = repr(sorted(config.models.items()))
+        key = repr((sorted(config.models.items()), config.limits.retry_for))
         if key not in self._models:
-            self._models[key] = Models(config.models, self.factory, self.backoff)
+            self._models[key] = Models(config.models, self.factory, self.backoff, config.limits.retry_for)
         return self._models[key]
 
 

@@ -1,9 +1,10 @@
 """How long to wait before asking a model again."""
 
-import asyncio
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+
+from moot.state.uncancelled import rest
 
 
 @dataclass(frozen=True)
@@ -16,7 +17,7 @@ class Backoff:
     """No wait of our own is longer, seconds."""
     patience_s: float = 300.0
     """A provider that asks for a longer wait than this, seconds, is given up instead."""
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    sleep: Callable[[float], Awaitable[None]] = rest
     dice: Callable[[], float] = random.random
 
     def wait_s(self, failures: int, asked_s: float | None = None) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from dataclasses import dataclass, field, replace
 
@@ -10,11 +11,12 @@ from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs
+from langgraph.config import get_stream_writer
 from langgraph.constants import TAG_NOSTREAM
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 
 from moot.nodes.calls import ModelCall, Reply, WireMessage
-from moot.nodes.models.failures import REFUSALS, Failure, advice, excess_tokens, failure_of, is_too_long
+from moot.nodes.models.failures import REFUSALS, Failure, excess_tokens, failure_of, is_too_long
 from moot.nodes.models.local import LocalModel
 from moot.nodes.models.registry import Models
 from moot.nodes.models.schemas import (
@@ -28,7 +30,7 @@ from moot.nodes.models.schemas import (
 )
 from moot.nodes.models.speaker import SpeakerModel
 from moot.nodes.models.thinking import part
-from moot.nodes.models.usage import counted, priced, reported
+from moot.nodes.models.usage import counted, reported
 from moot.nodes.models.wire import to_langchain
 from moot.state.entries import EntryUsage, JsonObject, clean_text
 from moot.state.errors import UserError
@@ -37,6 +39,8 @@ from moot.state.reducers import add_up
 
 MAX_EMPTY = 2
 """Times that a model which said nothing is asked again."""
+LONG_OUT = 30
+"""Failures in a row after which the wait before another is the longest."""
 
 Messages = tuple[WireMessage, ...]
 
@@ -55,21 +59,34 @@ async def complete(call: ModelCall, models: Models, *, config: RunnableConfig | 
     Raises:
         ConfigError: the call's model cannot be used at all: a bad name, or no key.
     """
-    run, started = _Attempts(call, models, config), time.perf_counter()
-    failures: list[tuple[str, Failure]] = []
-    for name in dict.fromkeys((call.model, *call.fallbacks)):
-        try:
-            reply = await (await _asking(run, name)).reply()
-        except Failure as failure:
-            failures.append((name, failure))
-            continue
-        return replace(reply, latency_s=time.perf_counter() - started)
+    run, started, waited = _Attempts(call, models, config), time.perf_counter(), 0.0
+    while True:
+        failures: list[tuple[str, Failure]] = []
+        for name in dict.fromkeys((call.model, *call.fallbacks)):
+            try:
+                reply = await (await _asking(run, name)).reply()
+            except Failure as failure:
+                failures.append((name, failure))
+                continue
+            return replace(reply, latency_s=time.perf_counter() - started)
+        soonest = min((each for each in failures if each[1].passes), key=_asked_wait_s, default=None)
+        left = models.retry_for - max(waited, time.perf_counter() - started)
+        if soonest is None or left <= _asked_wait_s(soonest):
+            break
+        pause_s = min(left, models.backoff.wait_s(LONG_OUT, soonest[1].retry_after))
+        _tell(
+            soonest[0], soonest[1], pause_s, f"asked again in {pause_s:.0f} s, for {left / 60:.0f} min more"
+        )
+        await models.backoff.sleep(pause_s)
+        waited += pause_s
+    from moot.nodes.models.offered import explained  # with a client of its own, for failures alone
+
     return Reply(
         model=call.model,
         usage=run.usage,
         latency_s=time.perf_counter() - started,
         attempts=run.attempts,
-        error="; ".join(_explained(name, failure, models) for name, failure in failures),
+        error="; ".join([await explained(name, failure, models) for name, failure in failures]),
         status=failures[-1][1].status,
         retryable=any(failure.retryable for _, failure in failures),
         refused=call.schema is None and all(failure.refused for _, failure in failures),
@@ -77,9 +94,19 @@ async def complete(call: ModelCall, models: Models, *, config: RunnableConfig | 
     )
 
 
-def _explained(name: str, failure: Failure, models: Models) -> str:
-    hint = advice(failure, models.settings_of(name))
-    return f"{name}: {clean_text(failure.text)}" + (f" ({hint})" if hint else "")
+def _asked_wait_s(failed: tuple[str, Failure]) -> float:
+    return failed[1].retry_after or 0.0
+
+
+def _tell(model: str, failure: Failure, wait_s: float, what_next: str) -> None:
+    """Say why nothing happens for a while: to whoever watches the run, else to the log."""
+    words = f"{failure.cause}, {what_next}"
+    try:
+        write = get_stream_writer()
+    except RuntimeError:  # outside a graph
+        logging.getLogger(__name__).warning("%s: %s", model, words)
+        return
+    write({"event": "retry", "model": model, "why": failure.text, "words": words, "wait_s": wait_s})
 
 
 @dataclass
@@ -213,6 +240,7 @@ class _Asking:
             retry=retry_if_exception(self._worth_another),
             stop=self._spent,
             wait=self._wait_s,
+            before_sleep=self._before_another,
             sleep=self.run.models.backoff.sleep,
             reraise=True,
         )
@@ -227,6 +255,12 @@ class _Asking:
 
     def _spent(self, state: RetryCallState) -> bool:
         return self.failures >= self.settings.max_attempts
+
+    def _before_another(self, state: RetryCallState) -> None:
+        failure, wait_s = state.outcome.exception() if state.outcome else None, state.upcoming_sleep
+        if isinstance(failure, Failure):
+            which = f"retry {self.failures} of {self.settings.max_attempts - 1} in {round(wait_s, 1):g} s"
+            _tell(self.name, failure, wait_s, which)
 
     def _wait_s(self, state: RetryCallState) -> float:
         failure = state.outcome.exception() if state.outcome else None
@@ -298,7 +332,9 @@ class _Asking:
         tokens = None if isinstance(self.chat, LocalModel) else reported(message)
         if tokens is None:
             tokens = counted(self.run.call, sent, message, thoughts, self.settings.encoding)
-        self.run.usage = add_up(self.run.usage, [priced(tokens, self.settings)])
+        cost = None if isinstance(self.chat, LocalModel) else self.run.models.cost_usd(self.name, tokens)
+        priced: EntryUsage = tokens if cost is None else {**tokens, "cost_usd": cost}
+        self.run.usage = add_up(self.run.usage, [priced])
         finish = str(message.response_metadata.get("finish_reason") or "stop")
         answer = _ModelAnswer(message, clean_text(parted.text), thoughts, finish)
         self._refuse_nothing(answer)

@@ -22,6 +22,10 @@ HOPELESS_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
 REFUSALS = frozenset({"content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"})
 """Error codes and finish reasons of filters: Azure's, OpenAI's."""
 
+UNREACHABLE = "nothing answers at {url}: is it running? If the address is wrong, set {endpoint}"
+NO_API = "{endpoint}, {url}, is no API's address: that of OpenAI-compatible servers often ends in /v1"
+OTHER_MODEL = "to go on with another model: moot resume ID --model NAME"
+
 # The classes of httpx, httpx2 and the SDK are told by name: whichever of them is installed, none is imported
 # for the offline model.
 _CONNECTION = frozenset({"APIConnectionError", "TransportError", "StreamError"})
@@ -45,22 +49,37 @@ class Failure(Exception):
     """The model answered, but said nothing."""
     refused: bool = False
     """The model, or its provider's filter, would not answer: asking again is answered alike."""
+    advice: str = ""
+    """What a user can do, where that follows from the failure alone."""
 
     def __str__(self) -> str:
         return self.text
 
+    @property
+    def passes(self) -> bool:
+        """Whether it is the provider's state of the moment, and nothing about this request."""
+        return self.retryable and not self.empty
+
+    @property
+    def cause(self) -> str:
+        """What is the matter, in a few words."""
+        if self.status == 429:
+            return "rate limited"
+        return f"HTTP {self.status}" if self.status else self.text[:80]
+
 
 def failure_of(error: Exception, *, timeout_s: float, now: datetime | None = None) -> Failure:
     """Sort an exception of one attempt."""
-    if isinstance(error, Failure):
-        return error
+    for each in (error, error.__cause__):  # the SDK wraps what a hook of its client raises
+        if isinstance(each, Failure):
+            return each
     if isinstance(error, ModelError):
         return Failure(str(error), status=error.status, retryable=error.retryable)
     bases = {base.__name__ for base in type(error).__mro__}
     if isinstance(error, TimeoutError) or bases & _TIMEOUT:
         return Failure(f"no answer within {timeout_s:g} s", retryable=True)
     if isinstance(error, OSError) or bases & _CONNECTION:
-        return Failure(f"connection failed: {_short(error)}", retryable=True)
+        return Failure(f"connection failed: {_short(error)}", retryable=True, advice=UNREACHABLE)
     return _provider_failure(error, bases, now or datetime.now(UTC))
 
 
@@ -103,18 +122,43 @@ def excess_tokens(failure: Failure, prompt_tokens: int) -> int:
     return over + over // 8 + 16 if 0 < over < prompt_tokens else prompt_tokens // 4
 
 
-def advice(failure: Failure, settings: ModelSettings) -> str:
-    """Return what a user can do about a failure that no waiting cures, `""` where that is not known."""
+def web_page(status: int, text: str) -> Failure:
+    """Return the failure that an HTML page is: a gateway's error, or an address that is no API's."""
+    title = re.search(r"<title[^>]*>(.*?)</title>", text, re.I | re.S)
+    words = f" ({_clip(title[1])})" if title else ""
+    return Failure(
+        f"HTTP {status}: a web page{words} came instead of an answer",
+        status=status,
+        retryable=status in RETRYABLE or status >= 500,
+        advice="" if status in (401, 403) or status >= 500 else NO_API,
+    )
+
+
+def advice(failure: Failure, settings: ModelSettings, base_url: str, model: str) -> str:
+    """Return what a user can do about a failure, `""` where that is not known.
+
+    Args:
+        failure: what is the matter.
+        settings: of the model.
+        base_url: where it was asked for.
+        model: its name.
+    """
     endpoint = "the model's base_url" if settings.base_url else "OPENAI_BASE_URL"
+    if failure.advice:
+        return failure.advice.format(url=shown_url(base_url), endpoint=endpoint)
+    if is_too_long(failure):
+        return (
+            f"say what it takes as models.{model}.context_size, and lower memory.budget.total to that less "
+            "memory.budget.reply"
+        )
+    if failure.code in HOPELESS_CODES:
+        return f"the account's quota is used up: see to its billing, or {OTHER_MODEL}"
     if failure.status in (401, 403):
         if settings.key_variable is None:
             return "no key was sent: name its variable as `api_key_env` beside the model's base_url"
         return f"check the key in {settings.key_variable}, and that {endpoint} is the endpoint it belongs to"
     if failure.status == 404:
-        return (
-            f"check the model's name, and {endpoint}; to go on with another model, give `model` in a file "
-            "with `moot resume ID --config FILE --reconfigure`"
-        )
+        return f"check the model's name, and {endpoint}; {OTHER_MODEL}"
     return ""
 
 

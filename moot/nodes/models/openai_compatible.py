@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import openai
@@ -11,6 +12,7 @@ from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
+from moot.nodes.models.failures import web_page
 from moot.nodes.models.thinking import reasoning_field
 from moot.nodes.models.usage import readable_usage
 from moot.state.config.model_settings import ModelSettings
@@ -19,6 +21,7 @@ from moot.state.entries import JsonObject
 MAX_CONNECTIONS = 64
 """Connections of one client; a batch is limited by its driver long before."""
 _AS_THEY_ARE = ("messages", "tools", "response_format")
+END_OF_STREAM = b"\n\ndata: [DONE]\n\n"
 CONNECT_S = 15.0
 """Longest wait for a connection, seconds."""
 
@@ -92,5 +95,31 @@ def make_chat(name: str, settings: ModelSettings, *, key: str, base_url: str | N
         stream_usage=True,
         use_responses_api=False,
         limit_field=settings.max_tokens_field,
-        http_async_client=openai.DefaultAsyncHttpxClient(limits=limits, timeout=timeout),
+        http_async_client=openai.DefaultAsyncHttpxClient(
+            limits=limits, timeout=timeout, event_hooks={"response": [_take]}
+        ),
     )
+
+
+async def _take(response: Any) -> None:
+    """Tell a web page from an answer, and take a whole answer from a server that was asked for a stream.
+
+    Raises:
+        Failure: it is a web page.
+    """
+    kind = response.headers.get("content-type", "")
+    if "text/html" in kind:
+        await response.aread()
+        raise web_page(response.status_code, response.text)
+    if "application/json" in kind and response.is_success and b'"stream":true' in response.request.content:
+        await response.aread()
+        response._content = b"data: " + json.dumps(_as_chunk(response.json())).encode() + END_OF_STREAM
+
+
+def _as_chunk(whole: JsonObject) -> JsonObject:
+    """Return a whole completion as the one chunk of a stream."""
+    for choice in whole.get("choices") or []:
+        delta = choice["delta"] = choice.pop("message", None) or {}
+        for index, call in enumerate(delta.get("tool_calls") or []):
+            call.setdefault("index", index)
+    return whole

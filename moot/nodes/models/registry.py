@@ -9,12 +9,14 @@ from weakref import WeakKeyDictionary
 from langchain_core.language_models.chat_models import BaseChatModel
 
 from moot.nodes.models.backoff import Backoff
+from moot.nodes.models.prices import configured_price, list_price
 from moot.nodes.models.schemas import Method
 from moot.nodes.text.tokens import encoding, encoding_for
 from moot.state import settings as environment
 from moot.state.config.model_settings import OFFLINE, RECORDED, ModelSettings, is_built_in
-from moot.state.entries import JsonObject
+from moot.state.entries import EntryUsage, JsonObject
 from moot.state.errors import ConfigError
+from moot.state.redaction import shown_url
 
 Factory = Callable[[str, ModelSettings], BaseChatModel]
 """Builds the client of one model from its name and settings."""
@@ -38,6 +40,10 @@ KNOWN: tuple[tuple[str, JsonObject], ...] = (
     ("magistral", _THINKS_ALOUD),
 )
 """Defaults by the start of a model's name, after any vendor's prefix; the first match counts."""
+
+
+OPENAI_URL = "https://api.openai.com/v1"
+NOTHING: EntryUsage = {"prompt_tokens": 0, "completion_tokens": 0}
 
 
 def known_settings(name: str) -> JsonObject:
@@ -86,7 +92,16 @@ def access_to(name: str, settings: ModelSettings) -> Access:
             f"no key for the model {name!r}: set {variable} (or OPENAI_BASE_URL for a server "
             "that needs none), or use `--model offline`"
         )
+    if base_url is not None and urlsplit(base_url).scheme not in ("http", "https"):
+        where = f"models.{name}.base_url" if settings.base_url else "OPENAI_BASE_URL"
+        raise ConfigError(f"{where} {shown_url(base_url)!r} has no scheme: write {_with_scheme(base_url)}")
     return Access(key or "not-needed", base_url)
+
+
+def _with_scheme(address: str) -> str:
+    host = address.rpartition("://")[2]
+    near = host.startswith(("localhost", "127.", "[::1]", "192.168.", "10."))
+    return shown_url(f"http{'' if near else 's'}://{host}")
 
 
 def make_model(name: str, settings: ModelSettings) -> BaseChatModel:
@@ -126,6 +141,8 @@ class Models:
     """Settings by model name; a name without any gets the defaults."""
     factory: Factory = make_model
     backoff: Backoff = field(default_factory=Backoff)
+    retry_for: float = 0.0
+    """`limits.retry_for`, seconds."""
     _loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _Loop] = field(
         default_factory=WeakKeyDictionary, repr=False, compare=False
     )
@@ -140,7 +157,7 @@ class Models:
     async def client(self, name: str) -> BaseChatModel:
         """Return the client of a model, one for each event loop: connections belong to a loop.
 
-        It is built in a thread, with the tokenizer that its usage is counted by: both read files.
+        It is built in a thread, with the tokenizer and the prices that count its usage: all read files.
 
         Raises:
             ConfigError: the name or the environment is unusable.
@@ -155,6 +172,7 @@ class Models:
     def _built(self, name: str, settings: ModelSettings) -> BaseChatModel:
         client = self.factory(name, settings)
         encoding(settings.encoding or encoding_for(name))
+        self.cost_usd(name, NOTHING)
         return client
 
     def check(self, names: Iterable[str]) -> None:
@@ -168,12 +186,30 @@ class Models:
             if self.factory is make_model and not is_built_in(name):
                 access_to(name, self.settings_of(name))
 
+    def cost_usd(self, name: str, tokens: EntryUsage) -> float | None:
+        """Return what one call costs, `None` where nobody knows the price; that of a built-in model is 0."""
+        if is_built_in(name):
+            return 0.0
+        settings = self.settings_of(name)
+        cost = configured_price(settings, tokens)
+        if cost is not None or self.factory is not make_model:
+            return cost
+        return list_price(name, self.base_url(name), tokens)
+
+    def unpriced(self, names: Iterable[str]) -> list[str]:
+        """Return those whose calls cost something that nobody can count."""
+        return [name for name in names if self.cost_usd(name, NOTHING) is None]
+
     def provider(self, name: str) -> str:
         """Return who serves a model: the host of its endpoint, or `offline`."""
         if is_built_in(name):
             return name.split(":")[0]
-        base_url = self.settings_of(name).base_url or environment.base_url()
-        return (urlsplit(base_url).hostname or base_url) if base_url else "api.openai.com"
+        base_url = self.base_url(name)
+        return urlsplit(base_url).hostname or base_url
+
+    def base_url(self, name: str) -> str:
+        """Return the address of a model's endpoint."""
+        return self.settings_of(name).base_url or environment.base_url() or OPENAI_URL
 
     def method_of(self, name: str) -> Method:
         """Return how structured answers are asked of a model, with what its endpoint taught us."""

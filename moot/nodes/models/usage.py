@@ -1,4 +1,4 @@
-"""What calls cost: tokens as the provider reports them, else as we count them, and their price."""
+"""What calls use: tokens as the provider reports them, else as we count them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from langchain_core.messages import AIMessage
 
 from moot.nodes.calls import ModelCall, WireMessage
 from moot.nodes.text.tokens import counter, encoding_for, prompt_tokens
-from moot.state.config.model_settings import ModelSettings
 from moot.state.entries import EntryUsage, JsonObject
 
 MAX_TOKENS = 10**8
@@ -81,19 +80,3 @@ def counted(
     if is_absurd(message):
         tokens["recounted"] = 1
     return tokens
-
-
-def priced(tokens: EntryUsage, settings: ModelSettings) -> EntryUsage:
-    """Add `cost_usd` where the model's prices are configured."""
-    price_in, price_out = settings.input_usd_per_million, settings.output_usd_per_million
-    if price_in is None or price_out is None:
-        return tokens
-    price_cached = settings.cached_usd_per_million
-    cached = tokens.get("cached_tokens", 0)
-    fresh = tokens["prompt_tokens"] - cached
-    micro_usd = (
-        fresh * price_in
-        + cached * (price_in if price_cached is None else price_cached)
-        + tokens["completion_tokens"] * price_out
-    )
-    return {**tokens, "cost_usd": micro_usd / 1e6}

@@ -21,7 +21,7 @@ from moot.state.config.budgets import MemoryConfig
 from moot.state.config.config_mistakes import explain, unknown_key
 from moot.state.config.debaters import DebaterConfig, may_speak
 from moot.state.config.judge_config import JudgeConfig
-from moot.state.config.model_settings import OFFLINE, ModelSettings, check_model_name, is_built_in
+from moot.state.config.model_settings import OFFLINE, ModelSettings, check_model_name
 from moot.state.config.people_config import HUMAN, ClarificationsConfig, PlannedInterjection
 from moot.state.config.personas import BlackboardConfig
 from moot.state.config.section import Section, protocol_sections, terms_of, terms_table
@@ -40,8 +40,8 @@ class LimitsConfig(Section):
     """Prompt and completion tokens of all calls. Looked at before each step: the step that reaches it is
     finished, and the verdict comes on top."""
     cost_usd: float | None = Field(None, gt=0)
-    """Cost of all calls; needs the prices of every model but `offline`. The step that reaches it is finished,
-    and the verdict comes on top."""
+    """Cost of all calls; every model that may be called needs a price, configured or listed. The step that
+    reaches it is finished, and the verdict comes on top."""
     wall_clock_s: float | None = Field(None, gt=0)
     """Seconds of running, pauses not counted. The step that reaches it is finished, and the verdict comes on
     top."""
@@ -50,6 +50,9 @@ class LimitsConfig(Section):
     stops, until `--reconfigure` gives another model or lets it pass."""
     concurrency: int = Field(8, ge=1, le=256)
     """Model calls at the same time."""
+    retry_for: float = Field(0, ge=0)
+    """Seconds for which models that are overloaded or out of reach are asked on, once the attempts of a call
+    and its fallbacks are used up; 28800 lets a run wait through the night."""
 
 
 class DebateConfig(Section):
@@ -219,10 +222,6 @@ class DebateConfig(Section):
         for settings in (self.model_extra or {}).values():
             others += settings.model_names()
         return sorted(named | {model for model in others if model})
-
-    def unpriced_models(self) -> list[str]:
-        """Return the models whose calls cost something that nobody can count, sorted."""
-        return [m for m in self.model_names() if not is_built_in(m) and not self.settings(m).is_priced]
 
     def settings(self, model: str) -> ModelSettings:
         """Return the settings of a model, defaults where none are configured."""

@@ -43,7 +43,8 @@ class ModelSettings(Section):
     encoding: Literal["o200k_base", "cl100k_base"] | None = None
     """Tokenizer; `None` chooses by the model's name."""
     input_usd_per_million: float | None = Field(None, ge=0)
-    """Price of a million prompt tokens, USD; `None` leaves cost uncounted."""
+    """Price of a million prompt tokens, USD; `None` takes the list price of a well-known model at its own
+    endpoint, else leaves cost uncounted. Both this and the answers' count, or neither."""
     cached_usd_per_million: float | None = Field(None, ge=0)
     """Price of a million prompt tokens read from the provider's cache; `None` means the full price."""
     output_usd_per_million: float | None = Field(None, ge=0)
@@ -75,8 +76,3 @@ class ModelSettings(Section):
     def key_variable(self) -> str | None:
         """The environment variable whose value is sent to the endpoint, `None` where none is."""
         return self.api_key_env or (None if self.base_url else "OPENAI_API_KEY")
-
-    @property
-    def is_priced(self) -> bool:
-        """Whether the cost of a call is counted."""
-        return self.input_usd_per_million is not None and self.output_usd_per_million is not None

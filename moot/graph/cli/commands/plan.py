@@ -6,18 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from moot.graph.cli.options import (
-    ConfigOption,
-    DebaterOption,
-    JsonOption,
-    ProtocolOption,
-    RoundsOption,
-    TurnsOption,
-)
+from moot.graph.cli import options as shared
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from moot.graph.expected_cost import ExpectedCost
     from moot.nodes.protocols.forecast import Batch, Forecast
 
 
@@ -28,28 +22,32 @@ def plan(
             metavar="TOPIC|@FILE|-", help="What would be argued; without it, a short one is assumed."
         ),
     ] = None,
-    config: ConfigOption = None,
-    debater: DebaterOption = None,
-    turns: TurnsOption = None,
-    rounds: RoundsOption = None,
-    protocol: ProtocolOption = None,
+    config: shared.ConfigOption = None,
+    debater: shared.DebaterOption = None,
+    turns: shared.TurnsOption = None,
+    rounds: shared.RoundsOption = None,
+    protocol: shared.ProtocolOption = None,
+    model: shared.ModelOption = None,
+    judge_model: shared.JudgeModelOption = None,
     latency: Annotated[
         float, typer.Option("--latency", min=0, metavar="S", help="Seconds that one call takes.")
     ] = 5.0,
-    as_json: JsonOption = False,
+    as_json: shared.JsonOption = False,
 ) -> None:
-    """Say what a debate would take, before anything is paid: calls, tokens and time.
+    """Say what a debate would take, before anything is paid: calls, tokens, time and US$.
 
     Calls are exact where the configuration decides them. Where the debate itself decides, as with crux rooms
     and reflections by a model, the plan goes without, and says how many calls there are at least and at most.
     Tools, retries and answers that are asked for again come on top. Tokens are what the prompts ask for, and
-    the most that the budgets allow.
+    the most that the budgets allow. Prices are those configured, else the list prices of well-known models.
     """
+    from rich.text import Text
+
     from moot.graph.cli import run_request
     from moot.graph.cli.screen.output import print_json, print_result
+    from moot.graph.expected_cost import expected_cost
     from moot.nodes.protocols.protocol_table import protocol_named
     from moot.nodes.protocols.stand_in import forecast
-    from moot.state.config.config_files import make_config
     from moot.state.errors import ConfigError
 
     flags = {
@@ -58,22 +56,32 @@ def plan(
         "turns": turns,
         "rounds": rounds,
         "protocol": protocol,
+        "model": model,
+        "judge.model": judge_model,
     }
-    settings = make_config(run_request.merged(run_request.file_data(config), flags))
+    settings = run_request.configured(config, flags)
     run_request.warn_of_idle(flags, settings)
     protocol_named(settings.protocol).check(settings)
     planned = forecast(settings)
     if planned is None:
         raise ConfigError(f"protocol {settings.protocol!r}: what it takes cannot be said beforehand")
+    cost = expected_cost(planned, settings)
     if as_json:
         times = {
             "latency_s": latency,
             "seconds": round(planned.seconds(latency), 3),
             "seconds_at_most": round(planned.seconds_at_most(latency), 3),
         }
-        print_json({"protocol": settings.protocol, **planned.to_json(), **times})
+        print_json(
+            {
+                "protocol": settings.protocol,
+                **planned.to_json(),
+                **times,
+                **({} if isinstance(cost, list) else cost),
+            }
+        )
     else:
-        print_result(*_screen(planned, latency))
+        print_result(*_screen(planned, latency), Text(_cost_line(cost)))
 
 
 _TOKENS = {"prompt": "prompt tokens", "completion": "reply tokens"}
@@ -102,6 +110,19 @@ def _screen(planned: Forecast, latency: float) -> list[RenderableType]:
         f"{planned.seconds(latency):,.1f} s at {latency:g} s a call{_longest(planned, latency)}",
     )
     return [table, Text(""), *map(Text, summary)]
+
+
+def _cost_line(cost: ExpectedCost | list[str]) -> str:
+    """Return what it comes to in US$, and by whose prices."""
+    if isinstance(cost, list):
+        return f"US$             unknown: nobody lists {', '.join(cost)}; give prices under `models`"
+    if not cost["usd_at_most"]:
+        return "US$             0"
+    from moot.nodes.models.prices import lists_words
+
+    at_least, most = cost["usd_at_least"], cost["usd_at_most"]
+    figures = f"{cost['usd']:.4f} (at least {at_least:.4f}, at most {most:.4f})"
+    return f"US$             {figures}: configured prices, else {lists_words()}"
 
 
 def _times(batch: Batch) -> str:

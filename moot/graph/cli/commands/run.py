@@ -34,18 +34,8 @@ class RunRequest:
     turns: shared.TurnsOption = None
     rounds: shared.RoundsOption = None
     protocol: shared.ProtocolOption = None
-    model: Annotated[
-        str | None,
-        Option(
-            "--model",
-            "-m",
-            metavar="NAME",
-            help="Model of everybody who names none; MOOT_MODEL, else the built-in offline model.",
-        ),
-    ] = None
-    judge_model: Annotated[
-        str | None, Option("--judge-model", metavar="NAME", help="Model of the judge.")
-    ] = None
+    model: shared.ModelOption = None
+    judge_model: shared.JudgeModelOption = None
     temperature: Annotated[
         float | None,
         Option("--temperature", min=0, max=2, metavar="T", help="Sampling temperature of debaters."),

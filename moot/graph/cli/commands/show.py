@@ -9,7 +9,7 @@ import typer
 from moot.graph.cli.database import opened_debate
 from moot.graph.cli.options import DbOption, DebateArgument, JsonOption
 from moot.graph.cli.screen.output import print_json, print_result, remark
-from moot.state.entries import JsonObject, seq_of
+from moot.state.entries import JsonObject
 from moot.state.errors import InputError
 
 if TYPE_CHECKING:
@@ -56,12 +56,10 @@ def show(
             document = debate.document()
             data, parts = _part(chosen[0] if chosen else "", document)
         else:
+            from moot.graph.cli.run_request import entry_number
             from moot.graph.lookback import look_back
 
-            seq = int(view) if view.isdecimal() else seq_of(view)
-            if seq is None:
-                raise InputError(f"--view {view!r}: give an entry's number or id, such as 12 or m000012")
-            seen = look_back(debate.session, seq)
+            seen = look_back(debate.session, entry_number(view, "--view"))
             data, parts = seen.to_json(), showing.view(seen)
     if as_json:
         print_json(data)

@@ -75,6 +75,8 @@ class LiveScreen(AbstractContextManager["LiveScreen"]):
                 self._doing = f"{who} · {one_line(event['phase'], 40)}"
             case "step":
                 self._doing = DOING.get(event["kind"], str(event["kind"]))
+            case "retry":
+                self._doing = event_line(event, self._names, tally)
             case _:
                 if line := event_line(event, self._names, tally):
                     self._console.print(Text(line, "dim"))

@@ -14,6 +14,7 @@ from rich.text import Text
 from moot.graph.cli.screen.entry_words import entry_words
 from moot.graph.cli.screen.terminal_text import json_text, one_line, safe
 from moot.graph.cli.screen.verdict_screen import verdict_parts
+from moot.nodes.models.registry import Models
 from moot.state.config import OFFLINE
 from moot.state.config.frozen import frozen_config
 from moot.state.entries import tokens_of, turns_taken
@@ -63,7 +64,7 @@ def _agreement(document: Document) -> str:
 def cost_text(document: Document) -> str:
     """Return what a debate has cost, and what is not counted in it."""
     config, spent = frozen_config(document), f"US$ {document['usage']['cost_usd']:.4f}"
-    unpriced = config.unpriced_models()
+    unpriced = Models(config.models).unpriced(config.model_names())
     if not unpriced:
         return spent
     if not set(config.model_names()) - {OFFLINE, *unpriced}:

@@ -97,6 +97,8 @@ def event_line(event: Event, names: Mapping[str, str], tally: RunTally) -> str:
             return {"judge": "judging …", "reflect": "reflecting …"}.get(event["kind"], "")
         case "summary":
             return f"summary {event['version']} ({one_line(event['method'], 60)})"
+        case "retry":
+            return one_line(f"{event['model']}: {event['words']}", 200)
         case "end":
             which = "limit: " if event["status"] == "limit" else ""
             return one_line(f"{which}{event['reason']}", 200)

@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from moot.graph.cli.group import app_of
+from moot.nodes.models.registry import Models
+from moot.state.config.model_settings import ModelSettings
+from moot.state.entries import EntryUsage
+
+USED: EntryUsage = {"prompt_tokens": 1_000_000, "completion_tokens": 1_000_000, "cached_tokens": 500_000}
+
+
+def test_a_configured_price_wins_over_the_listed_one_and_a_local_model_has_none() -> None:
+    listed = Models().cost_usd("gpt-4o-mini", USED)
+    assert listed == pytest.approx(0.5 * 0.15 + 0.5 * 0.075 + 0.6)
+    own = ModelSettings(input_usd_per_million=1, output_usd_per_million=2, cached_usd_per_million=0)
+    assert Models({"gpt-4o-mini": own}).cost_usd("gpt-4o-mini", USED) == pytest.approx(2.5)
+    local = ModelSettings(base_url="http://localhost:11434/v1")
+    assert Models({"gpt-4o-mini": local}).cost_usd("gpt-4o-mini", USED) is None
+    assert Models({"llama3": local}).unpriced(["llama3", "offline"]) == ["llama3"]
+
+
+def test_the_plan_says_what_it_costs_and_whose_prices_those_are(tmp_path: Path) -> None:
+    words = ["Trams?", "--protocol", "dialogue", "--model", "gpt-4o-mini", "--judge-model", "gpt-4o"]
+    done = CliRunner().invoke(app_of("plan"), words)
+    assert "list prices of genai-prices" in done.stdout
+    cost = json.loads(CliRunner().invoke(app_of("plan"), [*words, "--json"]).stdout)
+    assert 0 < cost["usd_at_least"] < cost["usd"] < cost["usd_at_most"]
+    nobody = CliRunner().invoke(app_of("plan"), ["Trams?", "--model", "llama3"])
+    assert "unknown: nobody lists llama3" in nobody.stdout
