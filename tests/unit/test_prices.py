@@ -27,7 +27,7 @@ def test_a_configured_price_wins_over_the_listed_one_and_a_local_model_has_none(
 def test_the_plan_says_what_it_costs_and_whose_prices_those_are(tmp_path: Path) -> None:
     words = ["Trams?", "--protocol", "dialogue", "--model", "gpt-4o-mini", "--judge-model", "gpt-4o"]
     done = CliRunner().invoke(app_of("plan"), words)
-    assert "list prices of genai-prices" in done.stdout
+    assert "lists of genai-prices" in done.stdout
     cost = json.loads(CliRunner().invoke(app_of("plan"), [*words, "--json"]).stdout)
     assert 0 < cost["usd_at_least"] < cost["usd"] < cost["usd_at_most"]
     nobody = CliRunner().invoke(app_of("plan"), ["Trams?", "--model", "llama3"])

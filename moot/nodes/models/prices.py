@@ -39,7 +39,7 @@ def list_price(name: str, base_url: str, tokens: EntryUsage) -> float | None:
 
 @lru_cache(maxsize=1)
 def lists_words() -> str:
-    """Return which lists count, with the date of the last change that they know to be in force."""
+    """Return which lists count, with the date of the last change in them that is in force."""
     from datetime import UTC, datetime
 
     from genai_prices import __version__
@@ -55,4 +55,4 @@ def lists_words() -> str:
         if isinstance(price, ConditionalPrice) and isinstance(price.constraint, StartDateConstraint)
     ]
     latest = max(day for day in begins if day <= today)
-    return f"list prices of genai-prices {__version__}, which knows of changes up to {latest}"
+    return f"lists of genai-prices {__version__}, of {latest}"

@@ -122,7 +122,7 @@ def _cost_line(cost: ExpectedCost | list[str]) -> str:
 
     at_least, most = cost["usd_at_least"], cost["usd_at_most"]
     figures = f"{cost['usd']:.4f} (at least {at_least:.4f}, at most {most:.4f})"
-    return f"US$             {figures}: configured prices, else {lists_words()}"
+    return f"US$             {figures}\nprices          where none are configured: {lists_words()}"
 
 
 def _times(batch: Batch) -> str:
