@@ -1,6 +1,6 @@
 """The graph: what Studio draws, and what every run goes through."""
 
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, Literal, cast
 
@@ -10,7 +10,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
-from langgraph.types import StateSnapshot
+from langgraph.types import StateSnapshot, StateUpdate
 
 from moot.graph.routes import Route, after_open, after_plan, after_summary, after_trim, after_window
 from moot.nodes.clarify import clarify
@@ -19,6 +19,7 @@ from moot.nodes.driving.driver import as_node
 from moot.nodes.driving.environment import Environment, NodeBody
 from moot.nodes.judge import judge
 from moot.nodes.open import open_debate
+from moot.nodes.people.amendments import settled
 from moot.nodes.plan import plan
 from moot.nodes.record import record
 from moot.nodes.reflect import reflect
@@ -28,7 +29,7 @@ from moot.nodes.turn import turn
 from moot.state.config import DebateConfig
 from moot.state.config.boundary import ForeignConfig
 from moot.state.conversation import ConversationInput, ConversationOutput, ConversationState
-from moot.state.entries import topic_text
+from moot.state.entries import JsonObject, topic_text
 from moot.state.errors import InputError
 from moot.state.reducers import GIVEN
 
@@ -58,19 +59,31 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
 
     def stream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Iterator[Any]:
         """Run the debate, yielding what happens; `invoke`, `batch` and the rest run through here."""
-        if _new_topic(input, config) and self.checkpointer:
-            _refuse_another(input, self.get_state(config or {}))
+        if self.checkpointer and _touches_what_was_said(input, config):
+            input = _taken(input, self.get_state(config or {}))
         return super().stream(input, _unbounded(config), **options)
 
     async def astream(
         self, input: Any, config: RunnableConfig | None = None, **options: Any
     ) -> AsyncIterator[Any]:
         """Run the debate like `stream`."""
-        if _new_topic(input, config) and self.checkpointer:
-            _refuse_another(input, await self.aget_state(config or {}))
+        if self.checkpointer and _touches_what_was_said(input, config):
+            input = _taken(input, await self.aget_state(config or {}))
         async with aclosing(super().astream(input, _unbounded(config), **options)) as parts:  # type: ignore[type-var]  # a generator
             async for part in parts:
                 yield part
+
+    def bulk_update_state(
+        self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]
+    ) -> RunnableConfig:
+        """Write into a debate's state, as `update_state` does: changed words become amendments."""
+        return super().bulk_update_state(config, _settled(supersteps, self.get_state(config)))
+
+    async def abulk_update_state(
+        self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]
+    ) -> RunnableConfig:
+        """Write into a debate's state like `bulk_update_state`."""
+        return await super().abulk_update_state(config, _settled(supersteps, await self.aget_state(config)))
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Any:
         """Run the debate and return its output."""
@@ -101,20 +114,37 @@ def _unbounded(config: RunnableConfig | None) -> RunnableConfig:
     return {**(config or {}), "recursion_limit": RECURSION_LIMIT}
 
 
-def _new_topic(given: object, config: RunnableConfig | None) -> bool:
-    """Return whether a run begins with a topic on a thread of its own."""
+def _touches_what_was_said(given: object, config: RunnableConfig | None) -> bool:
+    """Return whether a run on a thread of its own brings a topic, or what may have been said already."""
     place = (config or {}).get("configurable", {})
     own = "thread_id" in place and not place.get("checkpoint_ns")
-    return own and isinstance(given, Mapping) and bool(given.get("topic"))
+    return own and isinstance(given, Mapping) and any(given.get(key) for key in _SAID)
 
 
-def _refuse_another(given: Mapping[str, str], snapshot: StateSnapshot) -> None:
+_SAID = ("topic", "full_transcript", "messages")
+
+
+def _settled(supersteps: Sequence[Sequence[StateUpdate]], snapshot: StateSnapshot) -> list[list[StateUpdate]]:
+    def each(update: StateUpdate) -> StateUpdate:
+        given = update.values
+        return update._replace(values=settled(given, snapshot.values)) if isinstance(given, dict) else update
+
+    return [[each(update) for update in superstep] for superstep in supersteps]
+
+
+def _taken(given: Mapping[str, Any], snapshot: StateSnapshot) -> JsonObject:
+    """Return a run's input as the thread's debate takes it.
+
+    Raises:
+        InputError: it is another topic's.
+    """
     known = snapshot.values.get("topic") if snapshot.values.get("config") else None
-    if known and topic_text(given["topic"]) != topic_text(known):
+    if known and given.get("topic") and topic_text(given["topic"]) != topic_text(known):
         raise InputError(
             f"this thread's debate is about {known!r}: begin another on a new thread, or say more to this "
             "one with a message"
         )
+    return settled(given, snapshot.values)
 
 
 def build_graph(

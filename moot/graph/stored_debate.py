@@ -15,6 +15,7 @@ from moot.graph.session import DebateSession, is_over
 from moot.nodes.blackboard.corrections import corrected, joined
 from moot.nodes.driving.lost_work import with_failures
 from moot.nodes.driving.portal import in_thread
+from moot.nodes.people.amendments import pinnable
 from moot.nodes.people.questions import PersonQuestion
 from moot.state.catalogue import DebateRow
 from moot.state.config import DebateConfig, differing_keys, may_speak
@@ -203,6 +204,28 @@ class Debate:
                 notes = corrected(values, note, kind, why)
             self.session.amend({"minutes": notes}, snapshot)
         return notes
+
+    def pin(self, message: str, *, pinned: bool = True) -> list[str]:
+        """Have a message stand in every view that has room; without `pinned` no longer.
+
+        Args:
+            message: its id, as `m000012`.
+            pinned: whether it is to stand there.
+
+        Returns:
+            The ids of all pinned messages.
+
+        Raises:
+            InputError: there is no such message.
+            DebateBusy: another process writes this debate.
+        """
+        with self.session.writing():
+            snapshot = self.session.caught_up()
+            key = pinnable(message, snapshot.values["full_transcript"])
+            others = [each for each in snapshot.values.get("pinned") or [] if each != key]
+            ids = [*others, key] if pinned else others
+            self.session.amend({"pinned": ids}, snapshot)
+        return ids
 
     def differing_keys(self, config: DebateConfig) -> list[str]:
         """Return the dotted keys in which a configuration differs from the frozen one."""

@@ -33,7 +33,7 @@ def judge(state: ConversationState, context: NodeContext) -> Body:
         made = yield from judge_summary(state, config, final, count, context.env.clock())
         seen: ConversationState = {**state}
         seen.pop("judge_summary", None)  # an earlier judging's
-        if made:
+        if made and made.summary:
             seen["judge_summary"] = made.summary
         assessment = yield from assess_debate(seen, config, count)
     else:
@@ -45,7 +45,7 @@ def judge(state: ConversationState, context: NodeContext) -> Body:
         "verdict": decision,
         "solution": decision["solution_markdown"],
     }
-    if made:
+    if made and made.summary:
         update |= {"judge_summary": made.summary, "summary_versions": [version_of(made.summary)]}
     failures = [decision["error"] if decision["status"] == "failed" else "", made.failure if made else ""]
     return {**update, **errors_update(state, "judge", failures)}

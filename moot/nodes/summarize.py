@@ -37,15 +37,15 @@ def summarize(state: ConversationState, context: NodeContext) -> Body:
         context.env.clock(),
     )
     made = yield from side_by_side([perspective_summary(state, config, each, count, now) for each in due])
-    for new in made:
-        told = {key: new.summary[key] for key in ("kind", "owner", "version", "method")}
+    versions = [new.summary for new in made if new.summary]
+    for version in versions:
+        told = {key: version[key] for key in ("kind", "owner", "version", "method")}
         yield Emit({"event": "summary", **told})
-    versions = [new.summary for new in made]
-    failures = [f"{new.summary['owner']}: {new.failure}" for new in made if new.failure]
+    failures = [f"{new.owner}: {new.failure}" for new in made if new.failure]
     errors = errors_update(state, "summarize", failures).get("errors", ())
     return {
         **update,
-        "perspective_summaries": {version["owner"]: version for version in versions},
+        "perspective_summaries": {new.owner: new.summary for new in made},
         "summary_versions": [*update.get("summary_versions", ()), *map(version_of, versions)],
         "errors": [*update.get("errors", ()), *errors],
     }

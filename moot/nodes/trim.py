@@ -3,6 +3,7 @@
 from moot.nodes.driving.environment import NodeContext
 from moot.nodes.effects import Body
 from moot.nodes.memory.window import WindowLimits, compact, first_seq
+from moot.nodes.views.pins import pin_blocks, pins_tokens
 from moot.nodes.views.scene import head_tokens
 from moot.state.config.frozen import frozen_config
 from moot.state.conversation import ConversationState
@@ -21,6 +22,7 @@ def leaves_through(state: ConversationState, context: NodeContext) -> int:
     transcript = state["full_transcript"]
     window = transcript[first_seq(state["messages"], len(transcript)) :]
     count = context.env.count_for(config)
-    limits = WindowLimits.of(config.memory, head_tokens(state["topic"], config, count))
+    head = head_tokens(state["topic"], config, count) + pins_tokens(pin_blocks(state, config, count), count)
+    limits = WindowLimits.of(config.memory, head)
     through = compact(window, limits, config.names(), count)
     return -1 if through is None else through

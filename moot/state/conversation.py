@@ -222,6 +222,8 @@ class ConversationState(TypedDict, total=False):
     """The window: the most recent entries as LangChain messages, `name` = speaker, same ids."""
     gifts: Annotated[list[int], DeltaChannel(append, list, **_EVERY)]
     """`seq` of each entry with which people gave something: no view looks through the transcript for them."""
+    pinned: Annotated[list[str], DeltaChannel(latest, list, **_EVERY)]
+    """Ids of messages that stand in every view that has room, in the order in which they were pinned."""
     context_documents: Annotated[list[dict[str, str]], DeltaChannel(append, list, **_EVERY)]
     """Documents given with the topic; `open` makes entries of them."""
     rolling_summary: Annotated[Summary, DeltaChannel(latest, dict, **_EVERY)]

@@ -257,7 +257,9 @@ def test_a_judge_that_thinks_in_percent_is_asked_again() -> None:
     assert "less than or equal to 1" in read_answer(Convergence, said).error
 
 
-def test_the_judge_is_asked_once_for_a_solution_from_the_final_proposals(tmp_path: Path) -> None:
+def test_the_judge_is_asked_once_for_a_solution_and_told_which_proposals_are_not_final(
+    tmp_path: Path,
+) -> None:
     document, model = run(tmp_path, council())
     (judging,) = [call for call in model.calls if call.purpose == "judge"]
     final = [e for e in document["transcript"] if e["kind"] == "refinement" and e["round"] == 2]
@@ -265,7 +267,11 @@ def test_the_judge_is_asked_once_for_a_solution_from_the_final_proposals(tmp_pat
     earlier = [
         e for e in document["transcript"] if e["kind"] in ("proposal", "refinement") and e["round"] == 1
     ]
-    assert not any(f"[{entry['id']}]" in text_of(judging) for entry in earlier)
+    assert earlier
+    assert all(f"[{e['id']}]:\n(before the end, round 1)\n" in text_of(judging) for e in earlier)
+    assert text_of(judging).count("(before the end") == len(
+        [e for e in document["transcript"] if e["round"] == 1]
+    )
     assert "solution_markdown" in text_of(judging)
     assert "requirements_fulfillment" in text_of(judging)
 

@@ -216,7 +216,7 @@ def test_the_ledger_is_shown_in_the_order_of_presentation() -> None:
     assert second.index("position of bob") < second.index("position of alice")
 
 
-def test_the_judges_own_summary_stands_for_the_rolling_one() -> None:
+def test_the_judge_reads_its_own_summary_beside_the_rolling_one() -> None:
     more = {"rolling_summary": {"text": "rolling text"}, "judge_summary": {"text": "own text"}}
     shown = str(
         calls_for(entries_of([("alice", "Yes."), ("bob", "No.")]), make_config({"debaters": DEBATERS}), more)[
@@ -224,7 +224,7 @@ def test_the_judges_own_summary_stands_for_the_rolling_one() -> None:
         ].messages
     )
     assert "own text" in shown
-    assert "rolling text" not in shown
+    assert "rolling text" in shown
 
 
 @given(

@@ -27,7 +27,7 @@ def speech(call: ModelCall) -> str:
 
 def wordy(call: ModelCall) -> Reply:
     if call.purpose == "summary":
-        return Reply(text=f"Summary {call.digest[:8]} of what was said.", model=call.model)
+        return Reply(text=f"Summary {call.digest[:8]}: part of the design fails at load.", model=call.model)
     return answer(call) if call.schema else Reply(text=speech(call), model=call.model)
 
 
@@ -140,14 +140,28 @@ def test_fresh_summaries_read_the_whole_perspective_and_rolling_ones_what_is_new
 
 
 @pytest.mark.parametrize("bad", ["", "   ", "error: overloaded"], ids=["empty", "blank", "error text"])
-def test_a_useless_summary_falls_back_to_the_rules_and_is_recorded(bad: str, tmp_path: Path) -> None:
+def test_where_a_summary_is_useless_the_whole_is_shown_while_it_fits_then_the_rules(
+    bad: str, tmp_path: Path
+) -> None:
     def reply(call: ModelCall) -> Reply:
         return Reply(text=bad, model=call.model) if call.purpose == "summary" else wordy(call)
 
-    document, _ = run(tmp_path, council({"threshold_chars": 3000}), reply)
+    (tmp_path / "roomy").mkdir()
+    document, model = run(tmp_path / "roomy", council({"threshold_chars": 3000}), reply)
     assert document["status"] == "done"
-    assert {v["method"] for v in made(document, "perspective")} == {"rule-based (after llm failed)"}
+    assert made(document, "perspective") == made(document, "judge") == []
     assert len(document["errors"]) == 7
+    last = [call for call in model.calls if call.hints.get("phase") == "refine"][-1]
+    own = [e["content"] for e in document["transcript"] if e["speaker"] == "testing" and e["round"] < 3]
+    assert all(text in text_of(last) for text in own[:1])
+    (judging,) = [call for call in model.calls if call.purpose == "judge"]
+    late = [entry for entry in document["transcript"] if entry["round"] > 1]
+    assert all(f"[{entry['id']}]:" in text_of(judging) for entry in late)
+
+    small = council({"threshold_chars": 3000}, debaters=[{"name": "Ann"}, {"name": "Bo"}])
+    small = small.model_validate({**small.to_json(), "memory": {"budget": {"total": 1600}}})
+    document, _ = run(tmp_path, small, reply)
+    assert {v["method"] for v in made(document, "perspective")} == {"rule-based (after llm failed)"}
 
 
 def test_what_a_summary_of_a_perspective_asks_for_is_as_reviewed(tmp_path: Path) -> None:

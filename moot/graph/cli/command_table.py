@@ -26,6 +26,8 @@ COMMANDS: dict[str, Row] = {
     "say": Row("say:say", "Say something from the floor, also while the debate runs.", "Debates"),
     "pause": Row("pause:pause", "Stop a running debate at the next step's boundary.", "Debates"),
     "correct": Row("correct:correct", "Change a note of the minutes, for good.", "Debates"),
+    "pin": Row("pin:pin", "Have a message stand in every prompt that has room.", "Debates"),
+    "unpin": Row("pin:unpin", "Take a pinned message off the prompts again.", "Debates"),
     "fork": Row("fork:fork", "Begin a new debate with another one's beginning.", "Debates"),
     "list": Row("listing:list_debates", "List the debates of a database.", "Debates"),
     "delete": Row("delete:delete", "Delete a debate with all its checkpoints.", "Debates"),

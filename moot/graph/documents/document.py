@@ -40,6 +40,8 @@ class CarriedState(TypedDict, total=False):
     protocol_state: JsonObject
     """What the protocol remembers."""
     crux_rooms: dict[str, Room]
+    pinned: list[str]
+    """Ids of messages that stand in every view."""
     clarifications: Clarifications
     interjections_taken: int
     step: Step

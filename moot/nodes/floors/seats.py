@@ -24,6 +24,7 @@ from moot.nodes.tools.context_documents import context_sandbox
 from moot.nodes.tools.exchange import Exchange, exchange_messages, exchange_report, wire_tokens
 from moot.nodes.tools.tool import Surroundings, function_of
 from moot.nodes.tools.tool_table import tool_named
+from moot.nodes.views.pins import pin_blocks, pins_tokens, with_pins
 from moot.nodes.views.scene import Scene
 from moot.state.config import DebateConfig
 from moot.state.config.budgets import MINIMUM
@@ -66,8 +67,9 @@ def floor_view(
     offered = functions_tokens(config.debater(floor["speaker"]).tools, count)
     total = config.memory.budget.total - offered - taken
     memories = _memories(context)
-    scene = Scene(state, config, state["step"], floor, count, total, memories)
-    return fit(protocol_named(config.protocol).view(scene), total, count)
+    pins = pin_blocks(state, config, count)
+    scene = Scene(state, config, state["step"], floor, count, total - pins_tokens(pins, count), memories)
+    return fit(with_pins(protocol_named(config.protocol).view(scene), pins), total, count)
 
 
 def _memories(context: NodeContext) -> Memories:

@@ -106,7 +106,8 @@ def _sittings(
     if config.judge.blind:
         people = [Debater(id=debater.id, name=debater.name) for debater in debaters]
         blinding = make_blinding(people, "", [entry["content"] for entry in transcript])
-    docket = Docket(transcript, sides, config.names(), evidence)
+    fill = not state.get("judge_summary", {}).get("text")
+    docket = Docket(transcript, sides, config.names(), evidence, fill=fill)
     known_ids = {entry["id"] for entry in transcript}
     swap = brief.swap if config.judge.swap is None else config.judge.swap
     sittings = []

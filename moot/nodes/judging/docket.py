@@ -66,13 +66,19 @@ class Docket:
         sides: Sequence[str],
         names: Mapping[str, str],
         evidence: Sequence[Entry] | None = None,
+        *,
+        fill: bool = False,
     ) -> None:
-        """Sort the entries."""
+        """Sort the entries; `fill` shows of what is argued beside the evidence the newest that fits, too."""
         self.sides = sorted(set(sides))
         self._names = names
         self._said = [
             entry for entry in (entries if evidence is None else evidence) if is_argued(entry, sides)
         ]
+        seen = {entry["seq"] for entry in self._said}
+        argued = (entry for entry in reversed(entries) if fill and is_argued(entry, sides))
+        self.earlier = [entry for entry in argued if entry["seq"] not in seen]
+        """What is shown beside the evidence where there is room, the newest first."""
         self._others = [entry for entry in entries if not is_argued(entry, sides) and _is_material(entry)]
         self._indexes: dict[int, EvidenceIndex] = {}
 
@@ -84,9 +90,12 @@ class Docket:
         """
         said, others = sum(map(_cost, self._said)), sum(map(_cost, self._others))
         if said + others <= room:
-            return Selection(
-                _in_order(Allotment(entry, room) for entry in [*self._said, *self._others]), None
-            )
+            shown, left = [*self._said, *self._others], room - said - others
+            for entry in self.earlier:
+                if _cost(entry) <= left:
+                    shown.append(entry)
+                    left -= _cost(entry)
+            return Selection(_in_order(Allotment(entry, room) for entry in shown), None)
         if room < LEAST_CUT or not self.sides:
             return Selection((), 0)
         part = min(others, int(room * OTHERS_SHARE))

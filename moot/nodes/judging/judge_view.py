@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from moot.nodes.blackboard.digest import render_blackboard
 from moot.nodes.calls import WireMessage
@@ -12,6 +13,7 @@ from moot.nodes.prompts.fitting import Block, View, fit
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.prompts.rendering import cut_message, render_entry
 from moot.nodes.text.tokens import TokenCounter, message_tokens, prompt_tokens
+from moot.nodes.views.pins import pin_blocks, with_pins
 from moot.nodes.views.scene import topic_block
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState
@@ -72,8 +74,10 @@ def judge_view(bench: Bench, *, wanted: str = "") -> View:
     )
     notes = [*_summary(bench), *_ledger(bench)]
     head = [frame, topic_block(bench.hide(bench.state["topic"]), bench.config, bench.count)]
-    fixed = prompt_tokens([*(block.message for block in (*head, *notes)), last.message], bench.count)
-    return fit([*head, *notes, *_evidence(bench, budget - fixed), last], budget, bench.count)
+    pins = pin_blocks(bench.state, bench.config, bench.count, partial(_render, bench))
+    fixed = prompt_tokens([*(block.message for block in (*head, *pins, *notes)), last.message], bench.count)
+    blocks = [*head, *notes, *_evidence(bench, budget - fixed), last]
+    return fit(with_pins(blocks, pins), budget, bench.count)
 
 
 def _frame(bench: Bench) -> Block:
@@ -92,15 +96,17 @@ def _frame(bench: Bench) -> Block:
 
 
 def _summary(bench: Bench) -> list[Block]:
-    own = bench.state.get("judge_summary", {}).get("text", "")
-    text = own or bench.state.get("rolling_summary", {}).get("text", "")
-    if not text:
-        return []
-    heading = "# Summary of the final round" if own else "# Summary of the earlier debate"
-    whole: WireMessage = {"role": "user", "content": bench.hide(f"{heading}\n{text}")}
-    message = cut_message(whole, bench.config.memory.budget.summary, bench.count)
-    label, cut = "judge's summary" if own else "rolling summary", message != whole
-    return [Block("summary", message, SUMMARY_PRIORITY, label=label, whole=whole if cut else None)]
+    blocks = []
+    for label, summary, heading in (
+        ("rolling summary", bench.state.get("rolling_summary"), "# Summary of the earlier debate"),
+        ("judge's summary", bench.state.get("judge_summary"), "# Summary of the final round"),
+    ):
+        if summary and (text := summary["text"]):
+            whole: WireMessage = {"role": "user", "content": bench.hide(f"{heading}\n{text}")}
+            message = cut_message(whole, bench.config.memory.budget.summary, bench.count)
+            cut = whole if message != whole else None
+            blocks.append(Block("summary", message, SUMMARY_PRIORITY, label=label, whole=cut))
+    return blocks
 
 
 def _ledger(bench: Bench) -> list[Block]:
@@ -164,5 +170,7 @@ def _rendered(bench: Bench, selection: Selection) -> list[Block]:
 def _render(bench: Bench, entry: Entry) -> WireMessage:
     about = ", ".join(bench.label(target) for target in entry["targets"] if target in bench.order)
     heading = f"(on {about})\n" if entry["kind"] == "critique" and about else ""
+    if entry in bench.docket.earlier:
+        heading = f"(before the end, round {entry['round']})\n{heading}"
     message = render_entry({**entry, "content": heading + bench.hide(entry["content"])}, bench.labels)
     return {"role": message["role"], "content": message["content"]}  # the wire's name would tell who spoke

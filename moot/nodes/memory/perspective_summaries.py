@@ -6,6 +6,7 @@ from typing import Any
 
 from moot.nodes.calls import Flow
 from moot.nodes.memory.perspective import (
+    latest_proposals,
     past_threshold,
     perspective_entries,
     perspective_settings,
@@ -24,17 +25,20 @@ from moot.state.config.budgets import PerspectiveConfig
 from moot.state.conversation import ConversationState, Summary
 from moot.state.entries import Entry
 
+FRAME = 24
+"""Tokens that an entry's label takes beside its words, about."""
 SUMMARY = load_prompt("perspective", "name", "focus")
 JUDGE_SUMMARY = load_prompt("judge_summary")
 
 
 @dataclass(frozen=True)
 class NewSummary:
-    """A new version of a summary."""
+    """A new version of a summary, or none where what it was to cover is shown as it stands."""
 
-    summary: Summary
+    summary: Summary | None
     failure: str
-    """Why another method than the configured one made it; `""` where it did not."""
+    """Why the configured method did not make it; `""` where it did."""
+    owner: str
 
 
 def due_debaters(state: ConversationState, config: DebateConfig) -> list[str]:
@@ -61,7 +65,7 @@ def judge_summary(
     voice = voice_of(config, config.judge)
     judge = config.model_copy(update={"model": voice.model, "temperature": voice.temperature})
     request = _request(state, judge, settings, entries, count, "judge", JUDGE_SUMMARY.render())
-    return (yield from _make("judge", request, settings, state.get("judge_summary") or {}, now))
+    return (yield from _make("judge", request, settings, state.get("judge_summary") or {}, now, entries))
 
 
 def perspective_summary(
@@ -81,7 +85,11 @@ def perspective_summary(
     if settings.mode == "rolling" and previous:
         new = [entry for entry in entries if entry["seq"] > previous["covers_through_seq"]]
         request = replace(request, previous=previous, entries=new)
-    return (yield from _make("perspective", request, settings, previous, now))
+    # A refinement shows its own part of the perspective by itself, a critique another's proposal.
+    beside = max(
+        (entry["tokens"] for entry in latest_proposals(state["full_transcript"]).values()), default=0
+    )
+    return (yield from _make("perspective", request, settings, previous, now, entries, beside))
 
 
 def _request(
@@ -108,8 +116,18 @@ def _request(
 
 
 def _make(
-    kind: str, request: SummaryRequest, settings: PerspectiveConfig, before: Any, now: str
+    kind: str,
+    request: SummaryRequest,
+    settings: PerspectiveConfig,
+    before: Any,
+    now: str,
+    entries: Sequence[Entry],
+    beside: int = 0,
 ) -> Flow[NewSummary]:
+    """Make a version; where its method fails, none while all of it fits beside what else is shown."""
     draft, failure = yield from draft_summary(settings.method, request)
+    whole = sum(entry["tokens"] + FRAME for entry in entries)
+    if failure and beside + whole <= request.config.memory.budget.messages:
+        return NewSummary(None, failure, request.owner)
     clamped = replace(draft, text=within_chars(draft.text, settings))
-    return NewSummary(make_summary(kind, request, clamped, now, before), failure)
+    return NewSummary(make_summary(kind, request, clamped, now, before), failure, request.owner)

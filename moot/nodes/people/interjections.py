@@ -7,6 +7,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from moot.nodes.memory.scribe import Scribe
 from moot.nodes.memory.window import window_message
+from moot.nodes.people.amendments import amended_entry
 from moot.nodes.text.tokens import TokenCounter
 from moot.state.config import may_speak, slug
 from moot.state.config.frozen import frozen_config
@@ -55,7 +56,12 @@ def interjected(
     """
     scribe = Scribe(len(state["full_transcript"]), count, lambda: now, round=state.get("round", 0))
     for message in foreign_messages(state):
-        scribe.write(*_utterance(message), at=now)
+        amended = amended_entry(message, state["full_transcript"])
+        if amended:
+            words = f"Amends [{amended['id']}], which stands as it was said; it is to say:\n{message.text}"
+            scribe.write("user", "interjection", words, at=now, targets=[amended["id"]])
+        else:
+            scribe.write(*_utterance(message), at=now)
     utterances = [(each.speaker, each.text, now) for each in planned]
     for speaker, content, at in [*utterances, *((each.speaker, each.content, each.at) for each in said)]:
         scribe.write(speaker, "interjection", content, at=at)

@@ -59,7 +59,7 @@ def with_pieces(
         members = [index for index, piece in enumerate(pieces) if piece.rank == rank]
         costs = [message_tokens(pieces[index].message, count) for index in members]
         for index, cost, cap in zip(members, costs, common_length(costs, room), strict=True):
-            blocks[index] = _block(pieces[index], cost, cap, count)
+            blocks[index] = piece_block(pieces[index], cost, cap, count)
         room -= sum(
             message_tokens(blocks[i].message, count) for i in members if blocks[i].priority < LEFT_OUT
         )
@@ -80,7 +80,8 @@ def common_length(costs: Sequence[int], room: int) -> list[int]:
     return caps
 
 
-def _block(piece: Piece, cost: int, cap: int, count: TokenCounter) -> Block:
+def piece_block(piece: Piece, cost: int, cap: int, count: TokenCounter) -> Block:
+    """Return a piece as a block of at most `cap` of the `cost` tokens that it has."""
     priority = KEEP if piece.rank == 0 else piece.rank
     if cap < min(cost, LEAST_CUT):
         if priority == KEEP:

@@ -321,6 +321,8 @@ class StandIn:
             state["judge_summary"] = cast(Any, {"text": "any"})
             shown = settings.max_chars / CHARS_PER_TOKEN
         said, evidence = state["full_transcript"][1:], self.protocol.evidence(state)
+        if not state.get("judge_summary"):
+            evidence = None
         shown += sum(entry["tokens"] for entry in (said if evidence is None else evidence))
         shown += self._passed_over if evidence is None else 0
         speakers = list({entry["speaker"]: None for entry in said})

@@ -17,6 +17,7 @@ from moot.nodes.prompts.rendering import cut_message
 from moot.nodes.text.plain import inert
 from moot.nodes.text.tokens import REPLY_PRIMING, TokenCounter, cut_middle, message_tokens
 from moot.nodes.views.passages import Splitting
+from moot.nodes.views.pins import pinned_entries
 from moot.nodes.views.question_quotes import EntryLines, Quoted, quote, quote_cut
 from moot.nodes.views.scene import SUMMARY
 from moot.nodes.views.unknown_words import unsaid
@@ -86,7 +87,7 @@ def ask_view(
         read,
         costs=lines.key_cost,
         must_keep=lines.keys(recent_seqs(state, lines, total)),
-        named=lines.keys(named),
+        named=lines.keys([*named, *(entry["seq"] for entry in pinned_entries(state))]),
     )
     quoted, failure = _quoted(look, index, lines, room)
     shown = [_shown(quoted)] if len(index) else []

@@ -41,6 +41,7 @@ def overview(document: Document) -> Parts:
         "said": f"{turns} turns · {usage['calls']} calls · {tokens:,} tokens · {cost_text(document)}",
         "begun": f"{document['created_at']} · last active {document['updated_at']}",
     }
+    facts["pinned"] = ", ".join(document.get("state", {}).get("pinned", []))
     if document["status"] == "failed" and document["errors"]:
         facts["why"] = document["errors"][-1]["error"]
     facts["forked from"] = document["parent"]
