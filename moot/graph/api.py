@@ -24,8 +24,9 @@ from moot.graph.lifetime import find_debate, start_debate
 from moot.graph.preflight import check_config
 from moot.graph.session import DebateSession
 from moot.graph.stored_debate import Debate
-from moot.nodes.driving.environment import Environment
+from moot.nodes.driving.environment import Environment, environment_of
 from moot.nodes.driving.portal import call_from_sync, entered_in_thread
+from moot.nodes.models.registry import ChatSource
 from moot.state.catalogue import DebateRow
 from moot.state.checkpoints import open_saver
 from moot.state.config import DebateConfig
@@ -37,32 +38,42 @@ if TYPE_CHECKING:
     from moot.graph.importing import ImportedTranscript
 
 
-def open_debates(database: str | None = None, *, environment: Environment | None = None) -> Debates:
+def open_debates(
+    database: str | None = None,
+    *,
+    environment: Environment | None = None,
+    models: Mapping[str, ChatSource] | None = None,
+) -> Debates:
     """Open a database of debates, making it where it does not exist.
 
     Args:
         database: a path, `postgresql://…`, or `None` for `MOOT_DB`, else the user's data directory.
         environment: models and clock; the default is the real world.
+        models: LangChain chat models, or functions that make them, by the names that a `DebateConfig` has
+            for them.
 
     Raises:
         InputError: the database cannot be opened.
     """
-    return Debates(database, environment or Environment())
+    return Debates(database, environment_of(environment, models))
 
 
 def aopen_debates(
-    database: str | None = None, *, environment: Environment | None = None
+    database: str | None = None,
+    *,
+    environment: Environment | None = None,
+    models: Mapping[str, ChatSource] | None = None,
 ) -> AbstractAsyncContextManager[Debates]:
     """Open a database of debates for an `async with` block, like `open_debates`.
 
     Raises:
         InputError: the database cannot be opened.
     """
-    return entered_in_thread(_opened(database, environment))
+    return entered_in_thread(_opened(database, environment_of(environment, models)))
 
 
 @contextmanager
-def _opened(database: str | None, environment: Environment | None) -> Iterator[Debates]:
+def _opened(database: str | None, environment: Environment) -> Iterator[Debates]:
     with open_debates(database, environment=environment) as debates:
         yield debates
 

@@ -16,8 +16,9 @@ from moot.graph.routes import Route, after_open, after_plan, after_summary, afte
 from moot.nodes.clarify import clarify
 from moot.nodes.close import close
 from moot.nodes.driving.driver import as_node
-from moot.nodes.driving.environment import Environment, NodeBody
+from moot.nodes.driving.environment import Environment, NodeBody, environment_of
 from moot.nodes.judge import judge
+from moot.nodes.models.registry import ChatSource
 from moot.nodes.open import open_debate
 from moot.nodes.people.amendments import settled
 from moot.nodes.plan import plan
@@ -152,21 +153,23 @@ def build_graph(
     *,
     store: BaseStore | None = None,
     environment: Environment | None = None,
+    models: Mapping[str, ChatSource] | None = None,
 ) -> DebateGraph:
     """Compile the debate graph.
 
     Args:
         checkpointer: where debates are kept; `None` for none, or for the server's own.
         store: where debaters' memories across debates are kept; `None` for none, or for the server's own.
-        environment: models, clock and counters; the default reaches OpenAI-compatible endpoints and the
-            built-in offline model.
+        environment: models, clock and counters; the default reaches models by their names.
+        models: LangChain chat models, or functions that make them, by the names that a configuration has
+            for them.
 
     Returns:
         A graph for `invoke`, `stream`, `ainvoke` and `astream`, with `{"topic": …}` as input,
         `{"configurable": {"thread_id": …}}` as config and a `DebateConfig` as `context`. A `context` that is
         a dict, as servers pass their requests on, is foreign: it says what is data, no more.
     """
-    env = environment or Environment()
+    env = environment_of(environment, models)
     builder = StateGraph(
         ConversationState,
         context_schema=cast(type[DebateConfig], ForeignConfig),

@@ -13,8 +13,9 @@ from pydantic import BaseModel, Field
 from moot.graph.api import aopen_debates
 from moot.graph.debate import build_graph
 from moot.nodes.close import outcome_text
-from moot.nodes.driving.environment import Environment
+from moot.nodes.driving.environment import Environment, environment_of
 from moot.nodes.driving.portal import call_from_sync, in_thread
+from moot.nodes.models.registry import ChatSource
 from moot.nodes.protocols.protocol_table import PROTOCOLS
 from moot.nodes.text.tokens import counter, cut_end
 from moot.state.config import DebateConfig
@@ -33,6 +34,7 @@ def debate_node(
     map_in: Callable[[Any], str | Mapping[str, object]] | None = None,
     map_out: Callable[[dict[str, Any]], object] | None = None,
     environment: Environment | None = None,
+    models: Mapping[str, ChatSource] | None = None,
 ) -> RunnableLambda[Any, Any]:
     """Return a debate as a node of another graph, whose checkpointer keeps it and whose resume resumes it.
 
@@ -43,11 +45,12 @@ def debate_node(
         map_out: from the debate's output, its `full_transcript` with it, to the parent's update; by default
             the outcome alone joins `messages`, as one message of the name `judge`.
         environment: models and clock; the default is the real world.
+        models: LangChain chat models by name, as for `open_debates`.
 
     Returns:
         What `add_node` takes, for `invoke` and `ainvoke`. Running it raises `InputError` without a topic.
     """
-    graph = build_graph(environment=environment)
+    graph = build_graph(environment=environment, models=models)
     tell = map_out or (lambda output: {"messages": output["messages"][-1:]})
     options: dict[str, Any] = {
         "context": config or DebateConfig(),
@@ -92,6 +95,7 @@ def debate_tool(
     database: str | None = None,
     most_turns: int = 12,
     environment: Environment | None = None,
+    models: Mapping[str, ChatSource] | None = None,
 ) -> BaseTool:
     """Return a LangChain tool by which an agent has a question debated, and reads the verdict.
 
@@ -102,17 +106,18 @@ def debate_tool(
         database: where debates are stored, as for `open_debates`.
         most_turns: speeches that an agent may ask for.
         environment: models and clock; the default is the real world.
+        models: LangChain chat models by name, as for `open_debates`.
 
     Returns:
         A tool `debate(question, protocol, turns)`; its text has at most `VERDICT_TOKENS` tokens, o200k.
     """
-    usual = config or DebateConfig()
+    usual, env = config or DebateConfig(), environment_of(environment, models)
 
     async def adebate(question: str, protocol: str = "", turns: int = 0) -> str:
         place = ""
         try:
             settings = _settings(usual, protocol, min(turns, most_turns))
-            async with aopen_debates(database, environment=environment) as debates:
+            async with aopen_debates(database, environment=env) as debates:
                 debate = await in_thread(debates.start, question, settings)
                 place = f"\n\nDebate {debate.id}"
                 await debate.arun()

@@ -1,7 +1,7 @@
 """What nodes are given from outside: models, clock and token counter. Tests pass plain functions."""
 
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Protocol
@@ -14,10 +14,10 @@ from moot.nodes.effects import Body
 from moot.nodes.memory.indexes import Indexes
 from moot.nodes.models.backoff import Backoff
 from moot.nodes.models.complete import complete
-from moot.nodes.models.registry import Factory, Models, make_model
+from moot.nodes.models.registry import ChatSource, Factory, Models, make_model
 from moot.nodes.text.tokens import DEFAULT_ENCODING, TokenCounter, counter, encoding_for
 from moot.state.config import DebateConfig
-from moot.state.config.boundary import Claim, ReachKind
+from moot.state.config.boundary import Claim, Reach, ReachKind
 from moot.state.conversation import ConversationState, StateValues
 from moot.state.records import Records
 
@@ -65,6 +65,8 @@ class Environment:
 
     factory: Factory = make_model
     """Builds a model's client from its name and settings; a test passes its own."""
+    models: Mapping[str, ChatSource] = field(default_factory=dict)
+    """LangChain models from Python, by the names that configurations have for them."""
     complete: Complete = complete
     note: ProgressNote = note_progress
     clock: Callable[[], str] = utc_now
@@ -87,9 +89,10 @@ class Environment:
         return _largest(self.counter, encodings_in(config, models) if config else (DEFAULT_ENCODING,))
 
     @property
-    def harmless(self) -> Collection[ReachKind]:
+    def harmless(self) -> Collection[ReachKind | Reach]:
         """What a configuration may name freely, because this environment brings its own."""
-        given: list[ReachKind] = [] if self.factory is make_model else ["model", "endpoint"]
+        given: list[ReachKind | Reach] = [Reach("model", name) for name in self.models]
+        given += [] if self.factory is make_model else ["model", "endpoint"]
         return (*given, "embeddings") if self.embeddings is not None else given
 
     def models_of(self, claim: Claim) -> Models:
@@ -101,8 +104,18 @@ class Environment:
         config = claim.admitted("model", "endpoint")
         key = repr((sorted(config.models.items()), config.limits.retry_for))
         if key not in self._models:
-            self._models[key] = Models(config.models, self.factory, self.backoff, config.limits.retry_for)
+            self._models[key] = Models(
+                config.models, self.factory, self.models, self.backoff, config.limits.retry_for
+            )
         return self._models[key]
+
+
+def environment_of(
+    environment: Environment | None, models: Mapping[str, ChatSource] | None = None
+) -> Environment:
+    """Return an environment, the real world's where there is none, with these models beside its own."""
+    env = environment or Environment()
+    return replace(env, models={**env.models, **models}, _models={}) if models else env
 
 
 @dataclass(frozen=True)

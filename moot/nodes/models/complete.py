@@ -16,23 +16,31 @@ from langgraph.constants import TAG_NOSTREAM
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 
 from moot.nodes.calls import ModelCall, Reply, WireMessage
-from moot.nodes.models.failures import REFUSALS, Failure, excess_tokens, failure_of, is_too_long
+from moot.nodes.models.adapters import (
+    Attempt,
+    ChatRequest,
+    SpeaksOpenAI,
+    can_stream,
+    request_of,
+    weaker_method,
+)
+from moot.nodes.models.failures import (
+    REFUSALS,
+    Failure,
+    excess_tokens,
+    failure_of,
+    finish_of,
+    is_too_long,
+)
 from moot.nodes.models.local import LocalModel
 from moot.nodes.models.registry import Models
-from moot.nodes.models.schemas import (
-    WEAKER,
-    Method,
-    Parsed,
-    corrected,
-    read_answer,
-    request_fields,
-    with_schema,
-)
+from moot.nodes.models.schemas import Method, Parsed, corrected, read_answer
 from moot.nodes.models.speaker import SpeakerModel
 from moot.nodes.models.thinking import part
 from moot.nodes.models.usage import counted, reported
 from moot.nodes.models.wire import to_langchain
-from moot.state.entries import EntryUsage, JsonObject, clean_text
+from moot.state.config.model_settings import provider_of
+from moot.state.entries import EntryUsage, clean_text
 from moot.state.errors import UserError
 from moot.state.redaction import redacted
 from moot.state.reducers import add_up
@@ -158,7 +166,6 @@ class _Asking:
         else:
             answer, parsed = await self._structured()
             data = parsed.data
-        local = isinstance(self.chat, LocalModel)
         return Reply(
             text=answer.text,
             data=data,
@@ -167,12 +174,17 @@ class _Asking:
                 for tool in (answer.message.tool_calls if schema is None else ())
             ),
             model=self.name,
-            provider=(self.chat._llm_type if local else self.run.models.provider(self.name)),
+            provider=self._provider(),
             usage=self.run.usage,
             finish_reason=answer.finish_reason,
             reasoning=answer.reasoning,
             attempts=self.run.attempts,
         )
+
+    def _provider(self) -> str:
+        if isinstance(self.chat, SpeaksOpenAI):
+            return self.run.models.provider(self.name)
+        return provider_of(self.name) or self.chat._llm_type
 
     async def _structured(self) -> tuple[_ModelAnswer, Parsed]:
         messages = self.run.call.messages
@@ -196,31 +208,24 @@ class _Asking:
         method = asked = self.run.models.method_of(self.name)
         while True:
             try:
-                answer = await self._by_method(messages, method)
+                answer = await self._roomy(messages, method)
             except Failure as failure:
-                if method not in WEAKER or not _refuses_method(failure):
+                weaker = weaker_method(self.chat, method)
+                if weaker is None or not _refuses_method(failure):
                     raise
-                method = WEAKER[method]
+                method = weaker
                 continue
             if method != asked:
                 self.run.models.learn_method(self.name, method)
             return answer
 
-    async def _by_method(self, messages: Messages, method: Method) -> _ModelAnswer:
-        schema = self.run.call.schema
-        assert schema is not None  # noqa: S101  # only structured calls come here
-        if isinstance(self.chat, LocalModel):
-            return await self._roomy(messages)
-        described = with_schema(messages, schema) if method in ("json_mode", "prompt") else messages
-        return await self._roomy(described, request_fields(schema, method))
-
-    async def _roomy(self, messages: Messages, fields: JsonObject | None = None) -> _ModelAnswer:
+    async def _roomy(self, messages: Messages, method: Method | None = None) -> _ModelAnswer:
         """Ask; an answer that is cut is asked for once more with double the room."""
-        answer = await self._retried(messages, fields or {})
+        answer = await self._retried(messages, method)
         if answer.finish_reason != "length" or not self._widen():
             return answer
         try:
-            return await self._retried(messages, fields or {})
+            return await self._retried(messages, method)
         except Failure:
             if answer.text:
                 return answer
@@ -235,7 +240,7 @@ class _Asking:
         self.wide, self.room = True, room
         return True
 
-    async def _retried(self, messages: Messages, fields: JsonObject) -> _ModelAnswer:
+    async def _retried(self, messages: Messages, method: Method | None) -> _ModelAnswer:
         retrying = AsyncRetrying(
             retry=retry_if_exception(self._worth_another),
             stop=self._spent,
@@ -244,7 +249,7 @@ class _Asking:
             sleep=self.run.models.backoff.sleep,
             reraise=True,
         )
-        return await retrying(self._once, messages, fields)
+        return await retrying(self._once, Attempt(self.run.call, messages, self.room, self.settings, method))
 
     def _worth_another(self, error: BaseException) -> bool:
         if not isinstance(error, Failure) or not error.retryable:
@@ -267,38 +272,48 @@ class _Asking:
         asked = failure.retry_after if isinstance(failure, Failure) else None
         return self.run.models.backoff.wait_s(self.failures, asked)
 
-    async def _once(self, messages: Messages, fields: JsonObject) -> _ModelAnswer:
+    async def _once(self, attempt: Attempt) -> _ModelAnswer:
         self.run.attempts += 1
         try:
-            return self._heard(messages, *await self._sent(messages, fields))
+            request = request_of(self.chat, attempt)
+            answer = await self._sent(request, streams=can_stream(self.chat, attempt))
+            return self._heard(request.messages, *answer)
         except UserError:
             raise
         except Exception as error:
             self.failures += 1
             raise failure_of(error, timeout_s=self.settings.timeout_s) from error
 
-    async def _sent(self, messages: Messages, fields: JsonObject) -> tuple[AIMessage, str]:
-        speak_as = self.run.call.speak_as
+    async def _sent(self, request: ChatRequest, *, streams: bool) -> tuple[AIMessage, str]:
+        speak_as, chat = self.run.call.speak_as, request.chat
         live = speak_as is not None and not self.run.spoken
         speaker = SpeakerModel(
-            inner=self.chat,
+            inner=chat,
             entry_id=speak_as.entry_id if speak_as else None,
             speaker=speak_as.speaker if speak_as else None,
-            disable_streaming=not (live and self.settings.stream),
+            disable_streaming=not (live and streams),
+            callbacks=chat.callbacks,
+            tags=chat.tags,
+            metadata=chat.metadata,
         )
         prompt = to_langchain(
-            messages, merge_roles=self.settings.merge_roles, system_role=self.settings.system_role
+            request.messages,
+            merge_roles=self.settings.merge_roles,
+            system_role=self.settings.system_role,
+            names=request.shows_names,
         )
         # The metadata names the speaker for clients that add chunks up: adding loses a message's name.
         heard = RunnableConfig(metadata={"speaker": speak_as.speaker}) if speak_as else RunnableConfig()
         config = merge_configs(self.run.config, heard, RunnableConfig(tags=[] if live else [TAG_NOSTREAM]))
         config.pop("run_id", None)
+        if chat.rate_limiter is not None:  # here, so that nobody's silence is waited for
+            await chat.rate_limiter.aacquire(blocking=True)
         silent_s, whole_s = self.settings.timeout_s, self.settings.total_timeout_s
         now = asyncio.get_running_loop().time
         try:
             async with asyncio.timeout(whole_s) as whole, asyncio.timeout(silent_s) as silence:
                 speaker.on_chunk = lambda: silence.reschedule(now() + silent_s)
-                message = await speaker.ainvoke(prompt, config, **self._parameters(), **fields)
+                message = await speaker.ainvoke(prompt, config, **request.fields)
         except TimeoutError as error:
             if not whole.expired():
                 raise
@@ -306,25 +321,6 @@ class _Asking:
         finally:
             self.run.spoken = self.run.spoken or (live and speaker.emitted)
         return message, speaker.thoughts
-
-    def _parameters(self) -> JsonObject:
-        call = self.run.call
-        parameters: JsonObject = {"max_tokens": self.room}
-        if call.seed is not None and self.settings.seed:
-            parameters["seed"] = call.seed
-        if call.tools and call.schema is None:
-            parameters["tools"] = list(call.tools)
-        if isinstance(self.chat, LocalModel):
-            schema = call.schema.model_json_schema() if call.schema else None
-            return {
-                **parameters,
-                "hints": {"purpose": call.purpose, **call.hints},
-                "json_schema": schema,
-                "prompt_tokens": call.prompt_tokens,
-            }
-        if call.temperature is not None and self.settings.temperature:
-            parameters["temperature"] = call.temperature
-        return parameters
 
     def _heard(self, sent: Messages, message: AIMessage, thoughts: str) -> _ModelAnswer:
         parted = part(message.text)
@@ -335,7 +331,7 @@ class _Asking:
         cost = None if isinstance(self.chat, LocalModel) else self.run.models.cost_usd(self.name, tokens)
         priced: EntryUsage = tokens if cost is None else {**tokens, "cost_usd": cost}
         self.run.usage = add_up(self.run.usage, [priced])
-        finish = str(message.response_metadata.get("finish_reason") or "stop")
+        finish = finish_of(message.response_metadata)
         answer = _ModelAnswer(message, clean_text(parted.text), thoughts, finish)
         self._refuse_nothing(answer)
         return answer

@@ -26,10 +26,29 @@ UNREACHABLE = "nothing answers at {url}: is it running? If the address is wrong,
 NO_API = "{endpoint}, {url}, is no API's address: that of OpenAI-compatible servers often ends in /v1"
 OTHER_MODEL = "to go on with another model: moot resume ID --model NAME"
 
+_FINISHES = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "complete": "stop",
+    "stop": "stop",
+    "tool_use": "tool_calls",
+    "max_tokens": "length",  # Anthropic, Bedrock, Google, Cohere
+    "model_length": "length",  # Mistral
+    "model_context_window_exceeded": "length",
+    "refusal": "content_filter",
+    "safety": "content_filter",
+    "prohibited_content": "content_filter",
+    "blocklist": "content_filter",
+    "guardrail_intervened": "content_filter",
+}
+"""Why an answer ended, as other providers say it, in OpenAI's words."""
+
 # The classes of httpx, httpx2 and the SDK are told by name: whichever of them is installed, none is imported
 # for the offline model.
-_CONNECTION = frozenset({"APIConnectionError", "TransportError", "StreamError"})
-_TIMEOUT = frozenset({"APITimeoutError", "TimeoutException", "StreamChunkTimeoutError"})
+_CONNECTION = frozenset({"APIConnectionError", "TransportError", "StreamError", "ModelConnectionError"})
+_TIMEOUT = frozenset({"APITimeoutError", "TimeoutException", "StreamChunkTimeoutError", "ModelTimeoutError"})
+_PASSING = frozenset({"APIError", "ValueError", "LookupError", "TypeError", "ModelAPIError", "ResponseError"})
+"""What an answer that is none raises, and a stream that breaks off; Ollama's is `ResponseError`."""
 
 MESSAGE_CHARS = 300
 
@@ -89,7 +108,7 @@ def _provider_failure(error: Exception, bases: set[str], now: datetime) -> Failu
     status = _status(error, body)
     if status is None:
         # A 200 that is no chat completion, or an error event within a stream.
-        malformed = bool(bases & {"APIError", "ValueError", "LookupError", "TypeError"})
+        malformed = bool(bases & _PASSING)
         hopeless = code in HOPELESS_CODES
         kind = "" if "APIError" in bases or body else f"unusable answer ({type(error).__name__}): "
         return Failure(kind + _message(error, body), retryable=malformed and not hopeless, code=code)
@@ -107,9 +126,10 @@ def _provider_failure(error: Exception, bases: set[str], now: datetime) -> Failu
 
 
 def is_too_long(failure: Failure) -> bool:
-    """Return whether a request was longer than the model's context, as OpenAI, vLLM and llama.cpp say it."""
+    """Return whether a request was longer than the context, as OpenAI, Anthropic, vLLM, llama.cpp say it."""
     text = failure.text.lower()
-    return failure.code == "context_length_exceeded" or "context length" in text or "context window" in text
+    said = ("context length", "context window", "prompt is too long")
+    return failure.code == "context_length_exceeded" or any(words in text for words in said)
 
 
 def excess_tokens(failure: Failure, prompt_tokens: int) -> int:
@@ -117,7 +137,7 @@ def excess_tokens(failure: Failure, prompt_tokens: int) -> int:
     if not is_too_long(failure):
         return 0
     numbers = [int(number) for number in re.findall(r"\d{3,9}", failure.text.partition(": ")[2])]
-    over = numbers[1] - numbers[0] if len(numbers) > 1 else 0
+    over = max(numbers[:2]) - min(numbers[:2]) if len(numbers) > 1 else 0
     # A server's own tokenizer may count a little differently.
     return over + over // 8 + 16 if 0 < over < prompt_tokens else prompt_tokens // 4
 
@@ -134,16 +154,25 @@ def web_page(status: int, text: str) -> Failure:
     )
 
 
+def finish_of(metadata: Mapping[str, object]) -> str:
+    """Return why an answer ended, of a message's metadata: `stop`, `length` or another word of OpenAI's."""
+    keys = ("finish_reason", "stop_reason", "done_reason", "stopReason")
+    said = str(next((metadata[key] for key in keys if metadata.get(key)), "stop"))
+    return _FINISHES.get(said.lower(), said)
+
+
 def advice(failure: Failure, settings: ModelSettings, base_url: str, model: str) -> str:
     """Return what a user can do about a failure, `""` where that is not known.
 
     Args:
         failure: what is the matter.
         settings: of the model.
-        base_url: where it was asked for.
+        base_url: where it was asked for, `""` for a provider's own place.
         model: its name.
     """
     endpoint = "the model's base_url" if settings.base_url else "OPENAI_BASE_URL"
+    if not base_url and (failure.advice or failure.status in (401, 403, 404)):
+        return f"check the model's name, and its provider's key and address; {OTHER_MODEL}"
     if failure.advice:
         return failure.advice.format(url=shown_url(base_url), endpoint=endpoint)
     if is_too_long(failure):
@@ -196,7 +225,8 @@ def _body(error: Exception) -> JsonObject:
 
 
 def _status(error: Exception, body: JsonObject) -> int | None:
-    for value in (getattr(error, "status_code", None), body.get("code"), body.get("status")):
+    said = (getattr(error, name, None) for name in ("status_code", "code"))
+    for value in (*said, body.get("code"), body.get("status")):
         try:
             number = int(value)  # type: ignore[arg-type]  # None and words are caught
         except (TypeError, ValueError):

@@ -44,6 +44,8 @@ async def explained(name: str, failure: Failure, models: Models) -> str:
 
 async def _offer(name: str, models: Models) -> str:
     """Return what an endpoint offers instead of a model that it does not know, `""` if it does not say."""
+    if not models.speaks_openai(name):
+        return ""
     try:
         offered = await offered_models(access_to(name, models.settings_of(name)))
     except (OSError, ValueError, httpx.HTTPError, UserError):

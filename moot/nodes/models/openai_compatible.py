@@ -12,10 +12,11 @@ from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
+from moot.nodes.models.adapters import SpeaksOpenAI
 from moot.nodes.models.failures import web_page
 from moot.nodes.models.thinking import reasoning_field
 from moot.nodes.models.usage import readable_usage
-from moot.state.config.model_settings import ModelSettings
+from moot.state.config.model_settings import ModelSettings, bare_name
 from moot.state.entries import JsonObject
 
 MAX_CONNECTIONS = 64
@@ -26,7 +27,7 @@ CONNECT_S = 15.0
 """Longest wait for a connection, seconds."""
 
 
-class CompatibleChat(ChatOpenAI):
+class CompatibleChat(SpeaksOpenAI, ChatOpenAI):
     """`ChatOpenAI` that also hears reasoning fields, and names the answer's limit as the server does."""
 
     limit_field: str = "max_completion_tokens"
@@ -86,7 +87,7 @@ def make_chat(name: str, settings: ModelSettings, *, key: str, base_url: str | N
     )
     timeout = openai.Timeout(settings.timeout_s, connect=min(CONNECT_S, settings.timeout_s))
     return CompatibleChat(
-        model=name,
+        model=bare_name(name),
         api_key=SecretStr(key),
         base_url=base_url,
         max_retries=0,

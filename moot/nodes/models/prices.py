@@ -2,8 +2,19 @@
 
 from functools import lru_cache
 
-from moot.state.config.model_settings import ModelSettings
+from moot.state.config.model_settings import ModelSettings, bare_name, provider_of
 from moot.state.entries import EntryUsage
+
+_LISTED = {
+    "azure_openai": "azure",
+    "bedrock": "aws",
+    "bedrock_converse": "aws",
+    "google_genai": "google",
+    "google_vertexai": "google",
+    "mistralai": "mistral",
+    "xai": "x-ai",
+}
+"""Providers that the lists call otherwise than LangChain does."""
 
 
 def configured_price(settings: ModelSettings, tokens: EntryUsage) -> float | None:
@@ -31,8 +42,11 @@ def list_price(name: str, base_url: str, tokens: EntryUsage) -> float | None:
         cache_read_tokens=tokens.get("cached_tokens", 0),
         output_tokens=tokens["completion_tokens"],
     )
+    provider = _LISTED.get(provider_of(name), provider_of(name))
     try:
-        return float(calc_price(usage, name, provider_api_url=base_url).total_price)
+        if base_url:
+            return float(calc_price(usage, bare_name(name), provider_api_url=base_url).total_price)
+        return float(calc_price(usage, bare_name(name), provider_id=provider).total_price)
     except (LookupError, ValueError):
         return None
 

@@ -13,13 +13,24 @@ from moot.nodes.models.prices import configured_price, list_price
 from moot.nodes.models.schemas import Method
 from moot.nodes.text.tokens import encoding, encoding_for
 from moot.state import settings as environment
-from moot.state.config.model_settings import OFFLINE, RECORDED, ModelSettings, is_built_in
+from moot.state.config.model_settings import (
+    OFFLINE,
+    OPENAI,
+    RECORDED,
+    ModelSettings,
+    bare_name,
+    is_built_in,
+    provider_of,
+)
 from moot.state.entries import EntryUsage, JsonObject
 from moot.state.errors import ConfigError
 from moot.state.redaction import shown_url
 
 Factory = Callable[[str, ModelSettings], BaseChatModel]
 """Builds the client of one model from its name and settings."""
+
+ChatSource = BaseChatModel | Callable[[], BaseChatModel]
+"""A LangChain model from Python, or what makes one: once for each event loop, which connections belong to."""
 
 _OPENAI_REASONING: JsonObject = {
     "temperature": False,
@@ -48,7 +59,7 @@ NOTHING: EntryUsage = {"prompt_tokens": 0, "completion_tokens": 0}
 
 def known_settings(name: str) -> JsonObject:
     """Return the defaults of a well-known model, `{}` for any other."""
-    base = name.rsplit("/", 1)[-1].lower()
+    base = bare_name(name).rsplit("/", 1)[-1].lower()
     for start, defaults in KNOWN:
         if base == start or (base.startswith(start) and not base[len(start)].isalnum()):
             return defaults
@@ -82,8 +93,10 @@ def access_to(name: str, settings: ModelSettings) -> Access:
     """Return the key and the address of a model's endpoint, from its settings and the environment.
 
     Raises:
-        ConfigError: there is neither a key nor an address.
+        ConfigError: there is neither a key nor an address, or it is not asked in OpenAI's way.
     """
+    if provider_of(name) not in ("", OPENAI):
+        raise ConfigError(f"{name!r} is reached by its provider's own package, which lists no models here")
     base_url = settings.base_url or environment.base_url()
     variable = settings.key_variable
     key = environment.api_key(variable) if variable else None
@@ -105,10 +118,13 @@ def _with_scheme(address: str) -> str:
 
 
 def make_model(name: str, settings: ModelSettings) -> BaseChatModel:
-    """Build the client of a model: built-in for `offline` and `recorded:…`, else an OpenAI-compatible one.
+    """Build the client of a model, by its name.
+
+    `offline` and `recorded:…` are built in, `anthropic:…` and other prefixes are LangChain's; everything else
+    is asked of an OpenAI-compatible server.
 
     Raises:
-        ConfigError: there is neither a key nor an address.
+        ConfigError: there is neither a key nor an address, or a package is missing.
     """
     check_name(name)
     if name == OFFLINE:
@@ -119,6 +135,10 @@ def make_model(name: str, settings: ModelSettings) -> BaseChatModel:
         from moot.nodes.models.recorded import RecordedModel
 
         return RecordedModel(recording=name.removeprefix(RECORDED))
+    if provider_of(name) not in ("", OPENAI):
+        from moot.nodes.models.provider_models import make_provider_model
+
+        return make_provider_model(name, settings)
     access = access_to(name, settings)
     from moot.nodes.models.openai_compatible import make_chat
 
@@ -140,6 +160,8 @@ class Models:
     settings: Mapping[str, ModelSettings] = field(default_factory=dict)
     """Settings by model name; a name without any gets the defaults."""
     factory: Factory = make_model
+    chats: Mapping[str, ChatSource] = field(default_factory=dict)
+    """Models from Python, by the names that a configuration has for them; they come before the factory."""
     backoff: Backoff = field(default_factory=Backoff)
     retry_for: float = 0.0
     """`limits.retry_for`, seconds."""
@@ -170,7 +192,16 @@ class Models:
         return here.clients[key]
 
     def _built(self, name: str, settings: ModelSettings) -> BaseChatModel:
-        client = self.factory(name, settings)
+        given = self.chats.get(name)
+        if given is None:
+            client: object = self.factory(name, settings)
+        else:
+            client = given if isinstance(given, BaseChatModel) else given()
+        if not isinstance(client, BaseChatModel):
+            raise ConfigError(
+                f"models[{name!r}] is no LangChain chat model but a {type(client).__name__}: give a "
+                "BaseChatModel, without `bind` or `with_…`, or a function that makes one"
+            )
         encoding(settings.encoding or encoding_for(name))
         self.cost_usd(name, NOTHING)
         return client
@@ -183,8 +214,10 @@ class Models:
         """
         for name in dict.fromkeys(names):
             check_name(name)
-            if self.factory is make_model and not is_built_in(name):
-                access_to(name, self.settings_of(name))
+            if self.factory is not make_model or is_built_in(name) or name in self.chats:
+                continue
+            reach = access_to if self.speaks_openai(name) else make_model
+            reach(name, self.settings_of(name))
 
     def cost_usd(self, name: str, tokens: EntryUsage) -> float | None:
         """Return what one call costs, `None` where nobody knows the price; that of a built-in model is 0."""
@@ -192,7 +225,7 @@ class Models:
             return 0.0
         settings = self.settings_of(name)
         cost = configured_price(settings, tokens)
-        if cost is not None or self.factory is not make_model:
+        if cost is not None or self.factory is not make_model or name in self.chats:
             return cost
         return list_price(name, self.base_url(name), tokens)
 
@@ -201,15 +234,20 @@ class Models:
         return [name for name in names if self.cost_usd(name, NOTHING) is None]
 
     def provider(self, name: str) -> str:
-        """Return who serves a model: the host of its endpoint, or `offline`."""
-        if is_built_in(name):
-            return name.split(":")[0]
+        """Return who serves a model that is asked in OpenAI's way: the host of its endpoint."""
         base_url = self.base_url(name)
         return urlsplit(base_url).hostname or base_url
 
     def base_url(self, name: str) -> str:
-        """Return the address of a model's endpoint."""
-        return self.settings_of(name).base_url or environment.base_url() or OPENAI_URL
+        """Return the address of a model's endpoint, `""` where the provider's own package knows it."""
+        base_url = self.settings_of(name).base_url
+        if not self.speaks_openai(name):
+            return base_url or ""
+        return base_url or environment.base_url() or OPENAI_URL
+
+    def speaks_openai(self, name: str) -> bool:
+        """Return whether a model is asked in OpenAI's way, at an address and with a key that Moot knows."""
+        return provider_of(name) in ("", OPENAI) and name not in self.chats
 
     def method_of(self, name: str) -> Method:
         """Return how structured answers are asked of a model, with what its endpoint taught us."""

@@ -7,11 +7,14 @@ from functools import cached_property
 from typing import Any
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
+from langchain_core.language_models.base import LangSmithParams
 from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+from langchain_core.messages.ai import add_usage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from pydantic import ConfigDict, PrivateAttr
 
+from moot.nodes.models.adapters import SpeaksOpenAI
 from moot.nodes.models.thinking import Parted, ThinkFilter, content_parts, reasoning_field
 from moot.state.entries import JsonObject, clean_text
 from moot.state.langgraph_internals import message_events
@@ -55,6 +58,10 @@ class SpeakerModel(BaseChatModel):
     @property
     def _llm_type(self) -> str:
         return self.inner._llm_type
+
+    def _get_ls_params(self, stop: list[str] | None = None, **kwargs: Any) -> LangSmithParams:
+        """Name the provider's model in traces, not this one."""
+        return self.inner._get_ls_params(stop=stop, **kwargs)
 
     @cached_property
     def _serialized(self) -> JsonObject:
@@ -136,9 +143,10 @@ class SpeakerModel(BaseChatModel):
         return ChatGenerationChunk(message=message)
 
     def _remember(self, last: AIMessageChunk, message: BaseMessage, info: JsonObject | None) -> None:
-        # Some servers report the usage so far in every chunk: the last report is the total.
+        # Some of OpenAI's imitators report the usage so far in every chunk; LangChain's models report parts.
         if usage := getattr(message, "usage_metadata", None):
-            last.usage_metadata = usage
+            repeated = isinstance(self.inner, SpeaksOpenAI)
+            last.usage_metadata = usage if repeated else add_usage(last.usage_metadata, usage)
         last.response_metadata = {**last.response_metadata, **message.response_metadata, **(info or {})}
         if refusal := message.additional_kwargs.get("refusal"):
             said = last.additional_kwargs.get("refusal", "")

@@ -20,7 +20,11 @@ def wire_name(name: str) -> str:
 
 
 def to_langchain(
-    messages: Iterable[WireMessage], *, merge_roles: bool = False, system_role: bool = True
+    messages: Iterable[WireMessage],
+    *,
+    merge_roles: bool = False,
+    system_role: bool = True,
+    names: bool = True,
 ) -> list[BaseMessage]:
     """Convert a prompt.
 
@@ -28,12 +32,15 @@ def to_langchain(
         messages: the prompt; never changed.
         merge_roles: join neighbours of one role, for templates that refuse them.
         system_role: whether the model takes system messages; without, they open it as a user's.
+        names: whether the model is shown messages' names; without, a speaker's stands before the words.
     """
     wire = list(messages)
     if not system_role:
         wire = _without_system(wire)
     if merge_roles:
         wire = _merged(wire)
+    if not names:
+        wire = [{**item, "content": _labelled(item), "name": ""} for item in wire]
     return [_message(item) for item in wire]
 
 

@@ -13,6 +13,7 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from moot.state.config.model_settings import bare_name
 from moot.state.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def encoding(name: str = DEFAULT_ENCODING) -> tiktoken.Encoding:
 
 def encoding_for(model: str) -> str:
     """Return the encoding that a model of this name uses: cl100k for GPT-4 and 3.5, o200k for the rest."""
-    base = model.rsplit("/", 1)[-1]
+    base = bare_name(model).rsplit("/", 1)[-1]
     old = base.startswith(("gpt-4", "gpt-3.5", "text-embedding")) and not base.startswith(
         ("gpt-4o", "gpt-4.1", "gpt-4.5")
     )

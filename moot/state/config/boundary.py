@@ -83,8 +83,8 @@ class Claim:
     config: DebateConfig
     granted: Collection[Reach] = ()
     """What an operator's own configuration named for this debate."""
-    harmless: Collection[ReachKind] = ()
-    """Kinds that lead nowhere here, because the program brought its own."""
+    harmless: Collection[ReachKind | Reach] = ()
+    """Kinds and things that lead nowhere here, because the program brought its own."""
 
     @classmethod
     def of_operator(cls, config: DebateConfig) -> Self:
@@ -103,7 +103,7 @@ class Claim:
             f"allow it with {ALLOWED_IN[reach.kind]}, or in a file (MOOT_CONFIG, `moot resume ID --config`)"
             for reach, setting in reaches(self.config).items()
             if (not kinds or reach.kind in kinds)
-            and reach.kind not in self.harmless
+            and not {reach, reach.kind} & set(self.harmless)
             and reach not in self.granted
             and not _allowed(reach)
         ]
@@ -153,6 +153,6 @@ class ForeignConfig(BaseModel):
     def __get_pydantic_json_schema__(cls, _: object, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         return handler(DebateConfig.__pydantic_core_schema__)
 
-    def claim(self, harmless: Collection[ReachKind] = ()) -> Claim:
+    def claim(self, harmless: Collection[ReachKind | Reach] = ()) -> Claim:
         """Return it as the claim of a debate that was granted nothing."""
         return Claim(self._claimed, harmless=harmless)

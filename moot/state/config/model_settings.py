@@ -15,6 +15,30 @@ RECORDED = "recorded:"
 """Begins the name of a model that plays a debate which ships; the recording's name follows."""
 
 
+OPENAI = "openai"
+"""Prefix of a model that is asked in OpenAI's own way, as one without a prefix is."""
+
+_PROVIDERS = """
+anthropic anthropic_bedrock azure_ai azure_openai baseten bedrock bedrock_converse bedrock_mantle_anthropic
+bedrock_mantle_openai cohere deepseek fireworks google_anthropic_vertex google_genai google_vertexai groq
+huggingface ibm litellm meta mistralai nvidia ollama openrouter perplexity together upstage xai
+"""
+LANGCHAIN_PROVIDERS = frozenset(_PROVIDERS.split())
+"""Prefixes of models that LangChain's `init_chat_model` makes; any other colon is part of a model's name."""
+
+
+def provider_of(name: str) -> str:
+    """Return the provider that a model's name begins with, `""` where it names none."""
+    prefix = name.partition(":")[0]
+    return prefix if prefix == OPENAI or prefix in LANGCHAIN_PROVIDERS else ""
+
+
+def bare_name(name: str) -> str:
+    """Return a model's name as its provider knows it."""
+    provider = provider_of(name)
+    return name.removeprefix(f"{provider}:") if provider else name
+
+
 def is_built_in(name: str) -> bool:
     """Return whether a model runs in this process, with no key, no network and no price."""
     return name == OFFLINE or name.startswith(RECORDED)

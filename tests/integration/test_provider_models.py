@@ -1,0 +1,266 @@
+"""Models of other providers, by their real LangChain packages, against servers that speak their protocols."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from langchain.chat_models import base as langchain_models
+from pydantic import BaseModel, Field
+
+from moot import ConfigError, DebateConfig, open_debates
+from moot.nodes.calls import WireMessage
+from moot.nodes.models.registry import Models, make_model
+from moot.state.config.boundary import Claim
+from moot.state.config.model_settings import LANGCHAIN_PROVIDERS, OPENAI, ModelSettings
+from moot.state.entries import EntryUsage
+from moot.state.redaction import redacted
+from tests.support.model_bench import CALL, FLOOR, Bench
+from tests.support.openai_server import OpenAIServer
+from tests.support.provider_servers import AnthropicServer, OllamaServer, ProviderServer, Turn
+
+CLAUDE, LLAMA = "anthropic:claude-test", "ollama:llama3:8b"
+KINDS: dict[str, type[ProviderServer]] = {CLAUDE: AnthropicServer, LLAMA: OllamaServer}
+TOOL = {
+    "type": "function",
+    "function": {
+        "name": "add",
+        "description": "Add two numbers.",
+        "parameters": {
+            "type": "object",
+            "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
+            "required": ["a", "b"],
+        },
+    },
+}
+
+both = pytest.mark.parametrize("name", [CLAUDE, LLAMA], ids=["anthropic", "ollama"])
+
+
+class Score(BaseModel):
+    """A structured answer."""
+
+    reasoning: str
+    winner: str
+    score: int = Field(ge=0, le=10)
+
+
+@pytest.fixture(autouse=True)
+def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "ANTHROPIC_API_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-of-the-real-endpoint")
+    monkeypatch.setenv("CLAUDE_PROXY_KEY", "sk-of-the-proxy-only")
+
+
+def settings_of(name: str, server: ProviderServer, **more: Any) -> ModelSettings:
+    key = {"api_key_env": "CLAUDE_PROXY_KEY"} if name == CLAUDE else {}
+    return ModelSettings(base_url=server.base_url, **key, **more)
+
+
+class ProviderBench(Bench):
+    """A provider's server, and the models that reach it."""
+
+    def __init__(self, server: ProviderServer, name: str, **settings: Any) -> None:
+        self.waits = []
+        self.models = Models({name: settings_of(name, server, **settings)})
+        self.models = replace(self.models, backoff=replace(self.models.backoff, sleep=self._sleep))
+
+
+@both
+def test_a_call_carries_what_the_provider_takes_and_speakers_names_stand_before_their_words(
+    name: str,
+) -> None:
+    with KINDS[name]() as server:
+        (reply,) = ProviderBench(server, name).ask(replace(CALL, model=name, temperature=0.3, seed=5))
+    (asked,) = server.asked
+    parameters: dict[str, dict[str, object]] = {
+        CLAUDE: {"max_tokens": 200, "temperature": 0.3},
+        LLAMA: {"options": {"num_predict": 200, "temperature": 0.3, "seed": 5}},
+    }
+    assert parameters[name].items() <= asked.items()
+    assert asked["model"] == name.partition(":")[2]
+    assert "Ada Lovelace: Trams are cheap." in str(asked["messages"])
+    assert (reply.ok, reply.model, reply.provider, reply.finish_reason) == (
+        *(True, name),
+        *(name.partition(":")[0], "stop"),
+    )
+    assert reply.usage["prompt_tokens"] > 700  # as the server reports it
+
+
+@both
+def test_a_speech_is_streamed_and_its_usage_counted_once(name: str) -> None:
+    with KINDS[name]() as server:
+        bench = ProviderBench(server, name)
+        (whole,) = bench.ask(replace(CALL, model=name))
+        reply, chunks = bench.stream(replace(FLOOR, model=name))
+    assert len([chunk for chunk in chunks if chunk.text]) > 5
+    assert {(chunk.id, chunk.name) for chunk in chunks} == {("m000007", "ada")}
+    assert "".join(chunk.text for chunk in chunks) == reply.text == whole.text
+    assert reply.usage == whole.usage
+    assert len(server.asked) == 2  # on two event loops, neither of which loses an answer
+
+
+@both
+@pytest.mark.parametrize("refused", [0, 1, 2], ids=["its own way", "a tool", "in words"])
+def test_a_schema_goes_the_providers_own_way_else_as_a_tool_else_in_words(name: str, refused: int) -> None:
+    good = Turn(text='Well: {"reasoning": "r", "winner": "ada", "score": 7}')
+    turns = [Turn(400, "not supported")] * refused + ([good] if refused == 2 or name == LLAMA else [])
+    with KINDS[name](turns) as server:
+        bench = ProviderBench(server, name)
+        (reply,) = bench.ask(replace(CALL, model=name, schema=Score))
+        bench.ask(replace(CALL, model=name, schema=Score))
+    assert Score.model_validate(reply.data)
+    assert reply.tool_calls == ()
+    last = server.asked[-1]  # the method that it took is remembered
+    ways = {CLAUDE: ["tool_choice", "tool_choice", ""], LLAMA: ["format", "tools", ""]}
+    way = ways[name][refused]
+    assert last.get(way) if way else "JSON Schema:" in str(last["messages"])
+
+
+@both
+def test_an_answer_that_does_not_fit_is_asked_for_again_with_the_error(name: str) -> None:
+    bad = {"reasoning": "r", "winner": "ada", "score": 70}
+    turn = Turn(tools=[("Score", bad)]) if name == CLAUDE else Turn(text=str(bad).replace("'", '"'))
+    with KINDS[name]([turn]) as server:
+        (reply,) = ProviderBench(server, name).ask(replace(CALL, model=name, schema=Score))
+    assert reply.data is not None
+    assert "less than or equal to 10" in str(server.asked[1]["messages"][-1])
+
+
+@both
+def test_tools_are_called_and_their_results_taken_back(name: str) -> None:
+    called: WireMessage = {
+        "role": "assistant",
+        "content": "",
+        "tool_calls": [{"id": "1", "type": "function", "function": {"name": "add", "arguments": '{"a": 1}'}}],
+    }
+    result: WireMessage = {"role": "tool", "content": "3", "tool_call_id": "1"}
+    with KINDS[name]([Turn(tools=[("add", {"a": 1, "b": 2})])] * 2) as server:
+        bench = ProviderBench(server, name)
+        call = replace(CALL, model=name, tools=(TOOL,))
+        reply, chunks = bench.stream(replace(call, speak_as=FLOOR.speak_as))
+        assert [(tool["name"], tool["args"]) for tool in reply.tool_calls] == [("add", {"a": 1, "b": 2})]
+        (whole,) = bench.ask(call)
+        assert whole.tool_calls[0]["args"] == {"a": 1, "b": 2}
+        (last,) = bench.ask(replace(call, messages=(*CALL.messages, called, result)))
+    assert last.text.startswith("Point ")
+    assert "".join(chunk.text for chunk in chunks) == ""
+
+
+@both
+def test_a_busy_server_and_a_broken_stream_are_asked_again(name: str) -> None:
+    turns = [Turn(429, headers={"retry-after": "7"}), Turn(529), Turn(text="Trams win.", breaks=True)]
+    with KINDS[name](turns) as server:
+        bench = ProviderBench(server, name)
+        reply, chunks = bench.stream(replace(FLOOR, model=name))
+    assert (reply.ok, reply.attempts) == (True, 4)
+    assert bench.waits[0] >= (7 if name == CLAUDE else 0)
+    assert "".join(chunk.text for chunk in chunks) == "Trams"  # what went out is not shown twice
+
+
+def test_what_cannot_be_cured_says_what_to_do() -> None:
+    turns = [Turn(401, "invalid x-api-key"), Turn(400, "prompt is too long: 9000 tokens > 8000 maximum")]
+    with AnthropicServer(turns) as server:
+        bench = ProviderBench(server, CLAUDE)
+        call = replace(CALL, model=CLAUDE, prompt_tokens=8000)
+        refused, long = bench.ask(call, call)
+    assert "HTTP 401: invalid x-api-key (check the key in CLAUDE_PROXY_KEY" in refused.error
+    assert (refused.retryable, long.excess) == (False, 1000 + 125 + 16)
+
+
+def test_calls_cost_what_the_providers_list_says() -> None:
+    tokens: EntryUsage = {"prompt_tokens": 1_000_000, "completion_tokens": 0}
+    names = ("anthropic:claude-haiku-4-5", "openai:gpt-4o-mini", "ollama:llama3:8b")
+    assert [Models().cost_usd(name, tokens) for name in names] == [1.0, 0.15, None]
+
+
+def test_thoughts_leave_the_text_and_a_cut_answer_is_given_more_room() -> None:
+    turns = [Turn(text="Trams are", stop="max_tokens"), Turn(text="Trams win.", thinking="First, trams.")]
+    with AnthropicServer(turns) as server:
+        reply, chunks = ProviderBench(server, CLAUDE).stream(replace(FLOOR, model=CLAUDE))
+    assert [asked["max_tokens"] for asked in server.asked] == [200, 400]
+    assert (reply.text, reply.reasoning) == ("Trams win.", "First, trams.")
+    assert "First" not in "".join(chunk.text for chunk in chunks)
+
+
+def test_a_model_that_takes_no_temperature_is_sent_none() -> None:
+    name = "anthropic:claude-opus-4-7"
+    with AnthropicServer() as server:
+        models = Models({name: settings_of(CLAUDE, server)})
+        bench = ProviderBench(server, CLAUDE)
+        bench.models = models
+        bench.ask(replace(CALL, model=name, temperature=0.7))
+    assert "temperature" not in server.asked[0]
+
+
+def test_a_key_goes_to_its_own_endpoint_alone_and_is_shown_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    with AnthropicServer() as server:
+        ProviderBench(server, CLAUDE).ask(replace(CALL, model=CLAUDE))
+        sent = str(server.headers)
+        with pytest.raises(ConfigError, match="ANTHROPIC_API_KEY belongs to another endpoint"):
+            make_model(CLAUDE, ModelSettings(base_url=server.base_url))
+    assert "sk-of-the-proxy-only" in sent
+    assert "real-endpoint" not in sent
+    Models().check([CLAUDE])
+    assert redacted("sk-ant-of-the-real-endpoint") == "***"
+    monkeypatch.delenv("ANTHROPIC_API_KEY")
+    with pytest.raises(ConfigError, match=r"no key for .*: set ANTHROPIC_API_KEY"):
+        Models().check([CLAUDE])
+
+
+@pytest.mark.parametrize(
+    ("name", "module", "command"),
+    [
+        (CLAUDE, "langchain_anthropic", r"pip install 'moot\[anthropic\]'"),
+        (LLAMA, "langchain.chat_models", r"pip install 'moot\[ollama\]'"),
+        ("groq:llama", "langchain_groq", "pip install langchain langchain-groq"),
+    ],
+)
+def test_a_package_that_is_missing_is_named(
+    monkeypatch: pytest.MonkeyPatch, name: str, module: str, command: str
+) -> None:
+    langchain_models._get_chat_model_creator.cache_clear()
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ConfigError, match=command):
+        Models().check([name])
+
+
+def test_every_provider_of_langchain_is_known() -> None:
+    assert {OPENAI, "langsmith"} | LANGCHAIN_PROVIDERS == langchain_models._BUILTIN_PROVIDERS.keys()
+
+
+def test_openai_means_what_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    with OpenAIServer() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        bench = Bench(server)
+        bench.models = Models()
+        known, plain = bench.ask(
+            replace(CALL, model="openai:gpt-5-mini", temperature=0.7), replace(CALL, model="llama3:8b")
+        )
+    assert [asked["model"] for asked in server.chats] == ["gpt-5-mini", "llama3:8b"]
+    assert server.chats[0]["max_completion_tokens"] == 200 + 4096
+    assert (known.provider, plain.provider) == ("127.0.0.1", "127.0.0.1")
+
+
+def test_a_providers_prefix_is_the_operators_to_allow(monkeypatch: pytest.MonkeyPatch) -> None:
+    claim = Claim(DebateConfig(model=CLAUDE))
+    monkeypatch.setenv("MOOT_ALLOW_MODELS", "claude*,ollama:*")
+    with pytest.raises(ConfigError, match="model: 'anthropic:claude-test' reaches outside"):
+        claim.admitted()
+    monkeypatch.setenv("MOOT_ALLOW_MODELS", "anthropic:claude*")
+    assert claim.admitted().model == CLAUDE
+
+
+@both
+def test_a_council_is_held(name: str) -> None:
+    with KINDS[name]() as server:
+        models = {name: settings_of(name, server).model_dump(exclude_unset=True)}
+        config = DebateConfig(protocol="council", rounds=1, model=name, models=models)
+        with open_debates(":memory:") as debates:
+            document = debates.start("Should we adopt a monorepo?", config).run()
+    assert (document["status"], document["errors"]) == ("done", [])
+    assert document["verdict"]["winner"] == "tie"
+    assert document["usage"]["prompt_tokens"] > 700 * len(server.asked) - 1

@@ -1,0 +1,317 @@
+"""Real HTTP servers on loopback that speak Anthropic's Messages protocol and Ollama's, and fail to order.
+
+They refuse what the real ones refuse: unknown fields, names beside messages, an assistant that begins, tool
+results without calls. Answers depend on the request alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any, ClassVar, Self
+
+from moot.nodes.models.neutral import fill
+from tests.support.openai_answers import NAMED, Json
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What a server does with one request; the default is a good answer."""
+
+    status: int = 200
+    message: str = "out of order"
+    headers: Mapping[str, str] = field(default_factory=dict)
+    text: str | None = None
+    thinking: str = ""
+    tools: Sequence[tuple[str, Json]] = ()
+    """Name and input of each tool that is called."""
+    stop: str = ""
+    gap: float = 0.0
+    """Seconds before each piece of a stream."""
+    breaks: bool = False
+    """Whether a stream ends in an error event after its first word."""
+
+
+class ProviderServer:
+    """A server; a context manager that serves from threads of its own."""
+
+    path: ClassVar[str]
+    stream_type: ClassVar[str]
+
+    def __init__(self, turns: Sequence[Turn] = ()) -> None:
+        self.turns, self.asked = list(turns), list[Json]()
+        self.headers: list[dict[str, str]] = []
+        self._lock = threading.Lock()
+        self._http = _Http(("127.0.0.1", 0), _Handler)
+        self._http.owner = self
+        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.02,), daemon=True)
+
+    @property
+    def base_url(self) -> str:
+        """Address, as a client is given it."""
+        return f"http://127.0.0.1:{self._http.server_address[1]}"
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._http.shutdown()
+        self._http.server_close()
+        self._thread.join()
+
+    def turn(self, asked: Json, headers: dict[str, str]) -> Turn:
+        """Record a request and say what is done with it."""
+        with self._lock:
+            self.asked.append(asked)
+            self.headers.append(headers)
+            number = len(self.asked) - 1
+        if problem := self.problem(asked):
+            return Turn(400, problem)
+        return self.turns[number] if number < len(self.turns) else Turn()
+
+    def problem(self, asked: Json) -> str:
+        """Return what the real server would refuse, `""` for nothing."""
+        raise NotImplementedError
+
+    def error(self, turn: Turn) -> Json:
+        """Return an error's body."""
+        raise NotImplementedError
+
+    def streams(self, asked: Json) -> bool:
+        """Return whether the answer is asked for in pieces."""
+        raise NotImplementedError
+
+    def whole(self, asked: Json, turn: Turn) -> Json:
+        """Return the whole answer."""
+        raise NotImplementedError
+
+    def pieces(self, asked: Json, turn: Turn) -> Iterator[str]:
+        """Yield the answer as it is streamed."""
+        raise NotImplementedError
+
+
+def said_to(asked: Json) -> str:
+    """Return a few words with a hash of the request."""
+    seen = hashlib.sha256(json.dumps(asked["messages"], sort_keys=True).encode()).hexdigest()[:8]
+    return f"Point {seen}: I hold that 40 % of cases fail."
+
+
+class AnthropicServer(ProviderServer):
+    """Anthropic's Messages."""
+
+    path = "/v1/messages"
+    stream_type = "text/event-stream"
+    _FIELDS: ClassVar[set[str]] = {
+        *("model", "max_tokens", "messages", "system", "temperature", "top_k", "top_p", "stop_sequences"),
+        *("stream", "tools", "tool_choice", "thinking", "output_config", "metadata"),
+    }
+
+    def problem(self, asked: Json) -> str:
+        if unknown := asked.keys() - self._FIELDS:
+            return f"{sorted(unknown)}: Extra inputs are not permitted"
+        if not isinstance(asked.get("max_tokens"), int) or not asked.get("messages"):
+            return "max_tokens and messages: Field required"
+        if asked["messages"][0]["role"] != "user":
+            return "messages: first message must use the user role"
+        called: set[str] = set()
+        for message in asked["messages"]:
+            if message.keys() != {"role", "content"} or message["role"] not in ("user", "assistant"):
+                return f"messages: {sorted(message)} of {message.get('role')}: not permitted"
+            if not message["content"]:
+                return "messages: text content blocks must be non-empty"
+            blocks = message["content"] if isinstance(message["content"], list) else []
+            answered = {block["tool_use_id"] for block in blocks if block["type"] == "tool_result"}
+            if answered != called:
+                return "messages: `tool_use` ids were found without `tool_result` blocks immediately after"
+            called = {block["id"] for block in blocks if block["type"] == "tool_use"}
+        return ""
+
+    def error(self, turn: Turn) -> Json:
+        kinds = {401: "authentication_error", 404: "not_found_error", 429: "rate_limit_error"}
+        kind = kinds.get(turn.status, "invalid_request_error" if turn.status < 500 else "api_error")
+        return {"type": "error", "error": {"type": kind, "message": turn.message}}
+
+    def streams(self, asked: Json) -> bool:
+        return bool(asked.get("stream"))
+
+    def _blocks(self, asked: Json, turn: Turn) -> list[Json]:
+        blocks: list[Json] = []
+        if turn.thinking:
+            blocks.append({"type": "thinking", "thinking": turn.thinking, "signature": "sig"})
+        calls, text, forced = list(turn.tools), turn.text, asked.get("tool_choice") or {}
+        if text is None and not calls and forced.get("type") == "tool":
+            schema = next(tool["input_schema"] for tool in asked["tools"] if tool["name"] == forced["name"])
+            calls = [(forced["name"], dict(fill(schema, NAMED)))]  # type: ignore[call-overload]  # an object
+        if text is None and "format" in (asked.get("output_config") or {}):
+            text = json.dumps(fill(asked["output_config"]["format"]["schema"], NAMED))
+        if text is not None or not calls:
+            blocks.append({"type": "text", "text": said_to(asked) if text is None else text})
+        for number, (name, given) in enumerate(calls):
+            blocks.append({"type": "tool_use", "id": f"toolu_{number}", "name": name, "input": given})
+        return blocks
+
+    def _stop(self, turn: Turn, blocks: Sequence[Json]) -> str:
+        return turn.stop or ("tool_use" if blocks[-1]["type"] == "tool_use" else "end_turn")
+
+    def _usage(self, asked: Json) -> Json:
+        return {
+            "input_tokens": 900 + len(asked["messages"]),
+            "output_tokens": 12,
+            "cache_read_input_tokens": 100,
+        }
+
+    def whole(self, asked: Json, turn: Turn) -> Json:
+        blocks = self._blocks(asked, turn)
+        return {
+            "id": "msg_1",
+            "type": "message",
+            "role": "assistant",
+            "model": asked["model"],
+            "content": blocks,
+            "stop_reason": self._stop(turn, blocks),
+            "stop_sequence": None,
+            "usage": self._usage(asked),
+        }
+
+    def pieces(self, asked: Json, turn: Turn) -> Iterator[str]:
+        for event in self._events(asked, turn):
+            yield f"event: {event['type']}\ndata: {json.dumps(event)}\n\n"
+
+    def _events(self, asked: Json, turn: Turn) -> Iterator[Json]:
+        blocks, usage = self._blocks(asked, turn), self._usage(asked)
+        begun = {**self.whole(asked, turn), "content": [], "stop_reason": None}
+        yield {"type": "message_start", "message": {**begun, "usage": {**usage, "output_tokens": 1}}}
+        yield {"type": "ping"}
+        for index, block in enumerate(blocks):
+            yield {"type": "content_block_start", "index": index, "content_block": _empty(block)}
+            for delta in _deltas(block):
+                yield {"type": "content_block_delta", "index": index, "delta": delta}
+                if turn.breaks:
+                    error = {"type": "overloaded_error", "message": "Overloaded"}
+                    yield {"type": "error", "error": error}
+                    return
+            yield {"type": "content_block_stop", "index": index}
+        ended = {"stop_reason": self._stop(turn, blocks), "stop_sequence": None}
+        yield {"type": "message_delta", "delta": ended, "usage": usage}
+        yield {"type": "message_stop"}
+
+
+def _empty(block: Json) -> Json:
+    blank: Json = {"text": "", "thinking": "", "signature": "", "input": {}}
+    return {key: blank.get(key, value) for key, value in block.items()}
+
+
+def _deltas(block: Json) -> Iterator[Json]:
+    if block["type"] == "text":
+        for number, word in enumerate(block["text"].split(" ")):
+            yield {"type": "text_delta", "text": word if not number else f" {word}"}
+    elif block["type"] == "thinking":
+        yield {"type": "thinking_delta", "thinking": block["thinking"]}
+        yield {"type": "signature_delta", "signature": "sig"}
+    else:
+        text = json.dumps(block["input"])
+        for part in (text[: len(text) // 2], text[len(text) // 2 :]):
+            yield {"type": "input_json_delta", "partial_json": part}
+
+
+class OllamaServer(ProviderServer):
+    """Ollama's `/api/chat`."""
+
+    path = "/api/chat"
+    stream_type = "application/x-ndjson"
+
+    def problem(self, asked: Json) -> str:
+        known = {"model", "messages", "tools", "stream", "format", "options", "keep_alive", "think"}
+        if unknown := asked.keys() - known - {"logprobs", "top_logprobs"}:
+            return f"unknown fields {sorted(unknown)}"
+        roles = {message["role"] for message in asked["messages"]}
+        return "" if roles <= {"system", "user", "assistant", "tool"} else f"unknown roles {roles}"
+
+    def error(self, turn: Turn) -> Json:
+        return {"error": turn.message}
+
+    def streams(self, asked: Json) -> bool:
+        return asked.get("stream") is not False
+
+    def whole(self, asked: Json, turn: Turn) -> Json:
+        text = turn.text
+        if text is None:
+            schema = asked.get("format")
+            text = json.dumps(fill(schema, NAMED)) if isinstance(schema, dict) else said_to(asked)
+        calls = [{"function": {"name": name, "arguments": given}} for name, given in turn.tools]
+        message: Json = {"role": "assistant", "content": "" if calls else text}
+        return self._frame(asked, {**message, "tool_calls": calls} if calls else message) | {
+            "done": True,
+            "done_reason": turn.stop or "stop",
+            "total_duration": 1,
+            "prompt_eval_count": 700 + len(asked["messages"]),
+            "eval_count": 9,
+        }
+
+    def pieces(self, asked: Json, turn: Turn) -> Iterator[str]:
+        whole = self.whole(asked, turn)
+        message = whole.pop("message")
+        for number, word in enumerate(message["content"].split(" ")):
+            part = {"role": "assistant", "content": word if not number else f" {word}"}
+            yield json.dumps({**self._frame(asked, part), "done": False}) + "\n"
+            if turn.breaks:
+                yield json.dumps({"error": "llama runner process has terminated"}) + "\n"
+                return
+        yield json.dumps({**whole, "message": {**message, "content": ""}}) + "\n"
+
+    def _frame(self, asked: Json, message: Json) -> Json:
+        return {"model": asked["model"], "created_at": "2026-01-01T00:00:00Z", "message": message}
+
+
+class _Http(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+    owner: ProviderServer
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    server: _Http
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Stay silent."""
+
+    def do_POST(self) -> None:
+        owner = self.server.owner
+        asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        turn = owner.turn(asked, {key.lower(): value for key, value in self.headers.items()})
+        if self.path != owner.path:
+            turn = Turn(404, f"no {self.path}")
+        if turn.status != 200:
+            self._begin(turn.status, "application/json", turn.headers)
+            self._send(json.dumps(owner.error(turn)))
+        elif owner.streams(asked):
+            self._begin(200, owner.stream_type, turn.headers)
+            for piece in owner.pieces(asked, turn):
+                time.sleep(turn.gap)
+                self._send(piece)
+        else:
+            self._begin(200, "application/json", turn.headers)
+            self._send(json.dumps(owner.whole(asked, turn)))
+        self.wfile.write(b"0\r\n\r\n")
+
+    def _begin(self, status: int, kind: str, headers: Mapping[str, str]) -> None:
+        self.send_response(status)
+        for name, value in {**headers, "content-type": kind, "transfer-encoding": "chunked"}.items():
+            self.send_header(name, value)
+        self.end_headers()
+
+    def _send(self, text: str) -> None:
+        data = text.encode()
+        self.wfile.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
+        self.wfile.flush()
