@@ -22,12 +22,22 @@ class ComparedDebate(TypedDict):
     winner: str | None
     """Name of a debater; `None` where none won, or nobody judged."""
     answer: str
-    """Markdown, `""` for none."""
+    """Markdown: its solution, else the reasons of its verdict; `""` for neither."""
     models: str
     turns: int
     tokens: int
     cost_usd: float
     elapsed_s: float
+
+
+class OnlyPoint(TypedDict):
+    """One point that no other answer has."""
+
+    debate: str
+    """Name of the one that has it."""
+    point: str
+    quote: str
+    """Its words, verbatim."""
 
 
 class DebateComparison(TypedDict):
@@ -39,6 +49,8 @@ class DebateComparison(TypedDict):
     """`None` where not every debate has a winner."""
     same_answer: bool | None
     """`True` for equal words; `None` where a reader must judge, or not every debate has an answer."""
+    only: list[OnlyPoint]
+    """What only one of them saw, where a model was asked."""
 
 
 def compare_debates(documents: Sequence[Mapping[str, object]]) -> DebateComparison:
@@ -51,6 +63,7 @@ def compare_debates(documents: Sequence[Mapping[str, object]]) -> DebateComparis
         "same_question": len({" ".join(row["asked"].split()) for row in rows}) == 1,
         "same_winner": None if None in winners else len(winners) == 1,
         "same_answer": True if len(answers) == 1 and answers != {""} else None,
+        "only": [],
     }
 
 
@@ -64,7 +77,7 @@ def _compared(report: Report) -> ComparedDebate:
         "status": document["status"],
         "result": verdict.headline if verdict else "Nobody judged",
         "winner": verdict.winner.name if verdict and verdict.winner else None,
-        "answer": report.brief_solution.strip(),
+        "answer": report.brief_solution.strip() or _reasons(report),
         "models": next((fact.value for fact in report.facts if fact.name == "Models"), ""),
         "turns": sum(person.turns for person in report.people),
         "tokens": usage["prompt_tokens"] + usage["completion_tokens"],
@@ -73,8 +86,14 @@ def _compared(report: Report) -> ComparedDebate:
     }
 
 
+def _reasons(report: Report) -> str:
+    verdict = report.verdict
+    judged = verdict is not None and not verdict.failed and not verdict.record.get("placeholder")
+    return verdict.record["reasoning"].strip() if verdict and judged else ""
+
+
 def render_comparison(compared: DebateComparison) -> str:
-    """Render a comparison as Markdown: a table, whether they agree, and each answer."""
+    """Render a comparison as Markdown: a table, whether they agree, what only one saw, and each answer."""
     rows, least = compared["debates"], min((row["tokens"] for row in compared["debates"]), default=0)
     lines: dict[str, list[str]] = {
         "Protocol": [row["protocol"] for row in rows],
@@ -95,7 +114,12 @@ def render_comparison(compared: DebateComparison) -> str:
     table = [f"| {name} | {' | '.join(map(plain, cells))} |" for name, cells in lines.items()]
     same = {True: "The same winner.", False: "Different winners.", None: ""}[compared["same_winner"]]
     agreed = "The same answer, word for word." if compared["same_answer"] else ""
+    points = [
+        f"- **{plain(each['debate'])}**: {plain(each['point'])} “{plain(each['quote'])}”"
+        for each in compared["only"]
+    ]
+    only = "\n".join(["## What only one of them saw", "", *points]) if points else ""
     answers = [f"## {plain(row['name'])}\n\n{defused(row['answer'])}" for row in rows if row["answer"]]
     asked = plain(rows[0]["asked"]) if compared["same_question"] else "Debates side by side"
-    parts = [f"# {asked}", "\n".join([head, *table]), " ".join(filter(None, [same, agreed])), *answers]
+    parts = [f"# {asked}", "\n".join([head, *table]), " ".join(filter(None, [same, agreed])), only, *answers]
     return "\n\n".join(filter(None, parts)) + "\n"

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from moot.graph.compare import compare_debates, render_comparison
 from tests.support.moot_command import Moot
+from tests.support.openai_answers import Act, Json
+from tests.support.openai_server import OpenAIServer
 from tests.support.report_documents import VERDICT, debate
 
 TOPIC = "Should we adopt a monorepo?"
@@ -27,6 +30,47 @@ def test_debates_stand_side_by_side_on_screen_as_json_and_as_a_page(tmp_path: Pa
     assert "<table>" in page
     assert f'<h1 dir="auto">{TOPIC}</h1>' in page
     assert moot("compare", "long").code == 2
+
+
+def test_a_debate_is_set_beside_a_vote_of_as_many_tokens_and_what_only_one_saw_is_quoted(
+    tmp_path: Path,
+) -> None:
+    moot = Moot(tmp_path)
+
+    def answers(asked: Json, number: int) -> Act:
+        if "Number of the answer" in json.dumps(asked):
+            points = [("1", "the case rests on"), ("2", "nobody said this")]
+            return Act(
+                text=json.dumps({"points": [{"point": "It.", "answer": a, "quote": q} for a, q in points]})
+            )
+        return Act()
+
+    with OpenAIServer(answers) as server:
+        url = server.base_url
+        run = moot(
+            "run",
+            TOPIC,
+            "--protocol",
+            "council",
+            "--id",
+            "d",
+            "--model",
+            "test-model",
+            "-q",
+            OPENAI_BASE_URL=url,
+        )
+        assert run.code == 0, run.err
+        done = moot(
+            "compare", "d", "--with", "single", "--with", "vote", "--only", "--json", OPENAI_BASE_URL=url
+        )
+        assert done.code == 0, done.err
+        again = moot("compare", "d", "--with", "vote", OPENAI_BASE_URL=url)
+    debate, single, vote = done.json["debates"]
+    assert single["tokens"] < vote["tokens"]
+    assert 0.5 < vote["tokens"] / debate["tokens"] < 2
+    assert (debate["name"], single["name"], vote["name"]) == ("d", "d-single", "d-vote")
+    assert all(each["quote"] == "the case rests on" for each in done.json["only"])
+    assert again.err == ""
 
 
 def test_winners_are_compared_by_name_and_what_was_said_is_no_structure() -> None:

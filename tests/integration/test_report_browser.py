@@ -5,8 +5,10 @@ Without Chromium these tests are skipped; with `MOOT_REQUIRE_BROWSER=1` they fai
 
 from __future__ import annotations
 
+import base64
 import json
 import os
+import re
 import shutil
 import threading
 import time
@@ -20,7 +22,9 @@ from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 
+from moot.graph.api import DebateConfig, open_debates
 from moot.graph.reports import render_html
+from moot.nodes.models.recorded import recording_config
 from tests.support.report_documents import debate, hostile
 
 CHROMIUM, DRIVER = (shutil.which(name) for name in ("chromium", "chromedriver"))
@@ -249,6 +253,16 @@ def test_everything_is_unfolded_in_print_and_folded_again_after(
     browser.execute_cdp_cmd("Page.printToPDF", {})
     assert browser.execute_script("return window.inPrint") == 401
     assert browser.execute_script(folded) == before
+
+
+def test_ten_turns_print_on_six_pages(browser: webdriver.Chrome, site: Site, tmp_path: Path) -> None:
+    with open_debates(str(tmp_path / "d.sqlite")) as debates:
+        config = DebateConfig(**recording_config("monolith"))
+        document = debates.start(None, config).run()
+    opened(browser, site, document)
+    printed = browser.execute_cdp_cmd("Page.printToPDF", {"paperWidth": 8.27, "paperHeight": 11.69})
+    assert len(re.findall(rb"/Type\s*/Page[^s]", base64.b64decode(printed["data"]))) <= 6
+    assert "facts unchecked" in browser.page_source
 
 
 def test_short_debates_are_whole_without_script(browser: webdriver.Chrome, site: Site) -> None:

@@ -18,7 +18,8 @@ from moot.graph.reports.wording import as_json, cleaned, clock, shortened
 from moot.nodes.blackboard.digest import SAYS
 from moot.nodes.protocols.protocol import Protocol
 from moot.nodes.protocols.protocol_table import rules_of
-from moot.state.ledger import EventKind
+from moot.state.config.model_settings import RECORDED
+from moot.state.ledger import MOTION, EventKind
 
 TITLE = 160
 """Characters of a topic that still make a title."""
@@ -112,7 +113,8 @@ def read(given: object) -> Report:
         standings=read_standings(document, people),
         contested=contested(document),
         propositions={
-            each["id"]: each["text"] for each in document["blackboard"]["standing"]["propositions"]
+            each["id"]: "The question itself" if each["id"] == MOTION and len(topic) > TITLE else each["text"]
+            for each in document["blackboard"]["standing"]["propositions"]
         },
         threshold=shown_config(document)["termination"].get("threshold"),
         prompts=read_prompts(document),
@@ -136,7 +138,9 @@ def _models(document: DebateDocument) -> list[str]:
     """Return who spoke and who judged, each model once."""
     verdict = document["verdict"]
     named = [entry["model"] for entry in document["transcript"]]
-    return list(dict.fromkeys(filter(None, [*named, verdict["model"] if verdict else ""])))
+    models = dict.fromkeys(filter(None, [*named, verdict["model"] if verdict else ""]))
+    unchecked = ", of a capable model; facts unchecked"
+    return [each + (unchecked if each.startswith(RECORDED) else "") for each in models]
 
 
 def _facts(document: DebateDocument, people: People, transcript: Transcript) -> tuple[Figure, ...]:

@@ -75,16 +75,17 @@ def _standing(document: DebateDocument, person: Person, people: People) -> Debat
     motion = next((each["stances"].get(person.id) for each in propositions if each["id"] == MOTION), None)
     others = [each for each in propositions if each["id"] != MOTION]
     shared = {other: _shared(others, person.id, other.id) for other in people if other.id != person.id}
+    holdings = tuple(_holdings(document, others, person.id))
     return DebaterPosition(
         person=person,
         stance=mark(motion) if motion else person.stance,
-        holdings=tuple(_holdings(document, others, person.id)),
+        holdings=holdings,
         agreements=tuple(f"{other.name}: {text}" for other, (same, _) in shared.items() for text in same),
         disagreements=tuple(f"{other.name}: {text}" for other, (_, not_) in shared.items() for text in not_),
         concessions=tuple(
             f"“{each['quote']}” [{each['message_id']}]"
             for each in standing["concessions"]
-            if each["debater"] == person.id
+            if each["debater"] == person.id and not any(each["quote"] in held.position for held in holdings)
         ),
         moments=tuple(_moments(document, person, motion)),
     )
@@ -115,7 +116,9 @@ def _holdings(
         evidence = tuple(quoted(note) for note in shown if note["proposition"] == each["id"])
         challenged = tuple(quoted(note) for note in against if note["proposition"] == each["id"])
         if stance or evidence or challenged:
-            yield Holding(each["text"], mark(stance) if stance else "", evidence, challenged)
+            # A proposition of this very quotation needs no words of its own.
+            own = stance is not None and stance["quote"].startswith(each["text"].rstrip("…"))
+            yield Holding("" if own else each["text"], mark(stance) if stance else "", evidence, challenged)
     evidence = tuple(quoted(note) for note in shown if not note["proposition"])
     challenged = tuple(quoted(note) for note in against if not note["proposition"])
     if evidence or challenged:

@@ -13,8 +13,19 @@ from moot.state.errors import InputError
 
 def compare(
     debate_ids: Annotated[
-        list[str], typer.Argument(metavar="ID ID …", help="Two debates or more, by name or id.")
+        list[str], typer.Argument(metavar="ID …", help="Debates, by name or id; one is enough --with others.")
     ],
+    baselines: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--with",
+            metavar="single|vote",
+            help="Ask for one answer, or as many as its tokens pay.",
+        ),
+    ] = None,
+    only: Annotated[
+        bool, typer.Option("--only", help="Ask the first one's model what only one of them saw.")
+    ] = False,
     output: Annotated[
         Path, typer.Option("-o", "--output", metavar="FILE", help="FILE.html or FILE.md; - for stdout.")
     ] = STDOUT,
@@ -22,20 +33,39 @@ def compare(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Set debates side by side: results, agreement, tokens, cost and time, and each one's answer."""
-    check_folder(output)
-    form = "md" if output == STDOUT else format_of(output)
-    if len(debate_ids) < 2 or form == "json":
-        raise InputError("give two debates or more, and -o FILE.html or FILE.md; --json prints JSON")
-    with opened(db) as debates:
-        documents = [debates.get(each).document() for each in debate_ids]
+    """Set debates side by side: results, agreement, tokens, cost and time, and each one's answer.
+
+    A baseline of --with is run once, as ID-single or ID-vote, and kept.
+    """
     from moot.graph.compare import compare_debates, render_comparison
+    from moot.graph.equal_tokens import BASELINES, baseline_of
+    from moot.graph.only_one import points_of_one
     from moot.graph.reports.one_page import as_page
 
-    compared = compare_debates(documents)
+    if unknown := sorted({*(baselines or ())} - {*BASELINES}):
+        raise InputError(f"--with {unknown[0]!r}: give {' or '.join(BASELINES)}")
+    check_folder(output)
+    form = "md" if output == STDOUT else format_of(output)
+    if len(debate_ids) + len(baselines or ()) < 2 or form == "json":
+        raise InputError(
+            "give two debates or more, or one --with single or vote, and -o FILE.html or FILE.md; "
+            "--json prints JSON"
+        )
+    with opened(db) as debates:
+        compared = [debates.get(each) for each in debate_ids]
+        for protocol in sorted(baselines or ()):
+            baseline = baseline_of(debates, compared[0], protocol)
+            if not baseline.is_over():
+                if not quiet:
+                    remark(f"asking the same of {protocol}, kept as {baseline.name} …")
+                baseline.run()
+            compared.append(baseline)
+        comparison = compare_debates([each.document() for each in compared])
+        if only:
+            comparison["only"] = points_of_one(compared[0].session, comparison["debates"])
     if as_json:
-        return print_json(compared)
-    text = render_comparison(compared)
-    write_file(output, as_page(text, compared["debates"][0]["asked"]) if form == "html" else text)
+        return print_json(comparison)
+    text = render_comparison(comparison)
+    write_file(output, as_page(text, comparison["debates"][0]["asked"]) if form == "html" else text)
     if output != STDOUT and not quiet:
         remark(f"wrote {output}")
