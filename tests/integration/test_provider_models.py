@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -255,11 +256,11 @@ def test_a_providers_prefix_is_the_operators_to_allow(monkeypatch: pytest.Monkey
 
 
 @both
-def test_a_council_is_held(name: str) -> None:
+def test_a_council_is_held(name: str, tmp_path: Path) -> None:
     with KINDS[name]() as server:
         models = {name: settings_of(name, server).model_dump(exclude_unset=True)}
         config = DebateConfig(protocol="council", rounds=1, model=name, models=models)
-        with open_debates(":memory:") as debates:
+        with open_debates(str(tmp_path / "moot.sqlite")) as debates:
             document = debates.start("Should we adopt a monorepo?", config).run()
     assert (document["status"], document["errors"]) == ("done", [])
     assert document["verdict"]["winner"] == "tie"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -105,12 +106,13 @@ def test_a_function_makes_one_for_each_event_loop_and_what_is_no_model_is_refuse
         asyncio.run(client("bound"))
 
 
-def test_debates_are_held_by_models_from_python() -> None:
+def test_debates_are_held_by_models_from_python(tmp_path: Path) -> None:
     parrot, config = Parrot(), DebateConfig(model="mine", turns=2, judge={"enabled": False})
-    with open_debates(":memory:", models={"mine": parrot}) as debates:
+    database = str(tmp_path / "moot.sqlite")
+    with open_debates(database, models={"mine": parrot}) as debates:
         document = debates.start("Trams?", config).run()
     assert [entry["model"] for entry in document["transcript"] if entry["model"]] == ["mine", "mine"]
-    assert debate_tool(config, database=":memory:", models={"mine": Parrot}).invoke({"question": "Trams?"})
+    assert debate_tool(config, database=database, models={"mine": Parrot}).invoke({"question": "Trams?"})
 
 
 def test_a_request_may_name_what_the_program_brought_and_no_other() -> None:
