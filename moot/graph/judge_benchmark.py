@@ -71,7 +71,7 @@ def measure_judge(
     if not sessions:
         raise InputError(f"{str(path)!r} holds no session that people finished judging")
     flow = sit_quiz(sessions, config, environment.count_for(config), swap=swap)
-    sat, usage = call_from_sync(run_to_end, flow, environment, claim, JournalPlace())
+    sat, asked = call_from_sync(run_to_end, flow, environment, claim, JournalPlace())
     if not sat.distributions:
         raise JudgeFailed(f"the judge answered none of {len(sessions)}: {next(iter(sat.failed.values()))}")
     groups = {
@@ -83,5 +83,5 @@ def measure_judge(
         flips=rate_of(sat.flipped, sat.both),
         failed=sat.failed,
         model=voice_of(config, config.judge).model,
-        usage=usage,
+        usage=asked.spent.totals,
     )

@@ -16,7 +16,7 @@ from moot.state.catalogue import row_amounts
 from moot.state.config import DebateConfig, slug
 from moot.state.config.boundary import Claim, Reach, reaches
 from moot.state.config.config_files import make_config
-from moot.state.conversation import ConversationState, StateValues
+from moot.state.conversation import CallReceipt, ConversationState, StateValues
 from moot.state.entries import JsonObject
 from moot.state.errors import InputError
 from moot.state.reducers import add_up
@@ -98,6 +98,8 @@ class Judgement:
     verdicts: list[Verdict]
     """One a judge, failed ones too."""
     usage: Mapping[str, float]
+    calls: Sequence[CallReceipt] = ()
+    """Numbered on from the debate's."""
     stored: bool = False
 
     @property
@@ -144,8 +146,9 @@ def judge_values(
     if not any(entry["speaker"] in config.names() for entry in values["full_transcript"]):
         raise InputError("no debater has said anything yet, so there is nothing to judge")
     flow = assess_debate(cast(ConversationState, values), config, environment.count_for(config))
-    made, usage = call_from_sync(run_to_end, flow, environment, claim, place or JournalPlace())
-    return Judgement(values["topic"], config.to_json(), made.decision, made.verdicts, usage)
+    made, asked = call_from_sync(run_to_end, flow, environment, claim, place or JournalPlace())
+    calls, usage = asked.numbered(values.get("calls") or []), asked.spent.totals
+    return Judgement(values["topic"], config.to_json(), made.decision, made.verdicts, usage, calls)
 
 
 def judge_debate(session: DebateSession, options: JudgingOptions, *, dry_run: bool = False) -> Judgement:
@@ -183,6 +186,7 @@ def judge_debate(session: DebateSession, options: JudgingOptions, *, dry_run: bo
         judgement = judge_values(snapshot.values, options, environment, place, granted)
         decision = judgement.verdict
         update: dict[str, object] = {"verdicts": judgement.verdicts, "usage": judgement.usage}
+        update["calls"] = judgement.calls
         if not judgement.failed or not values.get("verdict"):
             update["verdict"] = decision
         if decision["solution_markdown"]:

@@ -6,15 +6,17 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any, cast
 
+from moot.graph.debate import NODES
 from moot.graph.session import DebateSession
 from moot.nodes.calls import ModelCall, Reply, WireMessage
 from moot.nodes.driving.environment import NodeContext
-from moot.nodes.effects import Emit, Job, Work
+from moot.nodes.effects import Body, Emit, Hear, Heard, Job, LookUp, Remember, Work
 from moot.nodes.floors.seats import whole_view
+from moot.nodes.judge import assess_debate
+from moot.nodes.text.tokens import TokenCounter
 from moot.nodes.tools.exchange import wire_tokens
-from moot.nodes.turn import turn
 from moot.state.config.frozen import frozen_config
-from moot.state.conversation import ConversationState, Receipt
+from moot.state.conversation import CallReceipt, ConversationState, Receipt
 from moot.state.earlier_builds import up_to_date
 from moot.state.entries import JsonObject
 from moot.state.errors import DebateNotFound, InputError
@@ -33,9 +35,9 @@ class Part:
 
 @dataclass(frozen=True)
 class Lookback:
-    """The exact prompt of one utterance."""
+    """The exact prompt of one utterance, or of one other call."""
 
-    receipt: Receipt
+    receipt: Receipt | CallReceipt
     """What was recorded when it was sent."""
     parts: tuple[Part, ...]
     """The prompt, message by message."""
@@ -53,34 +55,54 @@ class Lookback:
         return {"receipt": dict(self.receipt), "exact": self.exact, "digest": self.digest, "prompt": parts}
 
 
-def look_back(session: DebateSession, seq: int) -> Lookback:
-    """Assemble again the prompt that the entry at `seq` came from.
+def look_back(session: DebateSession, wanted: int | str) -> Lookback:
+    """Assemble again the prompt that an entry came from, by its `seq`, or that of another call, by its id.
 
     The state is the checkpoint's that the receipt names; of a fork, the ancestor's where the entry was said.
     No model is called.
 
     Raises:
-        InputError: no prompt led to this entry, or its checkpoint is gone.
+        InputError: no prompt led to this entry, there is no such call, or its checkpoint is gone.
     """
-    receipts: list[Receipt] = session.state().values.get("receipts") or []
-    receipt = next((each for each in receipts if each["seq"] == seq), None)
+    values = session.state().values
+    receipt: Receipt | CallReceipt | None
+    if isinstance(wanted, str):
+        receipt = next((each for each in values.get("calls") or [] if each["id"] == wanted), None)
+        node, listed = receipt["node"] if receipt else "", "calls"
+    else:
+        receipt = next((each for each in values.get("receipts") or [] if each["seq"] == wanted), None)
+        node, listed = "turn", "receipts"
     if receipt is None:
+        what = wanted if isinstance(wanted, str) else f"entry {wanted}"
         raise InputError(
-            f"no prompt led to entry {seq}: `moot show {session.name} --receipts` lists those that did"
+            f"no prompt led to {what}: `moot show {session.name} --{listed}` lists those that were sent"
         )
     checkpoint = receipt["checkpoint"]
-    holder, state = _holder_of(session, checkpoint)
+    holder, state = state_at(session, checkpoint)
     context = NodeContext(
         session.environment, session.claim(state), debate=holder.thread, checkpoint=checkpoint
     )
-    calls = [call for call in _calls(state, context, holder) if call.floor == receipt["floor"]]
-    if not calls:
-        raise InputError(f"no prompt led to entry {seq}: a person said it")
-    call = next((call for call in calls if call.digest == receipt["digest"]), calls[0])
-    return Lookback(receipt, _parts(state, context, call), call.digest)
+    count = context.env.count_for(frozen_config(state))
+    calls = _calls(_body(node, state, context, count), holder, receipt["step"], node)
+    asked = [call for call in calls if call.floor == receipt["floor"]]
+    if not asked:
+        raise InputError(f"no prompt led to {wanted}: a person said it")
+    call = next((call for call in asked if call.digest == receipt["digest"]), asked[0])
+    turns = node == "turn" or call.view is None
+    view = whole_view(state, frozen_config(state), call, context) if turns else call.view
+    parts = zip(view.layout if view else (), call.messages, strict=False)
+    told = tuple(Part(section, wire_tokens([message], count), message) for section, message in parts)
+    return Lookback(receipt, told, call.digest)
 
 
-def _holder_of(session: DebateSession, checkpoint: str) -> tuple[DebateSession, ConversationState]:
+def _body(node: str, state: ConversationState, context: NodeContext, count: TokenCounter) -> Body:
+    """Return what asked: a node's body; of a debate judged again the flow, as it is configured."""
+    if node in NODES:
+        return NODES[node](state, context)
+    return assess_debate(state, frozen_config(state), count)  # type: ignore[return-value]  # asks, and no more
+
+
+def state_at(session: DebateSession, checkpoint: str) -> tuple[DebateSession, ConversationState]:
     """Return the debate, or one that it was forked from, that has a checkpoint, with the state there."""
     holder = session
     with suppress(DebateNotFound):
@@ -91,22 +113,21 @@ def _holder_of(session: DebateSession, checkpoint: str) -> tuple[DebateSession, 
     raise InputError(f"the checkpoint {checkpoint!r} that this prompt was made from is gone")
 
 
-def _calls(state: ConversationState, context: NodeContext, holder: DebateSession) -> list[ModelCall]:
-    """Return what `turn` asked of models, as far as the journal tells how it went on."""
-    step, body = state["step"]["no"], turn(state, context)
+def _calls(body: Body, holder: DebateSession, step: int, node: str) -> list[ModelCall]:
+    """Return what a body asked of models, as far as the journal tells how it went on."""
     answers = holder.records.journal.replies(holder.thread, step)
     calls: list[ModelCall] = []
     outcome: Any = None
     try:
         for batch in count():
             effect = body.send(outcome)
-            while isinstance(effect, Emit):
-                effect = body.send(None)
+            while isinstance(effect, Emit | Hear | LookUp | Remember):
+                effect = body.send(Heard() if isinstance(effect, Hear) else [])
             if not isinstance(effect, Work | Sequence):
                 break  # a person was asked
             asked: Sequence[Job | ModelCall] = effect.jobs if isinstance(effect, Work) else effect
             calls += [call for call in asked if isinstance(call, ModelCall)]
-            keys = ((step, "turn", batch, place, each.digest) for place, each in enumerate(asked))
+            keys = ((step, node, batch, place, each.digest) for place, each in enumerate(asked))
             found = [answers.get(key) for key in keys]
             if None in found:
                 break
@@ -117,13 +138,3 @@ def _calls(state: ConversationState, context: NodeContext, holder: DebateSession
     finally:
         body.close()
     return calls
-
-
-def _parts(state: ConversationState, context: NodeContext, call: ModelCall) -> tuple[Part, ...]:
-    config = frozen_config(state)
-    counter = context.env.count_for(config)
-    view = whole_view(state, config, call, context)
-    return tuple(
-        Part(section, wire_tokens([message], counter), message)
-        for section, message in zip(view.layout, call.messages, strict=True)
-    )

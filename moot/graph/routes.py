@@ -5,9 +5,8 @@ from typing import Any, Literal
 
 from langchain_core.runnables import Runnable, RunnableConfig
 
-from moot.nodes.memory.coverage import uncovered
 from moot.nodes.reflect import reflect_due
-from moot.nodes.summarize import perspectives_due
+from moot.nodes.summarize import perspectives_due, unsummarised
 from moot.state.conversation import ConversationState, StepKind
 from moot.state.earlier_builds import up_to_date
 from moot.state.entries import kind_of
@@ -44,7 +43,7 @@ def after_open(state: ConversationState) -> Literal["record", "summarize", "plan
 
 def after_window(state: ConversationState) -> Literal["summarize", "plan"]:
     """Go where messages have left the window unsummarised or perspective summaries are due, else on."""
-    return "summarize" if uncovered(state) or perspectives_due(state) else "plan"
+    return "summarize" if unsummarised(state) or perspectives_due(state) else "plan"
 
 
 def after_trim(state: ConversationState) -> Literal["summarize", "reflect", "plan"]:

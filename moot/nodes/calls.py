@@ -17,6 +17,7 @@ from pydantic import BaseModel
 from typing_extensions import TypedDict
 
 from moot.state.config import OFFLINE
+from moot.state.conversation import LeftOut, MemoryKind
 from moot.state.entries import EntryUsage, JsonObject
 from moot.state.errors import ModelError
 
@@ -36,6 +37,27 @@ class WireMessage(TypedDict):
     """On an assistant message: `{id, type: "function", function: {name, arguments}}` each."""
     tool_call_id: NotRequired[str]
     """On a tool message: the call that it answers."""
+
+
+@dataclass(frozen=True)
+class View:
+    """An assembled prompt and its account."""
+
+    messages: tuple[WireMessage, ...]
+    total_tokens: int
+    """Exact size by OpenAI's chat formula."""
+    budget: int
+    sections: Mapping[str, int] = field(default_factory=dict)
+    """Tokens by section; they add up to the total less the reply's priming."""
+    shown: tuple[str, ...] = ()
+    """Ids of the entries shown, in order."""
+    left_out: tuple[LeftOut, ...] = ()
+    retrieved: tuple[str, ...] = ()
+    """Ids of what was brought back, in order."""
+    layout: tuple[str, ...] = ()
+    """Section of each message, in order."""
+    memory: Mapping[MemoryKind, int] = field(default_factory=dict)
+    """Tokens of each kind of memory in it, about."""
 
 
 @dataclass(frozen=True)
@@ -112,6 +134,10 @@ class ModelCall:
     behind: int = 0
     """Messages at the end of `messages` that stand behind the view: calls of tools and their results."""
     hints: Hints = field(default_factory=Hints)
+    view: View | None = field(default=None, repr=False)
+    """Account of the view that was put in, for the receipt; what was changed of it since is not in there."""
+    makes: MemoryKind | Literal[""] = ""
+    """Kind of memory that the answer becomes."""
 
     @cached_property
     def digest(self) -> str:

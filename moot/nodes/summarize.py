@@ -63,9 +63,17 @@ def perspectives_due(state: ConversationState) -> list[str]:
     return due_debaters(state, config)
 
 
+def unsummarised(state: ConversationState) -> Sequence[Entry]:
+    """Return what is to be folded into the rolling summary: nothing where no view and no judge shows one."""
+    config = frozen_config(state)
+    protocol = protocol_named(config.protocol)
+    judged = config.judge.enabled and protocol.brief.judged and protocol.judge_reads_summary
+    return uncovered(state) if protocol.shows_summary or judged else []
+
+
 def _roll(state: ConversationState, context: NodeContext) -> Body:
     """Make the next version of the rolling summary; a summariser that fails is replaced by `rule-based`."""
-    config, entries = frozen_config(state), uncovered(state)
+    config, entries = frozen_config(state), unsummarised(state)
     if not entries:
         return {}
     request = _request(state, context, config, entries)

@@ -126,6 +126,7 @@ def _receipt(
         "retrieved": list(view.retrieved) if view else [],
         "summary_version": int(state.get("rolling_summary", {}).get("version", 0)),
         "left_out": list(view.left_out) if view else [],
+        "memory": {**view.memory} if view else {},
         "digest": call.digest if call else "",
         "checkpoint": context.checkpoint,
     }

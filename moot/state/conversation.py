@@ -12,7 +12,7 @@ from langchain_core.messages import AnyMessage
 from langgraph.channels import DeltaChannel
 from typing_extensions import TypedDict
 
-from moot.state.entries import Entry, JsonObject
+from moot.state.entries import Entry, EntryUsage, JsonObject
 from moot.state.ledger import CruxCard, Note, Reflection
 from moot.state.progress import Clarifications, ConvergenceCheck, Room
 from moot.state.reducers import add_up, append, fold_window, latest, merge
@@ -159,6 +159,21 @@ class LeftOut(TypedDict):
     """How many such notes this one stands for."""
 
 
+MemoryKind = Literal[
+    "rolling summary",
+    "perspective",
+    "judge's summary",
+    "ledger",
+    "reflections",
+    "cruxes",
+    "retrieved",
+    "earlier debates",
+    "own texts",
+    "pinned",
+]
+"""What a view may hold beside the messages of its window, its contract and its instruction."""
+
+
 class Receipt(TypedDict):
     """The record of one view."""
 
@@ -182,10 +197,39 @@ class Receipt(TypedDict):
     """Ids of what was retrieved into it."""
     summary_version: int
     left_out: list[LeftOut]
+    memory: NotRequired[dict[MemoryKind, int]]
+    """Tokens of each kind, about; absent in debates stored by earlier builds."""
     digest: str
     """SHA-256 of the request."""
     checkpoint: str
     """Checkpoint from whose state the view can be assembled again; `""` where there is none."""
+
+
+class CallReceipt(TypedDict):
+    """The record of a call that is no speech: a summary, minutes, a card, a verdict, a moderator's choice."""
+
+    id: str
+    """`c000012`: "c" and its number among these calls."""
+    purpose: str
+    makes: str
+    """`MemoryKind` that the answer becomes, `""` for none."""
+    step: int
+    node: str
+    floor: int
+    budget: int
+    total_tokens: int
+    sections: dict[str, int]
+    memory: dict[MemoryKind, int]
+    message_ids: list[str]
+    """First and last message in it, `[]` where it shows none by its id."""
+    left_out: list[LeftOut]
+    model: str
+    """Model that answered."""
+    usage: EntryUsage
+    error: str
+    """Why there is no answer, `""` where there is one."""
+    digest: str
+    checkpoint: str
 
 
 class ConversationInput(TypedDict, total=False):
@@ -241,6 +285,8 @@ class ConversationState(TypedDict, total=False):
     """Crux cards by id."""
     receipts: Annotated[list[Receipt], DeltaChannel(append, list, **_EVERY)]
     """One for each view."""
+    calls: Annotated[list[CallReceipt], DeltaChannel(append, list, **_EVERY)]
+    """One for each call that is no speech."""
     config: Annotated[JsonObject, DeltaChannel(latest, dict, **_EVERY)]
     """`DebateConfig` as JSON, frozen by `open`."""
     prompt_sources: Annotated[dict[str, str], DeltaChannel(merge, dict, **_EVERY)]

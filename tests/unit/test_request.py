@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from moot.nodes.prompts.fitting import View
+from moot.nodes.calls import View
 from moot.nodes.prompts.request import Voice, make_call, voice_of
 from moot.nodes.protocols.long_form.moderator_settings import ModeratorConfig
 from moot.state.config import DebateConfig

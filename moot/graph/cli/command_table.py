@@ -40,6 +40,7 @@ COMMANDS: dict[str, Row] = {
     "tournament": Row("tournament:tournament", "Let line-ups meet on many topics, and rate them.", "Results"),
     "report": Row("report:report", "Write a debate as one HTML page or Markdown file.", "Results"),
     "compare": Row("compare:compare", "Set debates side by side: results, tokens, cost.", "Results"),
+    "audit": Row("audit:audit", "Say what memory cost, was shown, and changed.", "Results"),
     "ask": Row("ask:ask", "Answer a question about a debate, citing its messages.", "Results"),
     "export": Row("export:export", "Write a debate as JSON, Markdown or HTML.", "Results"),
     "plan": Row("plan:plan", "Say what a debate would take: calls, tokens, time.", "Setting up"),

@@ -7,7 +7,7 @@ from typing_extensions import TypedDict
 
 from moot.graph.documents.board import Blackboard
 from moot.nodes.people.questions import PersonQuestion
-from moot.state.conversation import Problem, Receipt, Step, Summary, SummaryVersion
+from moot.state.conversation import CallReceipt, Problem, Receipt, Step, Summary, SummaryVersion
 from moot.state.entries import Entry, JsonObject
 from moot.state.progress import Clarifications, ConvergenceCheck, Room
 from moot.state.verdict import Decision, PanelReport, Verdict
@@ -73,6 +73,8 @@ class DebateDocument(TypedDict):
     """Every version of every summary, oldest first."""
     receipts: list[Receipt]
     """One for each prompt of a debater."""
+    calls: NotRequired[list[CallReceipt]]
+    """One for each other call: summaries, minutes, cards, verdicts."""
     blackboard: Blackboard
     verdicts: list[Verdict]
     """Every judge's, of all judgings, failed ones too."""

@@ -29,6 +29,7 @@ def make_document(row: DebateRow, values: StateValues, *, status: str | None = N
         "transcript": state.get("full_transcript", []),
         "summaries": state.get("summary_versions", []),
         "receipts": state.get("receipts", []),
+        "calls": state.get("calls", []),
         "blackboard": board_document(state),
         "verdicts": state.get("verdicts", []),
         "verdict": verdict,

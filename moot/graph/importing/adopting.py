@@ -136,6 +136,7 @@ def _values(document: DebateDocument, config: DebateConfig, environment: Environ
         "crux_cards": {card["id"]: card for card in board["cards"]},
         "convergence": document.get("convergence", []),
         "receipts": document["receipts"],
+        "calls": document.get("calls", []),
         "prompt_sources": document["prompt_sources"],
         "usage": document["usage"],
         "errors": document["errors"],

@@ -20,6 +20,7 @@ from moot.nodes.text.plain import inert
 from moot.nodes.text.tokens import TokenCounter, cut_middle
 from moot.state.config import DebateConfig
 from moot.state.config.model_settings import is_built_in
+from moot.state.conversation import MemoryKind
 from moot.state.entries import Entry
 from moot.state.ledger import MOTION, Event, EventKind, EvidenceKind
 
@@ -216,7 +217,7 @@ def _reading_call(
         ledger=cut_middle("\n".join(ledger_lines(ledger)) or "- nothing yet", room // 3, count),
     )
     said = shown_entries(entries, config.names(), room // 2, count)
-    return structured_call("extract", config, system, said, schema, count, about=entries)
+    return structured_call("extract", config, system, said, schema, count, makes="ledger", about=entries)
 
 
 def ledger_lines(ledger: Ledger) -> Iterable[str]:
@@ -248,7 +249,7 @@ def _second_call(
     system = SECOND_LOOK.render(topic=cut_middle(minutes.topic, 400, count))
     look = narrowed(Look, {"number": between(1, len(events), int)})
     schema = narrowed(SecondLook, {"looks": many(look, 0, len(events))})
-    return structured_call("extract", config, system, said, schema, count)
+    return structured_call("extract", config, system, said, schema, count, makes="ledger")
 
 
 def structured_call(
@@ -259,6 +260,7 @@ def structured_call(
     schema: type[BaseModel],
     count: TokenCounter,
     *,
+    makes: MemoryKind | Literal[""] = "",
     floor: int = 0,
     debaters: Sequence[str] = (),
     about: Sequence[Entry] = (),
@@ -270,7 +272,7 @@ def structured_call(
     if about:
         hints["message_ids"] = [entry["id"] for entry in about]
     voice = voice_of(config, config.blackboard)
-    return make_call(voice, purpose, view, schema=schema, floor=floor, hints=hints)
+    return make_call(voice, purpose, view, schema=schema, floor=floor, makes=makes, hints=hints)
 
 
 def found_in(schema: type[BaseModel], reply: Reply | None) -> dict[str, Any] | None:

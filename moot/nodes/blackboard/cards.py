@@ -92,6 +92,7 @@ def card_call(
         said,
         narrowed(CruxFinding, {"sides": many(side, 2, 2)}),
         count,
+        makes="cruxes",
         floor=floor,
         debaters=names,
         about=entries,

@@ -8,6 +8,7 @@ from moot.nodes.blackboard.bounds import SHORT, TEXT, noted
 from moot.nodes.blackboard.standing import Ledger, ledger_of
 from moot.nodes.text.plain import inert
 from moot.nodes.text.tokens import TokenCounter
+from moot.state.conversation import MemoryKind
 from moot.state.entries import seq_of
 from moot.state.ledger import MOTION, Event, EventKind
 
@@ -75,6 +76,17 @@ def render_blackboard(
         answering: whom the speaker answers: ids of debaters, others are passed over.
     """
     return compose(list(board_lines(state, speaker, names, answering)), max_tokens, count)
+
+
+def board_memory(text: str, state: State, count: TokenCounter) -> dict[MemoryKind, int]:
+    """Return about how many tokens of each kind of memory a blackboard's text holds."""
+    ledger, _, found = text.partition(f"{SECTIONS[FOUND]}:\n")
+    questions = tuple(f"- {card['question']}" for card in (state.get("crux_cards") or {}).values())
+    held: dict[MemoryKind, int] = {"ledger": count(ledger)} if "\n- " in ledger else {}
+    for line in found.splitlines():
+        kind: MemoryKind = "cruxes" if questions and line.startswith(questions) else "reflections"
+        held[kind] = held.get(kind, 0) + count(line)
+    return held
 
 
 def compose(lines: Sequence[Line], max_tokens: int, count: TokenCounter, heading: str = HEADING) -> str:

@@ -6,17 +6,18 @@ The driver answers the batches of nodes with it; judging and evaluating outside 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
 from langchain_core.runnables import RunnableConfig
 
-from moot.nodes.calls import Flow, ModelCall, Reply
+from moot.nodes.calls import Flow, ModelCall, Reply, View
 from moot.nodes.driving.environment import Environment
 from moot.nodes.driving.portal import in_thread
 from moot.state.config.boundary import Claim
+from moot.state.conversation import CallReceipt
 from moot.state.entries import JsonObject
 from moot.state.errors import ConfigError
 from moot.state.journal import JournalKey
@@ -70,6 +71,8 @@ class Answering:
         self.spent = Spent()
         self.failed = Spent()
         """What of it failed: the journal keeps none of that."""
+        self.receipts: list[CallReceipt] = []
+        """Of all calls but speeches, without numbers."""
         self.batches = 0
         """Batches done so far."""
         self.place = place
@@ -80,11 +83,19 @@ class Answering:
     async def answer(self, calls: Sequence[ModelCall]) -> list[Reply]:
         """Return the replies to a batch, in its order."""
         replies = await self.gather([(call.digest, partial(self._ask, call)) for call in calls])
-        for reply in replies:
+        for call, reply in zip(calls, replies, strict=True):
             self.spent.add(reply)
             if not reply.ok:
                 self.failed.add(reply)
+            if call.purpose != "turn":  # a speech has a receipt of its own
+                self.receipts.append(_receipt(call, reply, self.place))
         return replies
+
+    def numbered(self, before: Sequence[CallReceipt]) -> list[CallReceipt]:
+        """Return the receipts of the calls so far, numbered on from those that a debate has."""
+        return [
+            {**receipt, "id": f"c{number:06d}"} for number, receipt in enumerate(self.receipts, len(before))
+        ]
 
     async def gather(self, asked: Sequence[tuple[str, Callable[[], Awaitable[Reply]]]]) -> list[Reply]:
         """Return the journal's reply to each request, by its digest, else make it and commit it.
@@ -129,6 +140,29 @@ class Answering:
         return await in_thread(lambda: [get(key, place.anchor, again=place.again) for key in keys])
 
 
+def _receipt(call: ModelCall, reply: Reply, place: JournalPlace) -> CallReceipt:
+    view = call.view or View(call.messages, call.prompt_tokens, 0)
+    return {
+        "id": "",
+        "purpose": call.purpose,
+        "makes": call.makes,
+        "step": place.step,
+        "node": place.node,
+        "floor": call.floor,
+        "budget": view.budget,
+        "total_tokens": view.total_tokens,
+        "sections": {**view.sections},
+        "memory": {**view.memory},
+        "message_ids": [view.shown[0], view.shown[-1]] if view.shown else [],
+        "left_out": list(view.left_out),
+        "model": reply.model or call.model,
+        "usage": reply.usage,
+        "error": reply.error,
+        "digest": call.digest,
+        "checkpoint": place.anchor,
+    }
+
+
 async def run_flow(flow: Flow[T], answering: Answering) -> T:
     """Run a flow of batches to its end and return what it returns."""
     replies: Any = None
@@ -144,7 +178,7 @@ async def run_flow(flow: Flow[T], answering: Answering) -> T:
 
 async def run_to_end(
     flow: Flow[T], environment: Environment, claim: Claim, place: JournalPlace
-) -> tuple[T, Mapping[str, float]]:
-    """Run a flow outside a graph; return what it returns and what its calls used."""
+) -> tuple[T, Answering]:
+    """Run a flow outside a graph; return what it returns, and who knows what its calls used."""
     answering = Answering(environment, claim, place)
-    return await run_flow(flow, answering), answering.spent.totals
+    return await run_flow(flow, answering), answering

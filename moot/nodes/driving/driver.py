@@ -98,6 +98,8 @@ class _Run:
         if self.answering.batches:
             spent = {**self.answering.spent.totals, "elapsed_s": self._elapsed_s()}
             update["usage"] = add_up(spent, [update.get("usage", {})])
+        if receipts := self.answering.numbered(self.state.get("calls") or []):
+            update["calls"] = receipts
         return update
 
     def failed(self, error: ModelError) -> FailedRun:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from moot.nodes.calls import Hints, ModelCall, SpeakAs
+from moot.nodes.calls import Hints, ModelCall, SpeakAs, View
 from moot.nodes.driving.environment import NodeContext
 from moot.nodes.effects import Job
 from moot.nodes.floors.human_floors import HumanFloor, given_floor
@@ -16,7 +16,7 @@ from moot.nodes.floors.model_floors import ModelFloor
 from moot.nodes.memory.embeddings import embeddings_of
 from moot.nodes.memory.recall import Memories, cue_for, embedding_job
 from moot.nodes.memory.window import first_seq
-from moot.nodes.prompts.fitting import View, fit
+from moot.nodes.prompts.fitting import fit
 from moot.nodes.prompts.request import make_call, voice_of
 from moot.nodes.protocols.protocol_table import protocol_named
 from moot.nodes.text.tokens import TokenCounter

@@ -104,6 +104,12 @@ class Docket:
         share = (room - part) // len(self.sides)
         return self._with_others(self._shares(query, share), part, share)
 
+    def beside(self, shown: Iterable[str]) -> list[Entry]:
+        """Return what may be shown and is none of the messages of these ids."""
+        known = frozenset(shown)
+        material = [*self._said, *self._others, *self.earlier]
+        return [entry for entry in material if entry["id"] not in known]
+
     def _shares(self, query: str, share: int) -> list[Allotment]:
         from moot.nodes.memory.retrieval import select_evidence
 

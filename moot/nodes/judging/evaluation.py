@@ -12,13 +12,13 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, create_model
 from typing_extensions import TypedDict
 
-from moot.nodes.calls import Flow, Hints, Reply
+from moot.nodes.calls import Flow, Hints, Reply, View
 from moot.nodes.judging.opinion_check import OpinionCheck
 from moot.nodes.judging.opinions import CriterionScore
 from moot.nodes.judging.panel import mean_scores_of
 from moot.nodes.judging.rubrics import Criterion, Rubric, load_rubric
 from moot.nodes.judging.sitting import Sitting
-from moot.nodes.prompts.fitting import Block, View, fit
+from moot.nodes.prompts.fitting import Block, fit
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.prompts.material import Piece, with_pieces
 from moot.nodes.prompts.rendering import cut_message

@@ -1,22 +1,22 @@
 """What a judge sees: rubric, topic, summary, ledger and evidence, an equal share a side, within budget."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
-from moot.nodes.blackboard.digest import render_blackboard
-from moot.nodes.calls import WireMessage
+from moot.nodes.blackboard.digest import board_memory, render_blackboard
+from moot.nodes.calls import View, WireMessage
 from moot.nodes.judging.blinding import Blinding
 from moot.nodes.judging.docket import Docket, Selection, is_argued, within_share
 from moot.nodes.judging.rubrics import Rubric
-from moot.nodes.prompts.fitting import Block, View, fit
+from moot.nodes.prompts.fitting import Block, fit
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.prompts.rendering import cut_message, render_entry
 from moot.nodes.text.tokens import TokenCounter, message_tokens, prompt_tokens
 from moot.nodes.views.pins import pin_blocks, with_pins
 from moot.nodes.views.scene import topic_block
 from moot.state.config import DebateConfig
-from moot.state.conversation import ConversationState
+from moot.state.conversation import ConversationState, LeftOut, MemoryKind, Summary
 from moot.state.entries import Entry
 
 JUDGE = load_prompt("judge", "debaters", "rubric", "instruction")
@@ -77,7 +77,15 @@ def judge_view(bench: Bench, *, wanted: str = "") -> View:
     pins = pin_blocks(bench.state, bench.config, bench.count, partial(_render, bench))
     fixed = prompt_tokens([*(block.message for block in (*head, *pins, *notes)), last.message], bench.count)
     blocks = [*head, *notes, *_evidence(bench, budget - fixed), last]
-    return fit(with_pins(blocks, pins), budget, bench.count)
+    view = fit(with_pins(blocks, pins), budget, bench.count)
+    gone = bench.docket.beside(key for block in (*blocks, *pins) for key in block.ids)
+    note: LeftOut = {
+        "what": "evidence",
+        "why": "no room",
+        "tokens": sum(entry["tokens"] for entry in gone),
+        "count": len(gone),
+    }
+    return replace(view, left_out=(*view.left_out, note)) if gone else view
 
 
 def _frame(bench: Bench) -> Block:
@@ -97,15 +105,17 @@ def _frame(bench: Bench) -> Block:
 
 def _summary(bench: Bench) -> list[Block]:
     blocks = []
-    for label, summary, heading in (
+    summaries: tuple[tuple[MemoryKind, Summary | None, str], ...] = (
         ("rolling summary", bench.state.get("rolling_summary"), "# Summary of the earlier debate"),
         ("judge's summary", bench.state.get("judge_summary"), "# Summary of the final round"),
-    ):
+    )
+    for label, summary, heading in summaries:
         if summary and (text := summary["text"]):
             whole: WireMessage = {"role": "user", "content": bench.hide(f"{heading}\n{text}")}
             message = cut_message(whole, bench.config.memory.budget.summary, bench.count)
             cut = whole if message != whole else None
-            blocks.append(Block("summary", message, SUMMARY_PRIORITY, label=label, whole=cut))
+            held = {label: bench.count(message["content"])}
+            blocks.append(Block("summary", message, SUMMARY_PRIORITY, label=label, whole=cut, memory=held))
     return blocks
 
 
@@ -123,7 +133,8 @@ def _ledger(bench: Bench) -> list[Block]:
     if not text:
         return []
     message = cut_message({"role": "user", "content": bench.hide(text)}, budget, bench.count)
-    return [Block("ledger", message, LEDGER_PRIORITY, label="ledger")]
+    held = board_memory(text, bench.state, bench.count)
+    return [Block("ledger", message, LEDGER_PRIORITY, label="ledger", memory=held)]
 
 
 def _evidence(bench: Bench, room: int) -> list[Block]:

@@ -14,7 +14,7 @@ from moot.nodes.memory.perspective import (
     within_chars,
 )
 from moot.nodes.memory.summarizers.drafting import draft_summary
-from moot.nodes.memory.summarizers.summarizer import SummaryRequest
+from moot.nodes.memory.summarizers.summarizer import JUDGE, SummaryRequest
 from moot.nodes.memory.versions import FRAME_TOKENS, make_summary
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.prompts.request import voice_of
@@ -64,7 +64,7 @@ def judge_summary(
         return None
     voice = voice_of(config, config.judge)
     judge = config.model_copy(update={"model": voice.model, "temperature": voice.temperature})
-    request = _request(state, judge, settings, entries, count, "judge", JUDGE_SUMMARY.render())
+    request = _request(state, judge, settings, entries, count, JUDGE, JUDGE_SUMMARY.render())
     return (yield from _make("judge", request, settings, state.get("judge_summary") or {}, now, entries))
 
 

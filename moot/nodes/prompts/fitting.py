@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from moot.nodes.calls import WireMessage
+from moot.nodes.calls import View, WireMessage
 from moot.nodes.prompts.rendering import cut_message
 from moot.nodes.text.tokens import REPLY_PRIMING, TokenCounter, message_tokens
-from moot.state.conversation import LeftOut
+from moot.state.conversation import LeftOut, MemoryKind
 
 _Sized = tuple[WireMessage, int]
 """A message as it is shown, and its tokens."""
@@ -44,25 +44,8 @@ class Block:
     """The message before the view policy cut it, `None` for the same: it gets what nothing else needs."""
     retrieved: tuple[str, ...] = ()
     """Ids of entries and memories that were brought back into it."""
-
-
-@dataclass(frozen=True)
-class View:
-    """An assembled prompt and its account."""
-
-    messages: tuple[WireMessage, ...]
-    total_tokens: int
-    """Exact size by OpenAI's chat formula."""
-    budget: int
-    sections: Mapping[str, int] = field(default_factory=dict)
-    """Tokens by section; they add up to the total less the reply's priming."""
-    shown: tuple[str, ...] = ()
-    """Ids of the entries shown, in order."""
-    left_out: tuple[LeftOut, ...] = ()
-    retrieved: tuple[str, ...] = ()
-    """Ids of what was brought back, in order."""
-    layout: tuple[str, ...] = ()
-    """Section of each message, in order."""
+    memory: Mapping[MemoryKind, int] = field(default_factory=dict)
+    """Tokens of each kind of memory that it holds, about."""
 
 
 def fit(blocks: Sequence[Block], budget: int, count: TokenCounter) -> View:
@@ -181,9 +164,10 @@ def _note(block: Block, tokens: int, why: str) -> LeftOut:
 
 
 def _make_view(kept: Sequence[tuple[Block, int]], budget: int, notes: Sequence[LeftOut]) -> View:
-    blocks, sections = [block for block, _ in kept], Counter[str]()
+    blocks, sections, memory = [block for block, _ in kept], Counter[str](), Counter[MemoryKind]()
     for block, cost in kept:
         sections[block.section] += cost
+        memory.update(block.memory)
     return View(
         messages=tuple(block.message for block in blocks),
         total_tokens=REPLY_PRIMING + sections.total(),
@@ -193,6 +177,7 @@ def _make_view(kept: Sequence[tuple[Block, int]], budget: int, notes: Sequence[L
         left_out=tuple(_merge_notes(notes)),
         retrieved=tuple(key for block in blocks for key in block.retrieved),
         layout=tuple(block.section for block in blocks),
+        memory=memory,
     )
 
 

@@ -4,14 +4,15 @@ Where everything fits, everything is shown as it was written. Where it does not,
 first, and within a rank all pieces are cut to one common length, so that the short ones stay whole.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from moot.nodes.calls import WireMessage
 from moot.nodes.prompts.fitting import KEEP, Block
 from moot.nodes.prompts.rendering import cut_message
 from moot.nodes.text.tokens import REPLY_PRIMING, TokenCounter, message_tokens
 from moot.state.config.budgets import Budget
+from moot.state.conversation import MemoryKind
 
 LEAST_CUT = 60
 """A piece is only shown in part where at least this many tokens of it fit."""
@@ -34,6 +35,8 @@ class Piece:
     """What it is, for the receipt."""
     ids: tuple[str, ...] = ()
     section: str = "messages"
+    memory: Mapping[MemoryKind, int] = field(default_factory=dict)
+    """Tokens of each kind of memory that it holds, about."""
 
 
 def problem_block(problem: str, budget: Budget, count: TokenCounter, *, heading: str = "# Problem") -> Block:
@@ -87,7 +90,9 @@ def piece_block(piece: Piece, cost: int, cap: int, count: TokenCounter) -> Block
         if priority == KEEP:
             cap = min(cost, LEAST_CUT)
         else:
-            return Block(piece.section, piece.message, LEFT_OUT, piece.ids, label=piece.label)
+            priority, cap = LEFT_OUT, cost
     message = piece.message if cost <= cap else cut_message(piece.message, cap, count)
     whole = piece.message if cost > cap else None
-    return Block(piece.section, message, priority, piece.ids, label=piece.label, whole=whole)
+    return Block(
+        piece.section, message, priority, piece.ids, label=piece.label, whole=whole, memory=piece.memory
+    )

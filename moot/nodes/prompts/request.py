@@ -4,15 +4,15 @@ Every `ModelCall` is made here, where calls and configuration meet.
 """
 
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Literal, Protocol
 
 from pydantic import BaseModel
 
-from moot.nodes.calls import Hints, ModelCall, Purpose, SpeakAs
-from moot.nodes.prompts.fitting import View
+from moot.nodes.calls import Hints, ModelCall, Purpose, SpeakAs, View
 from moot.state.config import DebateConfig, DebaterConfig, JudgeConfig, JudgeSeat
 from moot.state.config.budgets import MemoryConfig
 from moot.state.config.personas import BlackboardConfig
+from moot.state.conversation import MemoryKind
 from moot.state.entries import JsonObject
 
 
@@ -67,6 +67,7 @@ def make_call(
     tools: tuple[JsonObject, ...] = (),
     speak_as: SpeakAs | None = None,
     floor: int = 0,
+    makes: MemoryKind | Literal[""] = "",
     hints: Hints,
 ) -> ModelCall:
     """Return the call that shows a view to somebody's model."""
@@ -84,4 +85,6 @@ def make_call(
         speak_as=speak_as,
         floor=floor,
         hints={"phase": purpose, **hints},
+        view=view,
+        makes=makes,
     )

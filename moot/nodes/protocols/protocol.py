@@ -88,6 +88,8 @@ class Protocol(Terms):
     """Whether debaters have perspective summaries, brought up to date as a round begins."""
     shows_summary: bool = True
     """Whether its views show the rolling summary; a summary that only a judge may read calls no model."""
+    judge_reads_summary: bool = True
+    """Whether a judge is shown the rolling summary; where nobody is, none is made."""
     always_answers: bool = False
     """Whether `answer` follows what the verdict gave, instead of standing in for it."""
     goes_on: bool = True

@@ -57,7 +57,8 @@ def forecast(config: DebateConfig) -> Forecast | None:
         seen = planned.prompts.get(key) or most.prompts[key]
         prompt = Tokens(sum(seen) / len(seen), config.memory.budget.total)
         times = [len(each.prompts.get(key, ())) for each in (planned, least, most)]
-        batches.append(Batch(*key, prompt, most.replies[key], *times))
+        reply = most.replies.get(key) or planned.replies[key]
+        batches.append(Batch(*key, prompt, reply, *times))
     turns = planned.turns if planned.turns == most.turns else None
     return Forecast(tuple(batches), config.limits.concurrency, turns)
 

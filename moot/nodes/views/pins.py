@@ -31,7 +31,14 @@ def pin_blocks(
     """Return the pinned messages as blocks, by `render` where that is given; the longest are cut first."""
     shown = render or partial(render_entry, names=config.names())
     pieces = [
-        Piece(shown(entry), OPTIONAL, f"pinned {entry['id']}", (entry["id"],), "pinned")
+        Piece(
+            shown(entry),
+            OPTIONAL,
+            f"pinned {entry['id']}",
+            (entry["id"],),
+            "pinned",
+            {"pinned": entry["tokens"]},
+        )
         for entry in pinned_entries(state)
     ]
     costs = [message_tokens(piece.message, count) for piece in pieces]

@@ -9,9 +9,9 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from moot.nodes.blackboard.digest import render_blackboard
-from moot.nodes.calls import WireMessage
+from moot.nodes.calls import View, WireMessage
 from moot.nodes.memory.summarizers.points_layout import lay_out, render
-from moot.nodes.prompts.fitting import Block, View, fit
+from moot.nodes.prompts.fitting import Block, fit
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.prompts.rendering import cut_message
 from moot.nodes.text.plain import inert

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from moot.nodes.blackboard.digest import render_blackboard
+from moot.nodes.blackboard.digest import board_memory, render_blackboard
 from moot.nodes.calls import WireMessage
 from moot.nodes.memory.earlier import recollection_text
 from moot.nodes.memory.recall import Memories, cue_for, recalled
@@ -17,7 +17,7 @@ from moot.nodes.prompts.rendering import cut_message, render_entry
 from moot.nodes.text.tokens import TokenCounter, cut_middle, cut_once, message_tokens
 from moot.nodes.views.anchors import anchor_text
 from moot.state.config import DebateConfig, DebaterConfig
-from moot.state.conversation import ConversationState, Floor, Step
+from moot.state.conversation import ConversationState, Floor, MemoryKind, Step
 from moot.state.entries import Entry, kind_of
 
 RULES = load_prompt("rules", "debaters", "language")
@@ -52,6 +52,12 @@ RECENT_MESSAGES = 4
 
 NO_PARTS = dict.fromkeys(("perspective", "blackboard", "anchors", "retrieved"), "")
 """A tail's parts beside contract and instruction, all of them empty."""
+PART_KINDS: dict[str, MemoryKind] = {
+    "perspective": "earlier debates",
+    "anchors": "own texts",
+    "retrieved": "retrieved",
+}
+"""What kind of memory a part of the tail is; the blackboard holds several."""
 
 
 @dataclass(frozen=True)
@@ -174,9 +180,9 @@ def summary_blocks(scene: Scene) -> list[Block]:
         notice = f"{summary['messages']} earlier messages; there is no room for their summary."
         message = {**whole, "content": f"# Summary of the debate so far\n{notice}"}
     message = cut_message(message, max(room, LEAST_SUMMARY), scene.count)
-    return [
-        Block("summary", message, SUMMARY, label="rolling summary", whole=whole if message != whole else None)
-    ]
+    held: dict[MemoryKind, int] = {"rolling summary": scene.count(message["content"])}
+    cut = whole if message != whole else None
+    return [Block("summary", message, SUMMARY, label="rolling summary", whole=cut, memory=held)]
 
 
 def _summary_room(scene: Scene) -> int:
@@ -264,7 +270,11 @@ def tail_block(scene: Scene, parts: Sequence[TailPart] = (), *, room: int | None
     whole: WireMessage | None = None
     if fixed["contract"] and fixed["contract"] != (contract := contract_text(scene.speaker)):
         whole = {"role": "user", "content": TAIL.render(**{**fixed, **texts, "contract": contract})}
-    return Block("tail", message, label="contract and instruction", whole=whole, retrieved=brought)
+    held: dict[MemoryKind, int] = board_memory(texts["blackboard"], scene.state, scene.count)
+    held |= {kind: scene.count(texts[name]) for name, kind in PART_KINDS.items() if texts[name]}
+    return Block(
+        "tail", message, label="contract and instruction", whole=whole, retrieved=brought, memory=held
+    )
 
 
 def _fixed(scene: Scene) -> dict[str, str]:

@@ -27,10 +27,15 @@ def show(
     receipts: Annotated[
         bool, typer.Option("--receipts", help="What each prompt was made of, in tokens.")
     ] = False,
+    calls: Annotated[
+        bool, typer.Option("--calls", help="What every other call was made of: summaries, minutes, verdicts.")
+    ] = False,
     verdict: Annotated[bool, typer.Option("--verdict", help="The verdict.")] = False,
     view: Annotated[
         str | None,
-        typer.Option("--view", metavar="SEQ", help="The exact prompt that entry SEQ (or its id) came from."),
+        typer.Option(
+            "--view", metavar="SEQ", help="The exact prompt of entry SEQ, its id, or of call c000012."
+        ),
     ] = None,
     db: DbOption = None,
     as_json: JsonOption = False,
@@ -42,6 +47,7 @@ def show(
         "summaries": summaries,
         "blackboard": blackboard,
         "receipts": receipts,
+        "calls": calls,
         "verdict": verdict,
         "view": view is not None,
     }
@@ -59,7 +65,8 @@ def show(
             from moot.graph.cli.run_request import entry_number
             from moot.graph.lookback import look_back
 
-            seen = look_back(debate.session, entry_number(view, "--view"))
+            known = view if view.startswith("c") else entry_number(view, "--view")
+            seen = look_back(debate.session, known)
             data, parts = seen.to_json(), showing.view(seen)
     if as_json:
         print_json(data)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.console import RenderableType
@@ -20,6 +20,7 @@ from moot.state.config.frozen import frozen_config
 from moot.state.entries import tokens_of, turns_taken
 
 if TYPE_CHECKING:
+    from moot.graph.audit import MemoryCost, Replayed
     from moot.graph.lookback import Lookback
 
 Parts = list[RenderableType]
@@ -137,32 +138,76 @@ def blackboard(document: Document) -> Parts:
 
 def receipts(document: Document) -> Parts:
     """Return what each prompt was made of."""
-    rows = document["receipts"]
+    names = _names(document)
+    return _receipts(
+        document["receipts"],
+        ("seq", "speaker", "phase"),
+        lambda row: (str(row["seq"]), names.get(row["speaker"]) or row["speaker"], row["phase"]),
+    )
+
+
+def calls(document: Document) -> Parts:
+    """Return what each call was made of that is no speech."""
+    return _receipts(
+        document.get("calls", []),
+        ("id", "purpose", "makes"),
+        lambda row: (row["id"], row["purpose"], row["makes"]),
+    )
+
+
+def _receipts(
+    rows: Sequence[Document], headings: Sequence[str], told: Callable[[Document], Sequence[str]]
+) -> Parts:
     if not rows:
         return [Text("No prompt has been sent yet.")]
     sections = list(dict.fromkeys(section for row in rows for section in row["sections"]))
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for heading in ("seq", "speaker", "phase"):
+    for heading in headings:
         table.add_column(heading)
     for heading in (*sections, "total", "budget", "left out"):
         table.add_column(heading, justify="right")
-    names = _names(document)
     for row in rows:
-        who = one_line(names.get(row["speaker"], row["speaker"]), 24)
         counts = [row["sections"].get(section, 0) for section in sections]
         left_out = sum(note["tokens"] for note in row["left_out"])
         numbers = map(str, (*counts, row["total_tokens"], row["budget"], left_out))
-        table.add_row(str(row["seq"]), Text(who), Text(one_line(row["phase"], 20)), *numbers)
+        table.add_row(*(Text(one_line(word, 24)) for word in told(row)), *numbers)
     return [table]
+
+
+def memory_costs(rows: Sequence[MemoryCost]) -> Parts:
+    """Return what each kind of memory cost and how often it was shown."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("memory")
+    for heading in ("made", "calls", "tokens", "US$", "views", "tokens shown"):
+        table.add_column(heading, justify="right")
+    for row in rows:
+        numbers = (row.made, row.calls, row.tokens, f"{row.cost_usd:.4f}", row.views, row.shown_tokens)
+        table.add_row(row.kind, *map(str, numbers))
+    return [table]
+
+
+def replays(again: Sequence[Replayed], without: str) -> Parts:
+    """Return speeches beside those that were given without a kind of memory."""
+    parts: Parts = []
+    for each in again:
+        table = Table(pad_edge=False, expand=True, title=f"{each.entry_id}, {one_line(each.speaker, 60)}")
+        for heading in (f"as it was, {each.shown_tokens} tokens of it shown", f"without {without}"):
+            table.add_column(heading, ratio=1)
+        table.add_row(Text(safe(each.said)), Text(safe(each.without or each.error)))
+        parts.append(table)
+    return parts
 
 
 def view(looked: Lookback) -> Parts:
     """Return the exact prompt of one utterance, section by section."""
     receipt = looked.receipt
-    heading = (
-        f"Prompt of {receipt['entry_id']}, {one_line(receipt['speaker'], 60)}: {receipt['total_tokens']} of "
-        f"{receipt['budget']} tokens"
+    whose: Document = receipt
+    what = (
+        f"{whose['id']}, {whose['purpose']}"
+        if "purpose" in whose
+        else f"{whose['entry_id']}, {one_line(whose['speaker'], 60)}"
     )
+    heading = f"Prompt of {what}: {receipt['total_tokens']} of {receipt['budget']} tokens"
     proof = (
         "exact: its digest is the recorded one"
         if looked.exact

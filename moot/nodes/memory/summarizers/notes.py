@@ -11,12 +11,12 @@ is not lost.
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from moot.nodes.calls import Flow, ModelCall, WireMessage
+from moot.nodes.calls import Flow, Hints, ModelCall, WireMessage
 from moot.nodes.memory.summarizers.points_layout import SummaryPoints, lay_out, render
 from moot.nodes.memory.summarizers.rule_based import folded_points
 from moot.nodes.memory.summarizers.summarizer import Draft, SummaryRequest
 from moot.nodes.memory.summarizers.summary_checks import checked
-from moot.nodes.prompts.fitting import View
+from moot.nodes.prompts.fitting import fit_messages
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.prompts.material import problem_room
 from moot.nodes.prompts.rendering import render_entry
@@ -224,13 +224,13 @@ def _merge(request: SummaryRequest, text: str, room: int, index: int = 0) -> Mod
 
 def _call(request: SummaryRequest, system: str, text: str, room: int, index: int) -> ModelCall:
     config, total = request.config, request.config.memory.budget.total
-    frame: tuple[WireMessage, ...] = ({"role": "system", "content": system}, {"role": "user", "content": ""})
+    frame: list[WireMessage] = [{"role": "system", "content": system}, {"role": "user", "content": ""}]
     left = total - prompt_tokens(frame, request.count)
     text = cut_middle(text, max(1, left), request.count)
-    messages: tuple[WireMessage, ...] = (frame[0], {"role": "user", "content": text})
-    view = View(messages, prompt_tokens(messages, request.count), total)
+    view = fit_messages([frame[0], {"role": "user", "content": text}], total, request.count)
     voice, room = voice_of(config, config.memory), max(16, room)
-    return make_call(voice, "summary", view, reply=room, floor=index, hints={"topic": request.topic})
+    hints: Hints = {"topic": request.topic}
+    return make_call(voice, "summary", view, reply=room, floor=index, makes=request.kind, hints=hints)
 
 
 def _short_topic(request: SummaryRequest) -> str:

@@ -12,7 +12,11 @@ from typing import Any, Protocol
 from moot.nodes.calls import ModelCall, Reply
 from moot.nodes.text.tokens import TokenCounter
 from moot.state.config import DebateConfig
+from moot.state.conversation import MemoryKind
 from moot.state.entries import Entry, kind_of
+
+JUDGE = "judge"
+"""Owns the summary of the final round; no debater has this id."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +32,7 @@ class SummaryRequest:
     config: DebateConfig
     count: TokenCounter
     owner: str = ""
-    """Debater whose perspective it is, `""` for the shared one."""
+    """Debater whose perspective it is, `JUDGE`, or `""` for the shared one."""
     prompt: str = ""
     """Stands for the built-in prompt's words on what to keep; `""` for those."""
     transcript: Sequence[Entry] = ()
@@ -44,6 +48,12 @@ class SummaryRequest:
         found = pool.get(key) if isinstance(pool, Mapping) else None
         rows = found if isinstance(found, list) else []
         return [row for row in rows if isinstance(row, Mapping) and set(row) == set(fields)]
+
+    @property
+    def kind(self) -> MemoryKind:
+        """What the summary is."""
+        named: Mapping[str, MemoryKind] = {"": "rolling summary", JUDGE: "judge's summary"}
+        return named.get(self.owner, "perspective")
 
     @property
     def past(self) -> Sequence[Entry]:

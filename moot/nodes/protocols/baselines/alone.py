@@ -34,6 +34,7 @@ class Alone(Protocol):
     """How the answer must end."""
     goes_on = False
     shows_summary = False
+    judge_reads_summary = False
     words = MappingProxyType({PHASE: ANSWER_WORDS})
     frame = 150.0
 

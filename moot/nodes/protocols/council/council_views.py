@@ -14,6 +14,7 @@ from moot.nodes.text.tokens import cut_middle
 from moot.nodes.views.anchors import anchor_text
 from moot.nodes.views.entry_pieces import entry_piece, given_entries, given_piece, tool_pieces
 from moot.nodes.views.scene import ANCHOR_SHARE, NO_PARTS, TAIL, Scene, contract_text
+from moot.state.conversation import MemoryKind
 from moot.state.entries import Entry
 
 RULES = load_prompt("rules", "debaters", "language", home=__package__)
@@ -116,7 +117,8 @@ def _own_past(scene: Scene, shown: frozenset[str]) -> list[Piece]:
         return []
     message: WireMessage = {"role": "user", "content": f"# Your part in the debate so far\n{text}"}
     ids = tuple(entry["id"] for entry in entries)
-    return [Piece(message, OWN, "own perspective", ids, "summary")]
+    memory: dict[MemoryKind, int] = {"perspective": scene.count(perspective.summary)}
+    return [Piece(message, OWN, "own perspective", ids, "summary", memory if perspective.summary else {})]
 
 
 def _past_text(scene: Scene, entry: Entry) -> str:
@@ -152,6 +154,7 @@ def _tail_block(scene: Scene, about: Sequence[str]) -> Block:
     query = "\n".join([scene.state["topic"], *about])
     room = scene.config.memory.budget.tail // ANCHOR_SHARE
     values = NO_PARTS | {"anchors": anchor_text(scene.speaker.anchors, query, room, scene.count)}
+    memory: dict[MemoryKind, int] = {"own texts": scene.count(values["anchors"])} if values["anchors"] else {}
     contract = _contract(scene) if shared else ""
     text = TAIL.render(contract=contract, instruction=council_instruction(scene), **values)
-    return Block("tail", {"role": "user", "content": text}, label="contract and instruction")
+    return Block("tail", {"role": "user", "content": text}, label="contract and instruction", memory=memory)

@@ -25,6 +25,7 @@ from moot.nodes.views.scene import (
     tail_block,
     topic_block,
 )
+from moot.state.conversation import MemoryKind
 from moot.state.entries import Entry, kind_of
 
 ASPECTS = load_prompt("rules", "aspects", home=__package__)
@@ -67,14 +68,14 @@ def _rules(scene: Scene) -> Block:
 
 
 def _take(scene: Scene) -> Iterator[Piece]:
-    yield from _text_piece("Insights so far", reflections_text(scene.state), BACKGROUND)
+    yield from _text_piece(scene, "Insights so far", reflections_text(scene.state), BACKGROUND, "reflections")
     yield from _said(scene)
 
 
 def _exchange(scene: Scene) -> Iterator[Piece]:
     """Yield the aspect's exchange on the main floor, what is answered first of all, and the top insights."""
     top = "\n".join(reflections_text(scene.state).splitlines()[:TOP_REFLECTIONS])
-    yield from _text_piece("Insights so far", top, BACKGROUND)
+    yield from _text_piece(scene, "Insights so far", top, BACKGROUND, "reflections")
     exchange = recent_exchange(scene.state["full_transcript"], scene.step["round"])
     yield from _said(scene, exchange, scene.floor["targets"])
 
@@ -95,10 +96,12 @@ def _room(scene: Scene) -> Iterator[Piece]:
     """Yield the claim's origin, both positions, related cards, and the whole room so far."""
     room = scene.state["crux_rooms"][scene.floor["room"]]
     positions = positions_text(scene.state, scene.names, room["between"])
-    yield from _text_piece("Positions of the two of you", positions, BACKGROUND)
+    yield from _text_piece(scene, "Positions of the two of you", positions, BACKGROUND, "ledger")
     for card in (scene.state.get("crux_cards") or {}).values():
         if set(card["sides"]) & set(room["between"]):
-            yield from _text_piece("An earlier crux", card_text(card, scene.names), BACKGROUND)
+            yield from _text_piece(
+                scene, "An earlier crux", card_text(card, scene.names), BACKGROUND, "cruxes"
+            )
     entries = room_entries(scene.state, [*room["trigger"], *room["message_ids"]])
     yield from _said(scene, entries, room["message_ids"])
 
@@ -121,13 +124,15 @@ def _given_piece(scene: Scene, entry: Entry) -> Piece:
 
 def _everything(scene: Scene) -> Iterator[Piece]:
     """Yield the whole blackboard, and what was said from the floor."""
-    yield from _text_piece("Where everybody stands", whole_board(scene.state, scene.names), SUBJECT)
-    yield from _text_piece("Cruxes", cards_text(scene.state, scene.names), SUBJECT)
-    yield from _text_piece("Insights", reflections_text(scene.state), EXCHANGE)
+    board = whole_board(scene.state, scene.names)
+    yield from _text_piece(scene, "Where everybody stands", board, SUBJECT, "ledger")
+    yield from _text_piece(scene, "Cruxes", cards_text(scene.state, scene.names), SUBJECT, "cruxes")
+    yield from _text_piece(scene, "Insights", reflections_text(scene.state), EXCHANGE, "reflections")
     yield from _said(scene)
 
 
-def _text_piece(title: str, text: str, rank: int) -> Iterator[Piece]:
+def _text_piece(scene: Scene, title: str, text: str, rank: int, kind: MemoryKind) -> Iterator[Piece]:
     if text:
         message: WireMessage = {"role": "user", "content": f"# {title}\n{text}"}
-        yield Piece(message, rank, title.lower(), section="blackboard")
+        held = {kind: scene.count(text)}
+        yield Piece(message, rank, title.lower(), section="blackboard", memory=held)

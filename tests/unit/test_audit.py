@@ -1,0 +1,130 @@
+"""What memory cost and how often it was shown; the exact prompt of every call; speeches without a memory."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moot.graph.api import Debate, open_debates
+from moot.graph.audit import audit, replay_without
+from moot.graph.cli import main
+from moot.graph.lookback import look_back
+from moot.nodes.calls import ModelCall, Reply
+from moot.nodes.models.neutral import fill
+from moot.nodes.protocols.protocol_table import PROTOCOLS
+from moot.state.config.config_files import make_config
+from moot.state.errors import InputError
+from tests.support.fakes import FakeModel
+
+MEMORY = {
+    "summarizer": "llm",
+    "keep_recent": 3,
+    "summarize_every": 2,
+    "perspectives": {"threshold_chars": 600},
+    "budget": {"total": 2400},
+}
+
+
+def wordy(call: ModelCall) -> Reply:
+    """Answer at some length: trams, and who is for them."""
+    usage: Any = {"prompt_tokens": call.prompt_tokens, "completion_tokens": 20, "cost_usd": 0.01}
+    if call.schema is not None:
+        data: Any = fill(call.schema.model_json_schema(), call.hints.get("fields", {}), "Trams?")
+        return Reply(data=data, model=call.model, usage=usage)
+    said = f"Trams should run at night, for {call.digest[:6]} shows that 40 % of riders work late."
+    return Reply(text=" ".join([said] * 3), model=call.model, usage=usage)
+
+
+@pytest.fixture(params=sorted(PROTOCOLS))
+def debate(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Debate, FakeModel]]:
+    """A debate of each protocol that has come to its end."""
+    model = FakeModel(wordy)
+    config = make_config(
+        {
+            "protocol": request.param,
+            "memory": MEMORY,
+            **({"rounds": 3} if request.param == "council" else {"turns": 14}),
+            "blackboard": {"extraction": "llm"},
+        }
+    )
+    with open_debates(str(tmp_path / "d.sqlite"), environment=model.environment()) as debates:
+        made = debates.start("Should trams run at night?", config)
+        made.run()
+        yield made, model
+
+
+def test_every_call_has_a_receipt_and_every_memory_that_was_made_was_shown(
+    debate: tuple[Debate, FakeModel],
+) -> None:
+    made, model = debate
+    document: Any = made.document()
+    calls, receipts = document["calls"], document["receipts"]
+    assert len(calls) + len(receipts) == len(model.calls) == document["usage"]["calls"]
+    assert {call["purpose"] for call in calls} == {call.purpose for call in model.calls} - {"turn"}
+    assert all(0 < call["total_tokens"] <= call["budget"] for call in calls)
+    seen = [look_back(made.session, call["id"]) for call in calls]
+    assert [each.receipt["id"] for each in seen if not each.exact] == []  # type: ignore[typeddict-item]
+    assert all(sum(part.tokens for part in each.parts) + 3 == each.receipt["total_tokens"] for each in seen)
+    rows = audit(document)
+    unread = [row.kind for row in rows if row.made and not row.views]
+    assert unread == []
+    spent = sum(row.tokens for row in rows) + sum(
+        call["usage"]["prompt_tokens"] + 20 for call in calls if not call["makes"]
+    )
+    assert spent == sum(call["usage"]["prompt_tokens"] + 20 for call in calls)
+
+
+def test_turns_are_asked_again_without_a_memory_and_nothing_is_stored(tmp_path: Path) -> None:
+    model = FakeModel(wordy)
+    models = {"m": {"base_url": "http://127.0.0.1:9/v1"}}
+    data = {"turns": 9, "model": "m", "models": models, "judge": {"enabled": False}, "memory": MEMORY}
+    config = make_config(data)
+    with open_debates(str(tmp_path / "d.sqlite"), environment=model.environment()) as debates:
+        debate = debates.start("Should trams run at night?", config)
+        document = debate.run()
+        asked = len(model.calls)
+        again = replay_without(debate.session, "rolling summary", 8, 9)
+        assert debate.document() == document
+        shown = [each["memory"]["rolling summary"] for each in document["receipts"][7:]]
+        assert [each.entry_id for each in again] == [each["entry_id"] for each in document["receipts"][7:]]
+        assert [each.shown_tokens for each in again] == shown
+        assert len(model.calls) == asked + 2
+        assert not any("# Summary of the debate" in str(call.messages) for call in model.calls[asked:])
+        assert all(each.without != each.said and not each.error for each in again)
+        with pytest.raises(InputError, match="1 to 9"):
+            replay_without(debate.session, "ledger", 19, 20)
+        with pytest.raises(InputError, match="rolling summary"):
+            replay_without(debate.session, "dreams", 1, 1)
+
+
+def test_the_offline_model_is_asked_again_only_by_its_name(tmp_path: Path) -> None:
+    with open_debates(str(tmp_path / "d.sqlite")) as debates:
+        debate = debates.start("Trams?", make_config({"turns": 2}))
+        debate.run()
+        with pytest.raises(InputError, match="--model"):
+            replay_without(debate.session, "ledger", 1, 1)
+        assert replay_without(debate.session, "ledger", 1, 1, model="offline")[0].without
+
+
+def test_the_command_line_tells_receipts_prompts_and_costs(
+    tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = str(tmp_path / "d.sqlite")
+    with open_debates(database, environment=FakeModel(wordy).environment()) as debates:
+        debate = debates.start("Trams?", make_config({"turns": 6, "memory": MEMORY}), name="d")
+        calls = debate.run()["calls"]
+    for asked, told in (
+        (["show", "d", "--calls"], [call["id"] for call in calls]),
+        (["show", "d", "--view", calls[0]["id"]], ["exact: its digest is the recorded one", "── system"]),
+        (["audit", "d"], ["rolling summary", "tokens shown"]),
+    ):
+        monkeypatch.setattr(sys, "argv", ["moot", *asked, "--db", database])
+        with suppress(SystemExit):
+            main()
+        out = capsys.readouterr().out
+        assert [word for word in told if word not in out] == []
