@@ -24,8 +24,8 @@ Event = dict[str, Any]
 
 def run_on(session: DebateSession, *, turns: int | None, answer: object, tokens: bool) -> Iterator[Event]:
     """Run a debate from where it stands, as `Debate.stream` says."""
-    with _run(session, turns, answer):
-        yield from iterate_from_sync(lambda: _events(session, answer, tokens=tokens))
+    with _run(session, turns, answer) as held:
+        yield from iterate_from_sync(lambda: _events(held, answer, tokens=tokens))
 
 
 async def arun_on(
@@ -33,25 +33,25 @@ async def arun_on(
 ) -> AsyncGenerator[Event, None]:
     """Run a debate like `run_on`, for whoever has an event loop, which is never blocked."""
     async with (
-        entered_in_thread(_run(session, turns, answer)),
-        aclosing(iterate_from_async(lambda: _events(session, answer, tokens=tokens))) as events,
+        entered_in_thread(_run(session, turns, answer)) as held,
+        aclosing(iterate_from_async(lambda: _events(held, answer, tokens=tokens))) as events,
     ):
         async for event in events:
             yield event
 
 
 @contextmanager
-def _run(session: DebateSession, turns: int | None, answer: object) -> Iterator[None]:
+def _run(session: DebateSession, turns: int | None, answer: object) -> Iterator[DebateSession]:
     """Hold a debate that is run meanwhile, and note how the run ended."""
-    with session.writing(alone=True):
-        _set_out(session, turns, answer)
+    with session.writing() as held:
+        _set_out(held, turns, answer)
         try:
-            yield
+            yield held
         except (KeyboardInterrupt, GeneratorExit, CancelledError):
-            if not is_over(session.state()):  # a run may have come to its end before its reader did
-                session.note_status("paused")
+            if not is_over(held.state()):  # a run may have come to its end before its reader did
+                held.note_status("paused")
             raise
-        _settle(session)
+        _settle(held)
 
 
 async def _events(session: DebateSession, answer: object, *, tokens: bool) -> AsyncIterator[Event]:

@@ -1,11 +1,18 @@
 """The graph: what Studio draws, and what every run goes through."""
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    aclosing,
+    contextmanager,
+    nullcontext,
+)
 from typing import Any, Literal, cast
 
 from langchain_core.messages import AIMessage, convert_to_messages
 from langchain_core.runnables import RunnableConfig, ensure_config
+from langchain_core.runnables.config import merge_configs
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
@@ -17,6 +24,7 @@ from moot.nodes.clarify import clarify
 from moot.nodes.close import close
 from moot.nodes.driving.driver import as_node
 from moot.nodes.driving.environment import Environment, NodeBody, environment_of
+from moot.nodes.driving.portal import entered_in_thread
 from moot.nodes.judge import judge
 from moot.nodes.models.registry import ChatSource
 from moot.nodes.open import open_debate
@@ -32,6 +40,9 @@ from moot.state.config.boundary import ForeignConfig
 from moot.state.conversation import ConversationInput, ConversationOutput, ConversationState
 from moot.state.entries import JsonObject, topic_text
 from moot.state.errors import InputError
+from moot.state.langgraph_internals import checkpointer_in
+from moot.state.leases import lease_in, with_lease
+from moot.state.records import records_of
 from moot.state.reducers import GIVEN
 
 RECURSION_LIMIT = 10**9
@@ -55,24 +66,27 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
     """The compiled graph, which runs wherever a runnable runs: in batches, sequences and other graphs.
 
     What ends a debate is its configuration, so that a caller's recursion limit, 25 where nobody set one, has
-    no say. A thread has one debate; a new topic is refused before anything is written.
+    no say. A thread has one debate; a new topic is refused before anything is written. A run holds its debate
+    from its beginning to its end: a second one raises `DebateBusy`.
     """
 
     def stream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Iterator[Any]:
         """Run the debate, yielding what happens; `invoke`, `batch` and the rest run through here."""
-        if self.checkpointer and _touches_what_was_said(input, config):
-            input = _taken(input, self.get_state(config or {}))
-        return super().stream(input, _unbounded(config), **options)
+        with self._held(config) as held:
+            if self.checkpointer and _touches_what_was_said(input, config):
+                input = _taken(input, self.get_state(config or {}))
+            yield from super().stream(input, _unbounded(held), **options)
 
     async def astream(
         self, input: Any, config: RunnableConfig | None = None, **options: Any
     ) -> AsyncIterator[Any]:
         """Run the debate like `stream`."""
-        if self.checkpointer and _touches_what_was_said(input, config):
-            input = _taken(input, await self.aget_state(config or {}))
-        async with aclosing(super().astream(input, _unbounded(config), **options)) as parts:  # type: ignore[type-var]  # a generator
-            async for part in parts:
-                yield part
+        async with self._aheld(config) as held:
+            if self.checkpointer and _touches_what_was_said(input, config):
+                input = _taken(input, await self.aget_state(config or {}))
+            async with aclosing(super().astream(input, _unbounded(held), **options)) as parts:  # type: ignore[type-var]  # a generator
+                async for part in parts:
+                    yield part
 
     def bulk_update_state(
         self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]
@@ -93,6 +107,40 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Any:
         """Run the debate like `invoke`."""
         return _for_parent(await super().ainvoke(input, config, **options), input, config)
+
+    def bulk_update_state(self, config: RunnableConfig, supersteps: Any) -> RunnableConfig:
+        """Write into the state; `update_state` runs through here."""
+        with self._held(config) as held:
+            return super().bulk_update_state(held, supersteps)
+
+    async def abulk_update_state(self, config: RunnableConfig, supersteps: Any) -> RunnableConfig:
+        """Write into the state like `bulk_update_state`."""
+        async with self._aheld(config) as held:
+            return await super().abulk_update_state(held, supersteps)
+
+    def _held(self, config: RunnableConfig | None) -> AbstractContextManager[RunnableConfig]:
+        """Hold the debate of a run's config, unless the config carries its lease; return one that does."""
+        whole = ensure_config(merge_configs(self.config, config))
+        saver = checkpointer_in(whole) or self.checkpointer
+        if not isinstance(saver, BaseCheckpointSaver) or not whole["configurable"].get("thread_id"):
+            return nullcontext(config or {})
+        return _holding(saver, config or {}, whole)
+
+    def _aheld(self, config: RunnableConfig | None) -> AbstractAsyncContextManager[RunnableConfig]:
+        return entered_in_thread(self._held(config))
+
+
+@contextmanager
+def _holding(
+    saver: BaseCheckpointSaver[Any], config: RunnableConfig, whole: RunnableConfig
+) -> Iterator[RunnableConfig]:
+    if lease_in(whole):
+        yield config
+        return
+    place = whole["configurable"]
+    leases = records_of(saver).leases
+    with leases.holding(str(place["thread_id"]), place.get("checkpoint_ns", "")) as lease:
+        yield with_lease(config, lease)
 
 
 def _for_parent(output: Any, given: Any, config: RunnableConfig | None) -> Any:

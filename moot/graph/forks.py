@@ -31,7 +31,7 @@ def fork_debate(session: DebateSession, *, after: int | None, name: str | None) 
         # Nothing has been said from the fork's own floor.
         made.update_after("trim", {**written(values), "status": "running", "heard": 0})
         made.note_status(row.status)
-    return made
+    return session.on(thread)
 
 
 async def _checkpoint_after(session: DebateSession, after: int, values: Values) -> str:

@@ -24,7 +24,7 @@ def store_import(
             _store(made, values, row, fresh=fresh)
     except DebateExists:
         raise DebateExists(f"debate {row.name!r} exists already: import it under another --id") from None
-    return made
+    return session.on(row.id)
 
 
 def _store(session: DebateSession, values: Values, row: DebateRow, *, fresh: bool) -> None:

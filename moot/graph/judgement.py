@@ -170,8 +170,8 @@ def judge_debate(session: DebateSession, options: JudgingOptions, *, dry_run: bo
     environment, granted = session.environment, session.records.grants.of(session.thread)
     if dry_run:
         return judge_values(session.state().values, options, environment, granted=granted)
-    with session.writing():
-        snapshot = session.caught_up()
+    with session.writing() as held:
+        snapshot = held.caught_up()
         if not is_over(snapshot):
             raise InputError(
                 f"debate {session.name!r} is not over: go on with `moot resume {session.name}`, "
@@ -182,7 +182,7 @@ def judge_debate(session: DebateSession, options: JudgingOptions, *, dry_run: bo
         # A crash repeats no call; a second judging makes new ones.
         number = len(values.get("verdicts") or []) + len(values.get("errors") or [])
         anchor = snapshot.config["configurable"]["checkpoint_id"]
-        place = JournalPlace(session.records, session.thread, step, f"rejudge-{number}", anchor)
+        place = JournalPlace(held.records, session.thread, step, f"rejudge-{number}", anchor)
         judgement = judge_values(snapshot.values, options, environment, place, granted)
         decision = judgement.verdict
         update: dict[str, object] = {"verdicts": judgement.verdicts, "usage": judgement.usage}
@@ -195,7 +195,7 @@ def judge_debate(session: DebateSession, options: JudgingOptions, *, dry_run: bo
             update["errors"] = [{"step": step, "node": "judge", "error": decision["error"]}]
         update["messages"] = [outcome_message({**values, **update})]
         # Written as by `close`, after which nothing follows: the debate stays over.
-        session.update_after("close", update)
+        held.update_after("close", update)
         spent = row_amounts(add_up(values.get("usage") or {}, [judgement.usage]))
-        session.records.catalogue.update(session.thread, **spent, updated_at=environment.clock())
+        held.records.catalogue.update(session.thread, **spent, updated_at=environment.clock())
     return replace(judgement, stored=True)

@@ -1,7 +1,7 @@
 """How a stored debate comes to be, and how it is deleted."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 
 from moot.graph.preflight import check_config
@@ -35,10 +35,10 @@ def start_debate(
     thread, now = new_debate_id(name), session.environment.clock()
     about = (thread, name or thread, topic[:TOPIC_CHARS], config.protocol, "new")
     row = DebateRow(*about, turns=0, tokens=0, cost_usd=0.0, parent="", created_at=now, updated_at=now)
-    with making(session, row) as made, made.writing():
+    with making(session, row) as made:
         made.advance({**given, "topic": topic}, context=config, interrupt_after=["open"])
         made.note_status("running")
-    return made
+    return session.on(thread)
 
 
 @contextmanager
@@ -51,20 +51,17 @@ def making(session: DebateSession, row: DebateRow) -> Iterator[DebateSession]:
         DebateExists: its id or name is taken.
     """
     _drop_unbegun(session, row.name)
-    records, made = session.records, session.on(row.id)
-    try:
-        records.writers.acquire(row.id)
-    except DebateBusy:
-        raise DebateExists(f"debate {row.name!r} exists already, and is in use") from None
-    try:
-        records.catalogue.add(replace(row, status="new"))
+    with ExitStack() as holding:
+        try:
+            made = holding.enter_context(session.on(row.id).writing())
+        except DebateBusy:
+            raise DebateExists(f"debate {row.name!r} exists already, and is in use") from None
+        made.records.catalogue.add(replace(row, status="new"))
         try:
             yield made
         except BaseException:
             delete_debate(made)
             raise
-    finally:
-        records.writers.release(row.id)
 
 
 def _drop_unbegun(session: DebateSession, name: str) -> None:
@@ -72,18 +69,18 @@ def _drop_unbegun(session: DebateSession, name: str) -> None:
     with suppress(DebateNotFound, InputError, DebateBusy):
         row = session.records.catalogue.find(name)
         if session.records.never_began(row):
-            left = session.on(row.id)
-            if left.state().values.get("config"):
-                left.note_status("running")
-            else:
-                delete_debate(left)
+            with session.on(row.id).writing() as left:
+                if left.state().values.get("config"):
+                    left.note_status("running")
+                else:
+                    delete_debate(left)
 
 
 def delete_debate(session: DebateSession) -> None:
     """Delete a debate with all its checkpoints, and what its debaters would remember of it elsewhere."""
-    with session.writing():
-        call_from_sync(_delete, session)
-        session.records.forget(session.thread)
+    with session.writing() as held:
+        call_from_sync(_delete, held)
+        held.records.forget(held.thread)
 
 
 async def _delete(session: DebateSession) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -17,6 +17,7 @@ from moot.state.config import DebateConfig
 from moot.state.config.boundary import Claim, reaches
 from moot.state.config.frozen import frozen_config
 from moot.state.conversation import ConversationInput
+from moot.state.leases import Lease, with_lease
 from moot.state.records import Records
 
 Values = Mapping[str, Any]
@@ -32,6 +33,8 @@ class DebateSession:
     environment: Environment
     thread: str = ""
     """The debate's id, which is its LangGraph thread's; `""` where none is chosen yet."""
+    lease: Lease | None = None
+    """By which its debate is written, and `records` are; see `writing`."""
 
     def on(self, thread: str) -> DebateSession:
         """Return the session of another debate in this database."""
@@ -40,7 +43,8 @@ class DebateSession:
     @property
     def run_config(self) -> RunnableConfig:
         """What LangGraph calls the config of a run."""
-        return {"configurable": {"thread_id": self.thread}}
+        config: RunnableConfig = {"configurable": {"thread_id": self.thread}}
+        return with_lease(config, self.lease) if self.lease else config
 
     @property
     def name(self) -> str:
@@ -94,13 +98,18 @@ class DebateSession:
         """Note the debate's status in the catalogue."""
         self.records.catalogue.update(self.thread, status=status, updated_at=self.environment.clock())
 
-    def writing(self, *, alone: bool = False) -> AbstractContextManager[None]:
-        """Hold the debate for a `with` block; `alone` joins no hold of this process.
+    @contextmanager
+    def writing(self) -> Iterator[DebateSession]:
+        """Hold the debate for a `with` block, in which the session that this yields may write it.
 
         Raises:
-            DebateBusy: another process writes it.
+            DebateBusy: another run, in this process or another, writes it.
         """
-        return self.records.writers.writing(self.thread, alone=alone)
+        if self.lease:
+            yield self
+            return
+        with self.records.leases.holding(self.thread) as lease:
+            yield replace(self, records=self.records.under(lease), lease=lease)
 
 
 def is_over(snapshot: StateSnapshot) -> bool:

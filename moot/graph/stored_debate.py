@@ -125,7 +125,7 @@ class Debate:
 
     def is_running(self) -> bool:
         """Return whether anybody, in this process or another, runs the debate at this moment."""
-        return self.session.records.writers.is_held(self.id)
+        return self.session.records.leases.is_held(self.id)
 
     def questions(self) -> list[PersonQuestion]:
         """Return what a person is asked before the debate can go on, `[]` where nothing is."""
@@ -172,9 +172,9 @@ class Debate:
         added = reaches(config).keys() - reaches(self.config()).keys()
         granted = {*self.session.records.grants.of(self.id), *added}
         check_config(Claim(config, granted, self.session.environment.harmless), self.session.environment)
-        with self.session.writing():
-            self.session.records.grants.add(self.id, added)
-            self.session.amend({"config": config.to_json()}, self.session.caught_up())
+        with self.session.writing() as held:
+            held.records.grants.add(self.id, added)
+            held.amend({"config": config.to_json()}, held.caught_up())
 
     def correct(
         self, note: str, kind: str = "", *, why: str = "", same_as: str = "", opposite: bool = False
@@ -195,14 +195,14 @@ class Debate:
             InputError: there is no such note, or it cannot be of that kind.
             DebateBusy: another process writes this debate.
         """
-        with self.session.writing():
-            snapshot = self.session.caught_up()
+        with self.session.writing() as held:
+            snapshot = held.caught_up()
             values = cast(ConversationState, snapshot.values)
             if same_as:
                 notes = joined(values, note, same_as, opposite=opposite)
             else:
                 notes = corrected(values, note, kind, why)
-            self.session.amend({"minutes": notes}, snapshot)
+            held.amend({"minutes": notes}, snapshot)
         return notes
 
     def pin(self, message: str, *, pinned: bool = True) -> list[str]:
@@ -219,12 +219,12 @@ class Debate:
             InputError: there is no such message.
             DebateBusy: another process writes this debate.
         """
-        with self.session.writing():
-            snapshot = self.session.caught_up()
+        with self.session.writing() as held:
+            snapshot = held.caught_up()
             key = pinnable(message, snapshot.values["full_transcript"])
             others = [each for each in snapshot.values.get("pinned") or [] if each != key]
             ids = [*others, key] if pinned else others
-            self.session.amend({"pinned": ids}, snapshot)
+            held.amend({"pinned": ids}, snapshot)
         return ids
 
     def differing_keys(self, config: DebateConfig) -> list[str]:

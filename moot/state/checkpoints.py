@@ -1,5 +1,6 @@
 """Checkpointers: SQLite by default, Postgres by URL, each with Moot's records beside the checkpoints."""
 
+import asyncio
 import json
 import zlib
 from collections.abc import AsyncIterator, Iterable, Sequence
@@ -9,10 +10,12 @@ import aiosqlite
 import anyio.to_thread
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
+    WRITES_IDX_MAP,
     BaseCheckpointSaver,
     ChannelVersions,
     Checkpoint,
     CheckpointMetadata,
+    get_checkpoint_metadata,
 )
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
@@ -20,7 +23,7 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from moot.state.errors import ConfigError, StorageError
 from moot.state.records import Records, open_records
 from moot.state.settings import database_url
-from moot.state.sql import BUSY_TIMEOUT_S, SqliteSql
+from moot.state.sql import BUSY_TIMEOUT_S, SqliteSql, Statement
 from moot.state.uncancelled import to_the_end
 
 COMPRESS_FROM = 512
@@ -81,14 +84,39 @@ class MootSqliteSaver(AsyncSqliteSaver):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        """Save a checkpoint; a cancellation waits for the commit, or the write lock would stay taken."""
-        return await to_the_end(super().aput(config, checkpoint, metadata, new_versions))
+        """Save a checkpoint; a cancellation waits for the commit, or the write lock would stay taken.
+
+        Raises:
+            DebateBusy: another run has taken the debate.
+        """
+        place = config["configurable"]
+        told = json.dumps(get_checkpoint_metadata(config, metadata), ensure_ascii=False)
+        ids = (str(place["thread_id"]), place["checkpoint_ns"], checkpoint["id"])
+        blob = self.serde.dumps_typed(checkpoint)
+        row = (*ids, place.get("checkpoint_id"), *blob, told.encode("utf-8", "ignore"))
+        await self._write(config, [(_PUT, row)])
+        return {"configurable": dict(zip(("thread_id", "checkpoint_ns", "checkpoint_id"), ids, strict=True))}
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, object]], task_id: str, task_path: str = ""
     ) -> None:
-        """Save a task's writes; a cancellation waits for the commit."""
-        await to_the_end(super().aput_writes(config, writes, task_id, task_path))
+        """Save a task's writes; a cancellation waits for the commit.
+
+        Raises:
+            DebateBusy: another run has taken the debate.
+        """
+        place = config["configurable"]
+        task = (str(place["thread_id"]), place["checkpoint_ns"], place["checkpoint_id"], task_id, task_path)
+        again = "REPLACE" if all(name in WRITES_IDX_MAP for name, _ in writes) else "IGNORE"
+        rows = [
+            (*task, WRITES_IDX_MAP.get(name, number), name, *self.serde.dumps_typed(value))
+            for number, (name, value) in enumerate(writes)
+        ]
+        await self._write(config, [(_PUT_WRITES.format(again), row) for row in rows])
+
+    async def _write(self, config: RunnableConfig, statements: Sequence[Statement]) -> None:
+        permit = self.records.leases.permit_in(config)
+        await to_the_end(asyncio.to_thread(self.records.sql.transact, statements, permit))
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Delete a debate's checkpoints, journal and place in the catalogue."""
@@ -157,6 +185,17 @@ class MootSqliteSaver(AsyncSqliteSaver):
             await self.conn.commit()
 
 
+# As `AsyncSqliteSaver` writes them, which commits each by itself.
+_PUT = """
+INSERT OR REPLACE INTO checkpoints
+(thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata)
+VALUES (?, ?, ?, ?, ?, ?, ?)
+"""
+_PUT_WRITES = """
+INSERT OR {} INTO writes
+(thread_id, checkpoint_ns, checkpoint_id, task_id, task_path, idx, channel, type, value)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
 _DEAD_BRANCHES = """
 WITH RECURSIVE kept(ns, id) AS (
     SELECT checkpoint_ns, max(checkpoint_id) FROM checkpoints WHERE thread_id = :thread GROUP BY checkpoint_ns
@@ -201,12 +240,12 @@ async def _open_sqlite(sql: SqliteSql, records: Records) -> AsyncIterator[BaseCh
 @asynccontextmanager
 async def _open_postgres(url: str, records: Records) -> AsyncIterator[BaseCheckpointSaver[str]]:
     try:
-        from moot.state.postgres import MootPostgresSaver
+        from moot.state.postgres import MootPostgresSaver, open_pool
     except ImportError as error:
         raise ConfigError("Postgres needs more packages: pip install 'moot[postgres]'") from error
-    async with MootPostgresSaver.from_conn_string(url, serde=CompressingSerializer()) as saver:
+    async with open_pool(url) as pool:
+        saver = MootPostgresSaver(pool, serde=CompressingSerializer(), records=records)
         await saver.setup()
-        saver.records = records  # type: ignore[attr-defined]  # annotated as the class that makes it
         yield saver
 
 

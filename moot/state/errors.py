@@ -6,7 +6,7 @@
     │   ├── InputError          a file, topic or transcript that cannot be used
     │   ├── DebateExists        a new debate under an id that is taken
     │   ├── DebateNotFound      no debate under this id
-    │   └── DebateBusy          another process is writing this debate
+    │   └── DebateBusy          another run is writing this debate
     └── RunError                the run failed; the debate is saved and can be resumed
         ├── ModelError          a model or its provider failed, after retries and fallbacks
         ├── StorageError        the database cannot be read or written; what it holds is saved
@@ -50,7 +50,7 @@ class DebateNotFound(UserError):
 
 
 class DebateBusy(UserError):
-    """Another process holds this debate.
+    """Another run, in this process or another, holds this debate, or has taken it from one that stood still.
 
     Attributes:
         pid: the holder's process id, `None` where it could not be read.

@@ -1,17 +1,102 @@
 """The checkpointer for Postgres, with Moot's records; imported only where the `postgres` extra is wanted."""
 
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
+from typing import Any
 
 import anyio.to_thread
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+from langgraph.checkpoint.serde.base import SerializerProtocol
+from psycopg import AsyncConnection, AsyncCursor, OperationalError
+from psycopg.rows import DictRow, dict_row
+from psycopg_pool import AsyncConnectionPool
 
+from moot.state.errors import StorageError
+from moot.state.leases import Permit
 from moot.state.records import Records
+from moot.state.redaction import shown_url
+
+Pool = AsyncConnectionPool[AsyncConnection[DictRow]]
+
+_permit: ContextVar[Permit | None] = ContextVar("permit", default=None)
+"""What the transaction has to check that this task is about to write."""
+
+
+def open_pool(url: str) -> Pool:
+    """Return a pool that tries each connection before it is used, and replaces one that was lost."""
+    return AsyncConnectionPool(
+        url,
+        min_size=1,
+        max_size=2,
+        open=False,
+        check=AsyncConnectionPool.check_connection,
+        kwargs={"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row},
+    )
 
 
 class MootPostgresSaver(AsyncPostgresSaver):
-    """`AsyncPostgresSaver` with Moot's records and what the LangGraph server asks besides."""
+    """`AsyncPostgresSaver` with Moot's records, leases, and what the LangGraph server asks besides."""
 
-    records: Records
+    def __init__(self, pool: Pool, serde: SerializerProtocol, records: Records) -> None:
+        super().__init__(pool, serde=serde)
+        self.records = records
+
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """Save a checkpoint.
+
+        Raises:
+            DebateBusy: another run has taken the debate.
+        """
+        with self._permitted(config):
+            return await super().aput(config, checkpoint, metadata, new_versions)
+
+    async def aput_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """Save a task's writes.
+
+        Raises:
+            DebateBusy: another run has taken the debate.
+        """
+        with self._permitted(config):
+            await super().aput_writes(config, writes, task_id, task_path)
+
+    @contextmanager
+    def _permitted(self, config: RunnableConfig) -> Iterator[None]:
+        token = _permit.set(self.records.leases.permit_in(config))
+        try:
+            yield
+        finally:
+            _permit.reset(token)
+
+    @asynccontextmanager
+    async def _cursor(self, *, pipeline: bool = False) -> AsyncIterator[AsyncCursor[DictRow]]:
+        """Open a cursor; what is written with a permit is one transaction, if that is allowed."""
+        permit, refused = _permit.get(), None
+        try:
+            if permit is None:
+                async with super()._cursor(pipeline=pipeline) as cursor:
+                    yield cursor
+                return
+            async with super()._cursor() as cursor, cursor.connection.transaction():
+                statement, parameters = permit.statement
+                await cursor.execute(f"{statement} FOR SHARE".replace("?", "%s").encode(), parameters)
+                refused = [tuple(row.values()) for row in await cursor.fetchall()]
+                if permit.allows(refused):
+                    yield cursor
+                    return
+        except OperationalError as error:
+            raise StorageError(f"the database failed ({shown_url(str(error)).strip()})") from error
+        raise await anyio.to_thread.run_sync(permit.refusal, refused)
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Delete a debate's checkpoints, journal and place in the catalogue."""

@@ -1,4 +1,4 @@
-"""Moot's own tables beside LangGraph's: journal, catalogue, grants, floor, writer locks."""
+"""Moot's own tables beside LangGraph's: journal, catalogue, grants, floor, leases."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import threading
 import weakref
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from moot.state.catalogue import Catalogue, DebateRow
@@ -16,9 +15,9 @@ from moot.state.failed_runs import FailedRuns
 from moot.state.floor import FloorTable
 from moot.state.grants import Grants
 from moot.state.journal import Journal, WentOn, went_on_in
+from moot.state.leases import Lease, Leases
 from moot.state.settings import is_postgres, sqlite_path
-from moot.state.sql import DATABASE_VERSION, PostgresSql, Sql, SqliteSql
-from moot.state.writers import FileWriterLock, NoLock, PostgresWriterLock, WriterLock, Writers
+from moot.state.sql import DATABASE_VERSION, PermittedSql, PostgresSql, Sql, SqliteSql
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
@@ -32,7 +31,7 @@ class Records:
     sql: Sql
     journal: Journal
     catalogue: Catalogue
-    writers: Writers
+    leases: Leases
     floor: FloorTable
     failed: FailedRuns
     grants: Grants
@@ -46,7 +45,7 @@ class Records:
 
     def never_began(self, row: DebateRow) -> bool:
         """Return whether the process that made this debate died before it had."""
-        return row.status == "new" and not self.writers.is_held(row.id)
+        return row.status == "new" and not self.leases.is_held(row.id)
 
     def find(self, name: str) -> DebateRow:
         """Return the row of this id, name or unambiguous beginning of an id, as `rows` would.
@@ -58,13 +57,13 @@ class Records:
         return self._as_it_is(self.catalogue.find(name))
 
     def _as_it_is(self, row: DebateRow) -> DebateRow:
-        left = row.status == "running" and not self.writers.is_held(row.id)
+        left = row.status == "running" and not self.leases.is_held(row.id)
         return replace(row, status="paused") if left else row
 
     def forget(self, debate: str) -> None:
-        """Delete all that is kept of a debate."""
-        for table in (self.journal, self.floor, self.failed, self.grants, self.catalogue):
-            table.delete(debate)
+        """Delete all that is kept of a debate; a run of it that goes on elsewhere is refused."""
+        for table in (self.journal, self.floor, self.failed, self.grants, self.catalogue, self.leases):
+            table.on(self.sql).delete(debate)
 
     def copy(self, source: str, target: str) -> None:
         """Give a copy of a debate its place in the catalogue, its grants and its floor; no journal."""
@@ -72,8 +71,21 @@ class Records:
         self.floor.copy(source, target)
         self.grants.add(target, self.grants.of(source))
 
+    def under(self, lease: Lease) -> Records:
+        """Return the records as a run has them: what it writes is refused once the lease is another's."""
+        sql = PermittedSql(self.sql, self.leases.permit(lease.debate, lease.place, lease))
+        return replace(
+            self,
+            journal=self.journal.on(sql),
+            catalogue=self.catalogue.on(sql),
+            floor=self.floor.on(sql),
+            failed=self.failed.on(sql),
+            grants=self.grants.on(sql),
+        )
+
     def close(self) -> None:
         """Close the connection."""
+        self.leases.close()
         self.sql.close()
 
 
@@ -83,18 +95,10 @@ def open_records(url: str) -> Records:
     Raises:
         InputError: the database cannot be opened, or a newer Moot wrote it.
     """
-    if is_postgres(url):
-        server = PostgresSql(url)
-        return _records(server, PostgresWriterLock(server))
-    path = sqlite_path(url)
-    return _records(SqliteSql(path), FileWriterLock(_lock_folder(path)))
+    return _records(PostgresSql(url) if is_postgres(url) else SqliteSql(sqlite_path(url)))
 
 
-def _lock_folder(path: Path) -> Path:
-    return path.resolve().with_name(path.name + ".locks")
-
-
-def _records(sql: Sql, lock: WriterLock, went_on: WentOn | None = None) -> Records:
+def _records(sql: Sql, went_on: WentOn | None = None) -> Records:
     with ExitStack() as opening:
         opening.callback(sql.close)
         if (version := sql.version()) > DATABASE_VERSION:
@@ -104,8 +108,8 @@ def _records(sql: Sql, lock: WriterLock, went_on: WentOn | None = None) -> Recor
             )
         catalogue = Catalogue(sql)
         journal = Journal(sql, went_on or went_on_in(sql))
-        writers = Writers(lock, catalogue.name_of)
-        records = Records(sql, journal, catalogue, writers, FloorTable(sql), FailedRuns(sql), Grants(sql))
+        leases = Leases(sql, catalogue.name_of)
+        records = Records(sql, journal, catalogue, leases, FloorTable(sql), FailedRuns(sql), Grants(sql))
         if version < DATABASE_VERSION and not sql.read_only:
             sql.set_version(DATABASE_VERSION)
         opening.pop_all()
@@ -127,7 +131,7 @@ def _memory_records(checkpointer: BaseCheckpointSaver[str]) -> Records:
         ]
         return any(child != present for child in children)
 
-    return _records(SqliteSql(":memory:"), NoLock(), went_on)
+    return _records(SqliteSql(":memory:"), went_on)
 
 
 def _id(config: RunnableConfig | None) -> str:

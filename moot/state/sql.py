@@ -6,18 +6,21 @@ Calls block; asynchronous code runs them on a worker thread.
 import sqlite3
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from copy import copy
+from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, Self, TypeVar
 
-from moot.state.errors import InputError, StorageError
+from moot.state.errors import DebateBusy, InputError, StorageError
 from moot.state.redaction import shown_url
 
 BUSY_TIMEOUT_S = 30.0
 """How long a write waits for another connection's, seconds."""
 
 
-DATABASE_VERSION = 1
+DATABASE_VERSION = 2
 """Version of Moot's tables: higher ones are written by newer builds, which may mean other things by them."""
 
 _ADVICE = {
@@ -47,9 +50,31 @@ def _code(error: sqlite3.Error) -> int:
     return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF  # the rest says more than we need
 
 
-Value = str | float | None
+Value = str | bytes | float | None
+T = TypeVar("T")
 Row = tuple[Any, ...]
 """What a row holds, its statement says."""
+
+
+Statement = tuple[str, Sequence[Value]]
+"""SQL with `?` placeholders, and what stands for them."""
+
+
+class Permission(Protocol):
+    """Whether a transaction may write, as rows of the database say within it."""
+
+    @property
+    def statement(self) -> Statement:
+        """What reads the rows."""
+        ...
+
+    def allows(self, rows: Sequence[Row]) -> bool:
+        """Return whether these rows say so."""
+        ...
+
+    def refusal(self, rows: Sequence[Row]) -> DebateBusy:
+        """Return the error of a transaction that these rows forbid."""
+        ...
 
 
 class Sql(Protocol):
@@ -57,6 +82,8 @@ class Sql(Protocol):
 
     read_only: bool
     """Whether nothing can be written."""
+    clock: str
+    """SQL for the time, seconds since 1970, by the database's own clock."""
 
     def execute(
         self, statement: str, parameters: Sequence[Value] = (), *, durable: bool = False
@@ -64,6 +91,16 @@ class Sql(Protocol):
         """Run one statement with `?` placeholders, commit, and return its rows.
 
         `durable` has what is committed survive a loss of power too, which takes SQLite 3 ms instead of 0.3.
+        """
+        ...
+
+    def transact(
+        self, statements: Sequence[Statement], permission: Permission, *, durable: bool = False
+    ) -> list[Row]:
+        """Run statements in one transaction, if that is allowed, and return the last one's rows.
+
+        Raises:
+            DebateBusy: it is not allowed.
         """
         ...
 
@@ -94,13 +131,43 @@ class DebateTable:
         if not sql.read_only:
             sql.execute(f"CREATE TABLE IF NOT EXISTS {self.name} ({self.columns})")
 
+    def on(self, sql: Sql) -> Self:
+        """Return the same table over another connection."""
+        other = copy(self)
+        other._sql = sql
+        return other
+
     def delete(self, debate: str) -> None:
         """Forget a debate's rows."""
         self._sql.execute(f"DELETE FROM {self.name} WHERE {self.debate} = ?", (debate,))  # noqa: S608  # constants of ours
 
 
+class PermittedSql:
+    """A connection all of whose writing is subject to a permission."""
+
+    def __init__(self, sql: Sql, permission: Permission) -> None:
+        self._sql, self._permission = sql, permission
+        self.read_only, self.clock = sql.read_only, sql.clock
+        self.version, self.set_version, self.close = sql.version, sql.set_version, sql.close
+        self.transact = sql.transact
+
+    def execute(
+        self, statement: str, parameters: Sequence[Value] = (), *, durable: bool = False
+    ) -> list[Row]:
+        """Run one statement; one that only reads is subject to nothing.
+
+        Raises:
+            DebateBusy: it may not write.
+        """
+        if statement.startswith("SELECT"):
+            return self._sql.execute(statement, parameters)
+        return self._sql.transact([(statement, parameters)], self._permission, durable=durable)
+
+
 class SqliteSql:
     """A SQLite file, or `:memory:`; a file that cannot be written, but read, is read."""
+
+    clock = "((julianday('now') - 2440587.5) * 86400.0)"
 
     def __init__(self, path: str | Path) -> None:
         self._lock = threading.Lock()
@@ -130,15 +197,38 @@ class SqliteSql:
         Raises:
             StorageError: the file cannot be read or written.
         """
+        with self._transaction(durable):
+            return self._connection.execute(statement, parameters).fetchall()
+
+    def transact(
+        self, statements: Sequence[Statement], permission: Permission, *, durable: bool = False
+    ) -> list[Row]:
+        """Run statements in one transaction, if that is allowed, and return the last one's rows."""
+        with self._transaction(durable):
+            run = self._connection.execute
+            run("BEGIN IMMEDIATE")
+            try:
+                rows = run(*permission.statement).fetchall()
+                if permission.allows(rows):
+                    last = [run(*each).fetchall() for each in statements][-1]
+                    run("COMMIT")
+                    return last
+            finally:
+                if self._connection.in_transaction:
+                    run("ROLLBACK")
+        raise permission.refusal(rows)
+
+    @contextmanager
+    def _transaction(self, durable: bool) -> Iterator[None]:
         try:
             with self._lock:
-                if not durable:
-                    return self._connection.execute(statement, parameters).fetchall()
-                self._connection.execute("PRAGMA synchronous=FULL")
+                if durable:
+                    self._connection.execute("PRAGMA synchronous=FULL")
                 try:
-                    return self._connection.execute(statement, parameters).fetchall()
+                    yield
                 finally:
-                    self._connection.execute("PRAGMA synchronous=NORMAL")
+                    if durable:
+                        self._connection.execute("PRAGMA synchronous=NORMAL")
         except sqlite3.Error as error:
             raise storage_error(error) from error
 
@@ -194,14 +284,18 @@ def _is_only_unwritable(path: Path, error: sqlite3.Error) -> bool:
 
 
 class PostgresSql:
-    """A Postgres server, over one autocommitting connection."""
+    """A Postgres server, over one autocommitting connection, made anew where it is lost."""
+
+    clock = "extract(epoch FROM clock_timestamp())"
 
     def __init__(self, url: str) -> None:
         import psycopg
 
         self.read_only = False
+        self._connect = partial(psycopg.connect, url, autocommit=True)
+        self._errors, self._lost = psycopg.Error, psycopg.OperationalError
         try:
-            self._connection = psycopg.connect(url, autocommit=True)
+            self._connection = self._connect()
         except psycopg.Error as error:
             raise InputError(f"cannot open database: {shown_url(str(error))}") from error
         self._lock = threading.Lock()
@@ -209,8 +303,46 @@ class PostgresSql:
     def execute(
         self, statement: str, parameters: Sequence[Value] = (), *, durable: bool = False
     ) -> list[Row]:
-        """Run one statement, which commits by itself."""
-        with self._lock, self._connection.cursor() as cursor:
+        """Run one statement, which commits by itself.
+
+        Raises:
+            StorageError: the server cannot be reached, or refuses.
+        """
+        return self._retried(lambda: self._run(statement, parameters))
+
+    def transact(
+        self, statements: Sequence[Statement], permission: Permission, *, durable: bool = False
+    ) -> list[Row]:
+        """Run statements in one transaction, if that is allowed, and return the last one's rows."""
+        statement, parameters = permission.statement
+
+        def run() -> tuple[list[Row], list[Row] | None]:
+            with self._connection.transaction():
+                rows = self._run(f"{statement} FOR SHARE", parameters)
+                last = [self._run(*each) for each in statements][-1] if permission.allows(rows) else None
+            return rows, last
+
+        rows, last = self._retried(run)
+        if last is None:
+            raise permission.refusal(rows)
+        return last
+
+    def _retried(self, run: Callable[[], T]) -> T:
+        """Run on the connection, once more on a new one where that is lost; what is run may be run twice."""
+        try:
+            with self._lock:
+                try:
+                    return run()
+                except self._lost:
+                    if not self._connection.closed:
+                        raise
+                    self._connection = self._connect()
+                    return run()
+        except self._errors as error:
+            raise StorageError(f"the database failed ({shown_url(str(error)).strip()})") from error
+
+    def _run(self, statement: str, parameters: Sequence[Value]) -> list[Row]:
+        with self._connection.cursor() as cursor:
             cursor.execute(statement.replace("?", "%s").encode(), parameters or None)
             return cursor.fetchall() if cursor.description else []
 

@@ -20,7 +20,6 @@ from moot import DebateConfig, open_debates
 from moot.nodes.calls import Reply
 from moot.state.checkpoints import MootSqliteSaver, open_saver
 from moot.state.errors import ConfigError, DebateBusy, DebateExists, DebateNotFound, InputError
-from moot.state.writers import FileWriterLock
 from tests.support.fakes import FakeModel, answer
 from tests.support.transcripts import said
 
@@ -378,11 +377,8 @@ def test_a_second_process_is_refused_while_the_first_one_runs(tmp_path: Path) ->
 
 
 def test_a_debate_in_use_is_not_deleted(tmp_path: Path) -> None:
-    another_writer = FileWriterLock(tmp_path / "moot.sqlite.locks")
     with open_debates(str(tmp_path / "moot.sqlite")) as debates:
         debate = debates.start(TOPIC, THREE_TURNS)
-        another_writer.acquire(debate.id)
-        with pytest.raises(DebateBusy):
+        with debates.records.leases.holding(debate.id), pytest.raises(DebateBusy):
             debate.delete()
-        another_writer.release(debate.id)
         assert len(debates.rows()) == 1

@@ -17,8 +17,11 @@ from typing import Any
 import psycopg
 import pytest
 from langchain_core.messages import HumanMessage
+from langchain_core.runnables import RunnableConfig
 
 from moot import DebateConfig, build_graph, open_debates
+from moot.nodes.calls import ModelCall, Reply
+from moot.nodes.models.registry import Models
 from moot.state.checkpoints import open_saver
 from moot.state.errors import DebateBusy, DebateNotFound, InputError
 from tests.support.fakes import FakeModel
@@ -123,7 +126,7 @@ def test_a_killed_debate_is_resumed_and_no_finished_call_is_repeated(
 HOLDING = """
 import sys
 from moot import open_debates
-with open_debates(sys.argv[1]) as debates, debates.records.writers.writing(debates.get("held").id):
+with open_debates(sys.argv[1]) as debates, debates.records.leases.holding(debates.get("held").id):
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -142,12 +145,7 @@ def test_a_second_process_is_refused_until_the_first_one_is_dead(url: str) -> No
                 debate.run()
             holder.kill()
     with open_debates(url) as debates:
-        while True:  # the server notices a dead client when it next reads from it
-            try:
-                document = debates.get("held").run()
-            except DebateBusy:
-                continue
-            break
+        document = debates.get("held").run()
     assert document["status"] == "done"
 
 
@@ -237,3 +235,81 @@ def test_identities_are_remembered_in_the_server_too(url: str) -> None:
             found.append(debate.state().values["recollections"])
     assert found[0] == {}
     assert found[1]["ada"][0]["topic"] == TOPIC
+
+
+class _Unplugged(FakeModel):
+    """Loses every connection to the server at each speech, and has another run tried meanwhile."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__()
+        self.url, self.refused = url, 0
+
+    async def complete(
+        self, call: ModelCall, models: Models, *, config: RunnableConfig | None = None
+    ) -> Reply:
+        if call.speak_as:
+            await asyncio.to_thread(self._unplug)
+        return await super().complete(call, models, config=config)
+
+    def _unplug(self) -> None:
+        rows(self.url, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
+        with open_debates(self.url, environment=FakeModel().environment()) as second:
+            try:
+                second.get("lost").run()
+            except DebateBusy:
+                self.refused += 1
+
+
+def test_lost_connections_cost_no_debate_and_let_no_second_writer_in(url: str) -> None:
+    model = _Unplugged(url)
+    with open_debates(url, environment=model.environment()) as debates:
+        document = debates.start(TOPIC, FOUR_TURNS, name="lost").run()
+    assert document["status"] == "done"
+    assert len(document["transcript"]) == 5
+    assert model.refused == 4
+    assert max(Counter(call.digest for call in model.calls).values()) == 1
+
+
+STILL = """
+import sys, time
+from moot import DebateConfig, open_debates
+from tests.support.fakes import FakeModel, answer
+
+def reply(call):
+    print(call.purpose, flush=True)
+    if call.speak_as:
+        sys.stdin.readline()
+    return answer(call)
+
+with open_debates(sys.argv[1], environment=FakeModel(reply).environment()) as debates:
+    debates.get("still").run()
+"""
+
+
+def test_a_run_that_stood_still_past_its_lease_writes_nothing_when_it_wakes(url: str) -> None:
+    with open_debates(url, environment=FakeModel().environment()) as debates:
+        debate = debates.start(TOPIC, FOUR_TURNS, name="still")
+        stopped = subprocess.Popen(
+            [sys.executable, "-c", STILL, url],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        with stopped:
+            assert stopped.stdout is not None
+            assert stopped.stdin is not None
+            assert stopped.stderr is not None
+            stopped.stdout.readline()
+            stopped.send_signal(signal.SIGSTOP)
+            with pytest.raises(DebateBusy):
+                debate.run()
+            debates.records.sql.execute("UPDATE moot_leases SET expires = 0")
+            document = debate.run()
+            journal = debates.records.journal.replies(debate.id)
+            stopped.send_signal(signal.SIGCONT)
+            stopped.stdin.close()
+            assert "DebateBusy: debate 'still' was taken over by" in stopped.stderr.read()
+        assert debate.document() == document
+        assert debates.records.journal.replies(debate.id) == journal
+    assert rows(url, "SELECT epoch, token FROM moot_leases WHERE debate = %s", debate.id) == [(3, "")]

@@ -349,7 +349,7 @@ def test_a_debate_that_another_process_writes_is_refused(client: Client, server:
     with open_debates(str(server.database)) as debates:
         debate = debates.start(TOPIC, DebateConfig(turns=2))
         client.threads.create(thread_id=debate.id, graph_id="debate", if_exists="do_nothing")
-        with debates.records.writers.writing(debate.id):
+        with debates.records.leases.holding(debate.id):
             result = client.runs.wait(debate.id, "debate", input=None, raise_error=False)
         assert f"in use by process {os.getpid()}" in result["__error__"]["message"]
         assert len(debate.document()["transcript"]) == 1
@@ -406,6 +406,5 @@ def test_the_server_writes_only_beside_its_database(server: LangGraphServer) -> 
         "moot.sqlite",
         "moot.sqlite-shm",
         "moot.sqlite-wal",
-        "moot.sqlite.locks",
         "server.log",
     }

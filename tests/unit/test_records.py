@@ -1,4 +1,4 @@
-"""Journal, catalogue and writer locks, on a real SQLite file."""
+"""Journal, catalogue and leases, on a real SQLite file."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ HOLD = """
 import sys
 from moot.state.records import open_records
 records = open_records(sys.argv[1])
-records.writers.acquire("d1")
+lease = records.leases.take("d1")
 print("held", flush=True)
 sys.stdin.read()
 """
@@ -161,15 +161,15 @@ def test_a_second_process_is_refused_with_the_holders_pid_and_a_killed_holder_le
         ours = open_records(path)
         ours.catalogue.add(replace(ROW, id="d1", name="my talk"))
         with pytest.raises(DebateBusy, match=f"'my talk' is in use by process {holder.pid}") as caught:
-            ours.writers.acquire("d1")
+            ours.leases.take("d1")
         assert caught.value.pid == holder.pid
         assert "moot pause 'my talk'" in str(caught.value)
-        ours.writers.acquire("d2")  # another debate of the same file is free
+        second = ours.leases.take("d2")  # another debate of the same file is free
         holder.kill()
         holder.wait()
-    with ours.writers.writing("d1"):
+    with ours.leases.holding("d1"):
         pass
-    ours.writers.release("d2")
+    ours.leases.give_back(second)
     ours.close()
 
 
@@ -177,16 +177,9 @@ def test_a_debate_that_a_dead_process_left_running_is_listed_as_paused(records: 
     records.catalogue.add(replace(ROW, status="running"))
     assert [row.status for row in records.rows()] == ["paused"]
     assert records.find("one").status == "paused"
-    with records.writers.writing(ROW.id):
+    with records.leases.holding(ROW.id):
         assert [row.status for row in records.rows()] == ["running"]
         assert records.find("one").status == "running"
-
-
-def test_nested_holds_of_one_process_share_the_lock(records: Records) -> None:
-    with records.writers.writing("d1"), records.writers.writing("d1"):
-        pass
-    with records.writers.writing("d1"):
-        pass
 
 
 @pytest.mark.parametrize(("model", "mode"), [("dear", 2), ("offline", 1)])

@@ -12,8 +12,7 @@ the body starts over and is served from there.
 import asyncio
 import time
 import uuid
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -52,6 +51,7 @@ from moot.state.entries import JsonObject
 from moot.state.errors import ConfigError, ModelError
 from moot.state.failed_runs import FailedRun
 from moot.state.langgraph_internals import checkpointer_in
+from moot.state.leases import lease_in
 from moot.state.records import Records, records_of
 from moot.state.reducers import add_up
 
@@ -67,6 +67,8 @@ class _Run:
         self.config = config
         self.store = runtime.store
         self.records: Records | None = records_of(checkpointer) if checkpointer is not None else None
+        if self.records is not None and (lease := lease_in(config)):
+            self.records = self.records.under(lease)
         debate = (info.thread_id if info else None) or ""
         claim = _claim(state, runtime.context, env)
         self.context = NodeContext(env, claim, debate, info.checkpoint_id if info else "")
@@ -193,31 +195,6 @@ def _pauses(interrupt: GraphInterrupt) -> bool:
     return bool(interrupt.args) and all(is_pause(each.value) for each in interrupt.args[0])
 
 
-@asynccontextmanager
-async def _writing(records: Records, debate: str) -> AsyncIterator[None]:
-    """Hold a debate; a run that is stopped while it takes the hold gives it back too."""
-    writers = records.writers
-    if writers.again(debate):  # the command line and Python hold it for the whole run
-        try:
-            yield
-        finally:
-            writers.release(debate)
-        return
-    held = False
-
-    def take() -> None:
-        nonlocal held
-        writers.acquire(debate, node=True)
-        held = True
-
-    try:
-        await in_thread(take)
-        yield
-    finally:
-        if held:
-            await in_thread(writers.release, debate)
-
-
 async def _noted(run: _Run, body: NodeBody, records: Records, debate: str) -> Update:
     """Drive the body and write to the catalogue how it went."""
     try:
@@ -244,9 +221,7 @@ def as_node(name: str, body: NodeBody, env: Environment) -> RunnableLambda[Any, 
         run = _Run(name, env, state, config)
         if run.records is None or not run.context.debate:
             return await run.drive(body)
-        records, debate = run.records, run.context.debate
-        async with _writing(records, debate):
-            return await _noted(run, body, records, debate)
+        return await _noted(run, body, run.records, run.context.debate)
 
     def run(state: ConversationState, config: RunnableConfig) -> Update:
         return call_from_sync(arun, state, config)

@@ -1,0 +1,216 @@
+"""One writer a debate: a row in the debate's own database that every transaction of a run checks.
+
+A run takes the row and its number, the epoch, goes up by one. Whoever writes a checkpoint or a row of Moot's
+says by which lease, and the transaction is refused once another run has taken the debate. So a run that stood
+still past its lease, cut off or stopped, harms nothing when it wakes. A holder that died on this machine is
+known by its process at once; of another machine's, nothing is known until its lease expires.
+"""
+
+from __future__ import annotations
+
+import shlex
+import threading
+import uuid
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+
+from langchain_core.runnables import RunnableConfig
+
+from moot.state.errors import DebateBusy, StorageError
+from moot.state.processes import NOBODY, ProcessIdentity, this_process
+from moot.state.sql import DebateTable, Row, Sql, Statement
+
+LEASE_S = 30.0
+"""Seconds after which a holder that gave no sign of life may be replaced: three signs that failed."""
+RENEW_S = LEASE_S / 3
+"""Seconds between two signs of life."""
+
+_KEY = "__moot_lease"  # LangGraph writes no key that begins like this into a checkpoint's metadata
+
+
+@dataclass(frozen=True, eq=False)
+class Lease:
+    """A run's right to write a debate."""
+
+    debate: str
+    place: str
+    """LangGraph's checkpoint namespace: `""`, or where the debate is part of another graph."""
+    epoch: int
+    """Counts the runs that ever held it, from 1."""
+    token: str
+    """The run's own, random."""
+
+
+def lease_in(config: RunnableConfig) -> Lease | None:
+    """Return the lease that a run's config carries, `None` where it is another debate's or there is none."""
+    given = config.get("configurable", {})
+    lease = given.get(_KEY)
+    mine = isinstance(lease, Lease) and lease.debate == str(given.get("thread_id"))
+    return lease if mine else None
+
+
+def with_lease(config: RunnableConfig, lease: Lease) -> RunnableConfig:
+    """Return a run's config that carries a lease."""
+    return {**config, "configurable": {**config.get("configurable", {}), _KEY: lease}}
+
+
+@dataclass(frozen=True)
+class _Held:
+    epoch: int = 0
+    token: str = ""
+    holder: ProcessIdentity = NOBODY
+    expired: bool = False
+
+    @property
+    def live(self) -> bool:
+        return bool(self.token) and not self.expired and not self.holder.is_dead()
+
+
+@dataclass(frozen=True)
+class Permit:
+    """May a transaction write a debate: with a lease while it is held, else while nobody holds it."""
+
+    statement: Statement
+    lease: Lease | None
+    name_of: Callable[[str], str] = field(repr=False)
+
+    def allows(self, rows: Sequence[Row]) -> bool:
+        """Return whether the rows of the statement say so."""
+        held = _held(rows)
+        if self.lease is None:
+            return not held.live
+        return (held.token, held.epoch) == (self.lease.token, self.lease.epoch)
+
+    def refusal(self, rows: Sequence[Row]) -> DebateBusy:
+        """Return the error of a transaction that was not allowed."""
+        held, name = _held(rows), self.name_of(str(self.statement[1][0]))
+        if self.lease is None:
+            return _busy(name, held.holder)
+        by = f"taken over by {held.holder.name}" if held.epoch else "deleted"
+        return DebateBusy(
+            f"debate {name!r} was {by} while this run stood still, which writes nothing more",
+            pid=held.holder.pid or None,
+        )
+
+
+class Leases(DebateTable):
+    """Leases by debate and place; a row stays when it is given back, so that epochs go on."""
+
+    name = "moot_leases"
+    columns = """
+        debate TEXT NOT NULL, place TEXT NOT NULL, epoch BIGINT NOT NULL, token TEXT NOT NULL,
+        holder TEXT NOT NULL, expires DOUBLE PRECISION NOT NULL, PRIMARY KEY (debate, place)"""
+
+    def __init__(self, sql: Sql, name_of: Callable[[str], str]) -> None:
+        super().__init__(sql)
+        self._name_of = name_of
+        self._rows = f"SELECT epoch, token, holder, expires < {sql.clock} FROM moot_leases WHERE debate = ?"  # noqa: S608  # constants of ours
+        self._live: weakref.WeakSet[Lease] = weakref.WeakSet()  # a run that was forgotten is not renewed
+        self._guard = threading.Lock()
+        self._renewing: threading.Thread | None = None
+        self._closed = threading.Event()
+
+    def take(self, debate: str, place: str = "") -> Lease:
+        """Take a debate.
+
+        Raises:
+            DebateBusy: somebody, in this process or another, has it.
+        """
+        token, holder = uuid.uuid4().hex, this_process().to_text()
+        while True:
+            held = _held(self._sql.execute(f"{self._rows} AND place = ?", (debate, place)))
+            if held.token == token:
+                lease = Lease(debate, place, held.epoch, token)
+                self._keep(lease)
+                return lease
+            if held.live:
+                raise _busy(self._name_of(debate), held.holder)
+            self._sql.execute(  # of several at once one finds the epoch that it has read
+                "INSERT INTO moot_leases (debate, place, epoch, token, holder, expires) "  # noqa: S608  # constants of ours
+                f"VALUES (?, ?, ?, ?, ?, {self._sql.clock} + ?) ON CONFLICT (debate, place) DO UPDATE "
+                "SET epoch = excluded.epoch, token = excluded.token, holder = excluded.holder, "
+                "expires = excluded.expires WHERE moot_leases.epoch = ?",
+                (debate, place, held.epoch + 1, token, holder, LEASE_S, held.epoch),
+            )
+
+    def give_back(self, lease: Lease) -> None:
+        """Give a debate back; one that cannot be given back is free when the lease expires."""
+        self._live.discard(lease)
+        with suppress(StorageError):
+            self._sql.execute(
+                "UPDATE moot_leases SET token = '' WHERE debate = ? AND place = ? AND token = ?",
+                (lease.debate, lease.place, lease.token),
+            )
+
+    @contextmanager
+    def holding(self, debate: str, place: str = "") -> Iterator[Lease]:
+        """Hold a debate for the length of a `with` block.
+
+        Raises:
+            DebateBusy: somebody, in this process or another, has it.
+        """
+        lease = self.take(debate, place)
+        try:
+            yield lease
+        finally:
+            self.give_back(lease)
+
+    def is_held(self, debate: str) -> bool:
+        """Return whether anybody, this process or another, holds a debate at this moment."""
+        if self._sql.read_only:
+            return False
+        return any(_held([row]).live for row in self._sql.execute(self._rows, (debate,)))
+
+    def permit(self, debate: str, place: str, lease: Lease | None) -> Permit:
+        """Return what a transaction that writes a debate has to check."""
+        at = (lease.debate, lease.place) if lease else (debate, place)
+        return Permit((f"{self._rows} AND place = ?", at), lease, self._name_of)
+
+    def permit_in(self, config: RunnableConfig) -> Permit:
+        """Return what a transaction has to check that writes what a run's config tells."""
+        given = config["configurable"]
+        return self.permit(str(given["thread_id"]), given.get("checkpoint_ns", ""), lease_in(config))
+
+    def close(self) -> None:
+        """Renew nothing any more."""
+        self._closed.set()
+
+    def _keep(self, lease: Lease) -> None:
+        with self._guard:
+            self._live.add(lease)
+            if self._renewing is None:
+                self._renewing = threading.Thread(target=self._renew, name="moot-leases", daemon=True)
+                self._renewing.start()
+
+    def _renew(self) -> None:
+        while not self._closed.wait(RENEW_S) and self._renewed():
+            pass
+
+    def _renewed(self) -> bool:
+        with self._guard:
+            live = list(self._live)
+            if not live:
+                self._renewing = None
+        for lease in live:
+            with suppress(StorageError):  # whoever writes next is told
+                self._sql.execute(
+                    f"UPDATE moot_leases SET expires = {self._sql.clock} + ? "  # noqa: S608  # constants of ours
+                    "WHERE debate = ? AND place = ? AND token = ?",
+                    (LEASE_S, lease.debate, lease.place, lease.token),
+                )
+        return bool(live)
+
+
+def _held(rows: Sequence[Row]) -> _Held:
+    for epoch, token, holder, expired in rows:
+        return _Held(epoch, token, ProcessIdentity.from_text(holder), bool(expired))
+    return _Held()
+
+
+def _busy(name: str, holder: ProcessIdentity) -> DebateBusy:
+    stop = shlex.join(["moot", "pause", name])
+    return DebateBusy(
+        f"debate {name!r} is in use by {holder.name}: wait for it, or stop it with `{stop}`", pid=holder.pid
+    )

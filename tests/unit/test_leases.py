@@ -1,0 +1,163 @@
+"""One run at a time writes a debate, however the others came to think that they do."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from contextlib import aclosing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.runnables import RunnableConfig
+
+from moot import DebateConfig, build_graph, open_debates
+from moot.state.checkpoints import open_saver
+from moot.state.errors import DebateBusy
+from moot.state.journal import JournalKey
+from moot.state.leases import LEASE_S
+from moot.state.processes import ProcessIdentity, this_process
+from moot.state.records import Records, open_records
+from tests.support.fakes import FakeModel
+
+KEY = JournalKey("d1", 3, "turn", 0, 1, "digest")
+ELSEWHERE = ProcessIdentity("another/boot/space", 7, "1")
+
+
+@pytest.fixture
+def records(tmp_path: Path) -> Iterator[Records]:
+    opened = open_records(str(tmp_path / "m.sqlite"))
+    yield opened
+    opened.close()
+
+
+def _is_held_by(records: Records, holder: ProcessIdentity) -> None:
+    records.sql.execute("UPDATE moot_leases SET holder = ?", (holder.to_text(),))
+
+
+def _expire(records: Records) -> None:
+    records.sql.execute("UPDATE moot_leases SET expires = expires - ?", (LEASE_S + 1,))
+
+
+def test_a_run_that_was_replaced_writes_nothing_more(records: Records) -> None:
+    first = records.leases.take("d1")
+    stale = records.under(first)
+    stale.journal.put(KEY, "c1", {"text": "paid"})
+    _expire(records)
+    stale.journal.put(KEY, "c2", {"text": "paid late, while nobody else has it"})
+    second = records.leases.take("d1")
+    assert (first.epoch, second.epoch) == (1, 2)
+    with pytest.raises(DebateBusy, match=f"'d1' was taken over by process {os.getpid()} while this run"):
+        stale.journal.put(KEY, "c3", {"text": "too late"})
+    with pytest.raises(DebateBusy):
+        stale.catalogue.update("d1", status="paused")
+    records.leases.give_back(first)  # which is not its to give
+    assert records.leases.is_held("d1")
+    assert records.sql.execute("SELECT anchor FROM moot_journal ORDER BY anchor") == [("c1",), ("c2",)]
+
+
+@pytest.mark.parametrize(
+    ("holder", "refused"),
+    [
+        (replace(this_process(), started="0"), False),  # its process id was given to another
+        (replace(this_process(), pid=2**22 + 1), False),
+        (this_process(), True),
+        (ELSEWHERE, True),
+    ],
+    ids=["id given again", "gone", "alive", "on another machine"],
+)
+def test_a_dead_holder_of_this_machine_is_known_at_once(
+    records: Records, holder: ProcessIdentity, refused: bool
+) -> None:
+    records.leases.take("d1")
+    _is_held_by(records, holder)
+    assert records.leases.is_held("d1") == refused
+    if refused:
+        with pytest.raises(DebateBusy, match=f"in use by {holder.name}"):
+            records.leases.take("d1")
+        _expire(records)
+        assert not records.leases.is_held("d1")
+    assert records.leases.take("d1").epoch == 2
+
+
+def test_a_process_that_ended_and_was_not_waited_for_is_dead() -> None:
+    with subprocess.Popen([sys.executable, "-c", "print(1)"], stdout=subprocess.PIPE, text=True) as ended:
+        assert ended.stdout is not None
+        ended.stdout.read()
+        stat = Path(f"/proc/{ended.pid}/stat")
+        while stat.exists() and stat.read_text().rpartition(")")[2].split()[0] != "Z":
+            pass
+        assert replace(this_process(), pid=ended.pid).is_dead()
+
+
+def test_asking_who_holds_a_debate_takes_nothing(records: Records, tmp_path: Path) -> None:
+    before = records.sql.execute("SELECT * FROM moot_leases")
+    assert not records.leases.is_held("d1")
+    assert records.sql.execute("SELECT * FROM moot_leases") == before
+    lease = records.leases.take("d1")
+    row = records.sql.execute("SELECT * FROM moot_leases")
+    others = open_records(str(tmp_path / "m.sqlite"))
+    assert others.leases.is_held("d1")
+    others.close()
+    assert records.sql.execute("SELECT * FROM moot_leases") == row
+    records.leases.give_back(lease)
+    assert not records.leases.is_held("d1")
+
+
+def test_a_lease_is_renewed_while_its_run_lives_and_not_after(
+    records: Records, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("moot.state.leases.RENEW_S", 0.01)
+    lease: Any = records.leases.take("d1")
+    _expire(records)
+    while not records.leases.is_held("d1"):
+        pass
+    del lease  # a run that nobody ended, nor can
+    _expire(records)
+    assert records.leases.take("d1").epoch == 2
+
+
+def test_a_hold_is_entered_again_by_who_has_it_and_by_nobody_else(tmp_path: Path) -> None:
+    with open_debates(str(tmp_path / "m.sqlite"), environment=FakeModel().environment()) as debates:
+        debate = debates.start("Why?", DebateConfig(turns=1))
+        with debate.session.writing() as held:
+            with held.writing():
+                held.note_status("paused")
+            with pytest.raises(DebateBusy):
+                debate.run()
+            with pytest.raises(DebateBusy):
+                debate.session.update({"heard": 0}, ["plan"])
+            assert debate.is_running()
+        assert debate.run()["status"] == "done"
+
+
+def test_a_graph_run_holds_its_debate_between_nodes_and_writes_nothing_once_replaced(tmp_path: Path) -> None:
+    model = FakeModel()
+
+    async def scenario() -> None:
+        async with open_saver(str(tmp_path / "m.sqlite")) as saver:
+            graph = build_graph(saver, environment=model.environment())
+            thread: RunnableConfig = {"configurable": {"thread_id": str(uuid.uuid4())}}
+            config = DebateConfig(turns=3)
+            records: Records = saver.records  # type: ignore[attr-defined]
+            async with aclosing(graph.astream({"topic": "T?"}, thread, context=config)) as parts:  # type: ignore[type-var]
+                await anext(parts)
+                with pytest.raises(DebateBusy):
+                    await graph.ainvoke(None, thread, context=config)
+                with pytest.raises(DebateBusy):
+                    await graph.aupdate_state(thread, {"heard": 1})
+                _expire(records)
+                assert (await graph.ainvoke(None, thread, context=config))["status"] == "done"
+                ended, rows = await graph.aget_state(thread), records.sql.execute("SELECT * FROM checkpoints")
+                with pytest.raises(DebateBusy, match="taken over"):
+                    async for _ in parts:
+                        pass
+            assert await graph.aget_state(thread) == ended
+            assert records.sql.execute("SELECT * FROM checkpoints") == rows
+
+    asyncio.run(scenario())
