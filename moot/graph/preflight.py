@@ -38,7 +38,7 @@ def check_config(claim: Claim, environment: Environment, *, imports: bool = True
         summarizer_named(config.memory.summarizer)
     if imports:
         embeddings_of(claim, environment.embeddings)
-    for debater in config.names():
+    for debater in config.debaters:
         summarizer_named(perspective_settings(config, debater).method)
     for seat in config.judge.seats():
         rubric_for(seat, config, protocol.brief)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from moot.nodes.text.tokens import cut_middle
 from moot.state.config import DebateConfig
 from moot.state.config.budgets import PerspectiveConfig
+from moot.state.config.debaters import DebaterConfig
 from moot.state.conversation import StateValues
 from moot.state.entries import Entry, kind_of
 
@@ -45,9 +46,9 @@ def perspective_of(state: StateValues, debater: str) -> Perspective:
     return Perspective(summary.get("text", ""), [entry for entry in entries if entry["seq"] > covered])
 
 
-def perspective_settings(config: DebateConfig, debater: str) -> PerspectiveConfig:
+def perspective_settings(config: DebateConfig, debater: DebaterConfig) -> PerspectiveConfig:
     """Return a debater's settings: its own where it has any, else the debate's."""
-    return config.memory.perspectives.merged(config.debater(debater).perspective)
+    return config.memory.perspectives.merged(debater.perspective)
 
 
 def past_threshold(entries: Sequence[Entry], settings: PerspectiveConfig) -> bool:

@@ -45,8 +45,8 @@ def due_debaters(state: ConversationState, config: DebateConfig) -> list[str]:
     """Return the debaters whose perspective has grown past its threshold since it was summarised."""
     summaries = state.get("perspective_summaries") or {}
     due = []
-    for debater in config.names():
-        settings = perspective_settings(config, debater)
+    for each in config.debaters:
+        debater, settings = each.id, perspective_settings(config, each)
         entries = perspective_entries(state["full_transcript"], debater)
         covered = summaries[debater]["covers_through_seq"] if debater in summaries else -1
         is_new = bool(entries) and entries[-1]["seq"] > covered
@@ -72,7 +72,8 @@ def perspective_summary(
     state: ConversationState, config: DebateConfig, debater_id: str, count: TokenCounter, now: str
 ) -> Flow[NewSummary]:
     """Make the summary of one debater's perspective, on its own model."""
-    settings, debater = perspective_settings(config, debater_id), config.debater(debater_id)
+    debater = config.debater(debater_id)
+    settings = perspective_settings(config, debater)
     entries = perspective_entries(state["full_transcript"], debater_id)
     previous: Any = (state.get("perspective_summaries") or {}).get(debater_id) or {}
     voice = voice_of(config, debater)

@@ -285,7 +285,8 @@ class StandIn:
         condensing = merging = 0
         shown: list[float] = []
         for debater in self._is_person:
-            settings, chars = perspective_settings(self.config, debater), self._past[debater]
+            settings = perspective_settings(self.config, self.config.debater(debater))
+            chars = self._past[debater]
             known = self._summarised.get(debater, 0) if settings.mode == "rolling" else 0
             is_due = settings.enabled and settings.is_passed(chars, chars / CHARS_PER_TOKEN)
             shown.append((min(chars, settings.max_chars) if is_due else chars) / CHARS_PER_TOKEN)

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 
 from moot.nodes.text.plain import word_set
@@ -12,6 +12,7 @@ _TITLES = word_set(
     "the a an mr mrs ms miss dr prof professor sir dame lady lord senator president vice governor "
     "secretary judge justice chair team agent debater speaker herr frau monsieur madame señor señora"
 )
+_WORD = re.compile(r"\w")
 _UNSPACED_NAME = re.compile(f"[{UNSPACED}]")
 
 
@@ -21,15 +22,31 @@ def mentions(text: str, names: Mapping[str, str], but: str = "") -> list[str]:
     A debater goes by its display name, by the first or last word of it where nobody else has that word, or by
     `@id`. Case counts: the verb "will" is not the debater Will.
     """
-    pattern, owners = _finder(tuple(sorted(names.items())))
-    if pattern is None:
-        return []
-    found = dict.fromkeys(owners[match.group()] for match in pattern.finditer(text))
+    found = dict.fromkeys(_aliases_in(text, tuple(sorted(names.items()))))
     return [who for who in found if who != but]
 
 
+def _aliases_in(text: str, names: tuple[tuple[str, str], ...]) -> Iterator[str]:
+    """Yield whose aliases stand in a text: from left to right the longest, none within another."""
+    owners, lengths, beginning = _known(names)
+    at = 0
+    while owners and (begun := beginning.search(text, at)):
+        at = begun.start()
+        spelled = (text[at : at + length] for length in lengths[text[at]])
+        alias = next((each for each in spelled if each in owners and _is_whole(text, at, each)), "")
+        if alias:
+            yield owners[alias]
+        at += len(alias) or 1
+
+
 @lru_cache(maxsize=64)
-def _finder(names: tuple[tuple[str, str], ...]) -> tuple[re.Pattern[str] | None, dict[str, str]]:
+def _known(
+    names: tuple[tuple[str, str], ...],
+) -> tuple[dict[str, str], dict[str, list[int]], re.Pattern[str]]:
+    """Return owners by alias, aliases' lengths by first character, the longest first, and what those are.
+
+    One pattern of all names is slow to make and slow to try where thousands speak.
+    """
     claims = Counter(alias for who, name in names for alias in _aliases(who, name))
     owners = {
         alias: who
@@ -37,10 +54,17 @@ def _finder(names: tuple[tuple[str, str], ...]) -> tuple[re.Pattern[str] | None,
         for alias in _aliases(who, name)
         if claims[alias] == 1 or alias == name
     }
-    if not owners:
-        return None, {}
-    longest_first = sorted(owners, key=lambda alias: (-len(alias), alias))
-    return re.compile("|".join(map(_bounded, longest_first))), owners
+    lengths: dict[str, set[int]] = {}
+    for alias in owners:
+        lengths.setdefault(alias[0], set()).add(len(alias))
+    first = re.compile("|".join(map(re.escape, sorted(lengths))))
+    return owners, {char: sorted(known, reverse=True) for char, known in lengths.items()}, first
+
+
+def _is_whole(text: str, at: int, alias: str) -> bool:
+    """Return whether an alias that stands in a text is no part of a longer word."""
+    around = text[max(at - 1, 0) : at] + text[at + len(alias) : at + len(alias) + 1]
+    return bool(_UNSPACED_NAME.search(alias)) or not _WORD.search(around)
 
 
 def _aliases(who: str, name: str) -> set[str]:
@@ -53,12 +77,6 @@ def _aliases(who: str, name: str) -> set[str]:
 
 def _is_name(alias: str) -> bool:
     return bool(alias.strip()) and any(map(str.isalnum, alias))
-
-
-def _bounded(alias: str) -> str:
-    if _UNSPACED_NAME.search(alias):
-        return re.escape(alias)
-    return rf"(?<!\w){re.escape(alias)}(?!\w)"
 
 
 def debaters_among(targets: Iterable[str], names: Mapping[str, str], but: str = "") -> list[str]:

@@ -45,6 +45,13 @@ _FOLDED_TEMPLATE = re.compile(
     r"<\s*\|[^|>\n]{0,40}\|\s*>|\[/?\s*inst\s*\]|<<\s*/?\s*sys\s*>>|</?\s*s\s*>"
     r"|</?\s*(?:system|user|assistant|human|tool|instructions?)\s*>"
 )
+_MARKS = r"[\s>*_`\"'(\[#]*"
+_SET_OFF = re.compile(_MARKS)
+_END = r"[\s*_`\"')\]]*(?:\[[^\]\n]*\]|\([^)\n]*\))?[\s*_`]*:"
+_LABEL_END = re.compile(_END)
+_LETTERED = re.compile(
+    rf"{_MARKS}(?:debater|speaker|participant|contributor|discussant)\s+[a-z]{{1,2}}{_END}"
+)
 _ROLES = ("system", "user", "assistant", "developer", "human", "ai", "instruction", "instructions", "tool")
 
 
@@ -57,13 +64,23 @@ def _folded(line: str) -> str:
 
 
 @lru_cache(maxsize=64)
-def _speaker_label(names: frozenset[str]) -> re.Pattern[str]:
-    """Return what begins a line that a speaker's name, or a role of a chat, labels."""
-    words = sorted({_folded(name).casefold() for name in (*names, *_ROLES) if name.strip()}, key=len)
-    known = "|".join(r"\s+".join(map(re.escape, word.split())) for word in reversed(words))
-    lettered = r"(?:debater|speaker|participant|contributor|discussant)\s+[a-z]{1,2}"
-    aside = r"(?:\[[^\]\n]*\]|\([^)\n]*\))?"
-    return re.compile(rf"^[\s>*_`\"'(\[#]*(?:{known}|{lettered})[\s*_`\"')\]]*{aside}[\s*_`]*:")
+def _known(names: frozenset[str]) -> tuple[frozenset[str], list[int]]:
+    """Return what a line's label may say, a speaker's name or a role of a chat, and its lengths."""
+    known = {" ".join(_folded(name).casefold().split()) for name in (*names, *_ROLES)} - {""}
+    return frozenset(known), sorted(set(map(len, known)))
+
+
+def _has_label(line: str, names: frozenset[str]) -> bool:
+    """Return whether a line begins with a label: looked up, since a pattern of thousands of names is slow."""
+    if _LETTERED.match(line):
+        return True
+    known, lengths = _known(names)
+    plain = " ".join(line.split())
+    return any(
+        plain[at : at + length] in known and _LABEL_END.match(plain, at + length)
+        for at in range(_SET_OFF.match(plain).end() + 1)  # type: ignore[union-attr]  # it matches nothing, too
+        for length in lengths
+    )
 
 
 def is_frame(line: str, names: frozenset[str]) -> bool:
@@ -76,7 +93,7 @@ def is_frame(line: str, names: frozenset[str]) -> bool:
         _FOLDED_LABEL.search(lower)
         or _FOLDED_HEADING.search(lower)
         or _FOLDED_TEMPLATE.search(lower)
-        or _speaker_label(names).search(lower)
+        or _has_label(lower, names)
     )
 
 

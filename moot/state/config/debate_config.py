@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from typing import Any, Literal
 
 from pydantic import (
@@ -128,7 +129,7 @@ class DebateConfig(Section):
         if not value:
             raise ValueError("0 debaters: give at least one, or leave the key out for two")
         ids = [debater.id for debater in value]
-        twice = sorted({name for name in ids if ids.count(name) > 1})
+        twice = sorted(name for name, times in Counter(ids).items() if times > 1)
         if twice:
             raise ValueError(f"duplicate debater ids {twice}: give each debater an id of its own")
         return value
@@ -138,7 +139,7 @@ class DebateConfig(Section):
         if HUMAN in self.model_names():
             raise ValueError(f"only a debater's model can be {HUMAN!r}: everything else needs a real one")
         names = [debater.name for debater in self.debaters if debater.is_human]
-        twice = sorted({name for name in names if names.count(name) > 1})
+        twice = sorted(name for name, times in Counter(names).items() if times > 1)
         if twice:
             raise ValueError(f"several people are called {', '.join(twice)}: give each a name of their own")
         return self
@@ -199,7 +200,10 @@ class DebateConfig(Section):
 
     def debater(self, debater_id: str) -> DebaterConfig:
         """Return the debater with this id; `KeyError` where there is none."""
-        return {d.id: d for d in self.debaters}[debater_id]
+        for debater in self.debaters:
+            if debater.id == debater_id:
+                return debater
+        raise KeyError(debater_id)
 
     def has_person(self, debater_id: str) -> bool:
         """Return whether this is a debater whose turns a person takes."""
