@@ -108,9 +108,9 @@ def test_characters_stay_characters_and_the_budget_holds_them() -> None:
         "summarization": {"enabled": False, "threshold": 100, "maxLength": 200, "method": "length-based"},
     }
     config = _config(agents=[own, KISS], debate={**DEBATE, "summarization": wide})
-    shared = perspective_settings(config, "agent-kiss")
+    shared = perspective_settings(config, config.debater("agent-kiss"))
     assert (shared.threshold_chars, shared.max_chars, shared.method) == (30_000, 15_000, "llm")
-    assert not perspective_settings(config, "agent-architect").enabled
+    assert not perspective_settings(config, config.debater("agent-architect")).enabled
     assert config.memory.budget.summary * 3 >= 15_000
     assert config.memory.budget.messages * 3 >= 30_000
 
