@@ -92,13 +92,16 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]
     ) -> RunnableConfig:
         """Write into a debate's state, as `update_state` does: changed words become amendments."""
-        return super().bulk_update_state(config, _settled(supersteps, self.get_state(config)))
+        with self._held(config) as held:
+            return super().bulk_update_state(held, _settled(supersteps, self.get_state(config)))
 
     async def abulk_update_state(
         self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]
     ) -> RunnableConfig:
         """Write into a debate's state like `bulk_update_state`."""
-        return await super().abulk_update_state(config, _settled(supersteps, await self.aget_state(config)))
+        async with self._aheld(config) as held:
+            changed = _settled(supersteps, await self.aget_state(config))
+            return await super().abulk_update_state(held, changed)
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Any:
         """Run the debate and return its output."""
@@ -107,16 +110,6 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Any:
         """Run the debate like `invoke`."""
         return _for_parent(await super().ainvoke(input, config, **options), input, config)
-
-    def bulk_update_state(self, config: RunnableConfig, supersteps: Any) -> RunnableConfig:
-        """Write into the state; `update_state` runs through here."""
-        with self._held(config) as held:
-            return super().bulk_update_state(held, supersteps)
-
-    async def abulk_update_state(self, config: RunnableConfig, supersteps: Any) -> RunnableConfig:
-        """Write into the state like `bulk_update_state`."""
-        async with self._aheld(config) as held:
-            return await super().abulk_update_state(held, supersteps)
 
     def _held(self, config: RunnableConfig | None) -> AbstractContextManager[RunnableConfig]:
         """Hold the debate of a run's config, unless the config carries its lease; return one that does."""
