@@ -125,7 +125,7 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
 
 @contextmanager
 def _holding(
-    saver: BaseCheckpointSaver[Any], config: RunnableConfig, whole: RunnableConfig
+    saver: BaseCheckpointSaver[str], config: RunnableConfig, whole: RunnableConfig
 ) -> Iterator[RunnableConfig]:
     if lease_in(whole):
         yield config

@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
-from typing import Any
 
 import anyio.to_thread
 from langchain_core.runnables import RunnableConfig
@@ -60,7 +59,7 @@ class MootPostgresSaver(AsyncPostgresSaver):
             return await super().aput(config, checkpoint, metadata, new_versions)
 
     async def aput_writes(
-        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+        self, config: RunnableConfig, writes: Sequence[tuple[str, object]], task_id: str, task_path: str = ""
     ) -> None:
         """Save a task's writes.
 
