@@ -116,7 +116,7 @@ def debate_tool(
     async def adebate(question: str, protocol: str = "", turns: int = 0) -> str:
         place = ""
         try:
-            settings = _settings(usual, protocol, min(turns, most_turns))
+            settings = requested(usual, {"protocol": protocol, "turns": min(turns, most_turns)})
             async with aopen_debates(database, environment=env) as debates:
                 debate = await in_thread(debates.start, question, settings)
                 place = f"\n\nDebate {debate.id}"
@@ -138,10 +138,9 @@ def debate_tool(
     )
 
 
-def _settings(usual: DebateConfig, protocol: str, turns: int) -> DebateConfig:
+def requested(usual: DebateConfig, said: Mapping[str, object]) -> DebateConfig:
     """Return a configuration with what an agent says in it; debaters that nobody named are the protocol's."""
     data = usual.to_json()
     if usual.debaters == DebateConfig(protocol=usual.protocol).debaters:
         del data["debaters"]
-    changes: dict[str, object] = {"protocol": protocol, "turns": turns}
-    return DebateConfig.model_validate(data | {key: value for key, value in changes.items() if value})
+    return DebateConfig.model_validate(data | {key: value for key, value in said.items() if value})

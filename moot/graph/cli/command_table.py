@@ -46,6 +46,7 @@ COMMANDS: dict[str, Row] = {
     "plan": Row("plan:plan", "Say what a debate would take: calls, tokens, time.", "Setting up"),
     "models": Row("models:models", "List the models that your endpoint offers.", "Setting up"),
     "config": Row("config:app", "Write, check or describe a configuration file.", "Setting up"),
+    "mcp": Row("mcp:mcp", "Serve debates to agents over the Model Context Protocol.", "Setting up"),
     "studio": Row("studio:studio", "Open the debates in LangGraph Studio.", "Setting up"),
 }
 """Commands by name, in the order of the help."""

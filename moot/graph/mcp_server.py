@@ -1,0 +1,328 @@
+"""Debates for agents over the Model Context Protocol, as `moot mcp` serves them. Imported lazily.
+
+What an agent says is data, which claims and is admitted like any other request's; what it leaves out is the
+operator's configuration. A debate runs in a task of its own, so that a call that is cut off, or a client that
+comes back, loses nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Coroutine, Sequence
+from functools import wraps
+from typing import Annotated, ParamSpec, TypeVar
+
+from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.mcpserver.exceptions import ResourceError
+from mcp.types import ToolAnnotations
+from pydantic import BaseModel, Field
+
+from moot.graph.api import Debate, DebateConfig, Debates, aopen_debates
+from moot.graph.compare import compare_debates, render_comparison
+from moot.graph.embedding import VERDICT_SHARE, DebateRequest, requested
+from moot.graph.reports.markdown import render_markdown
+from moot.nodes.close import outcome_text
+from moot.nodes.driving.portal import in_thread
+from moot.nodes.protocols.stand_in import forecast
+from moot.nodes.text.tokens import counter, cut_end
+from moot.state.config.boundary import Claim, reaches
+from moot.state.entries import JsonObject
+from moot.state.errors import DebatePaused, MootError, WaitingForPerson
+
+INSTRUCTIONS = (
+    "Moot has language models argue a question, a design or a decision, and a judge decide it. `debate` "
+    "waits for the verdict; where that may take more than a minute, `start` it and wait with `result`."
+)
+MOST_TOKENS = 400
+"""What an agent's context spares for an outcome, o200k; the rest are resources."""
+LATEST_TOKENS = 60
+LONGEST_WAIT_S = 600.0
+
+_SAID = DebateRequest.model_fields
+Question = Annotated[str, Field(description=_SAID["question"].description)]
+ProtocolName = Annotated[str, Field(description=_SAID["protocol"].description)]
+TurnsWanted = Annotated[int, Field(ge=0, le=200, description=_SAID["turns"].description)]
+ModelName = Annotated[str, Field(description="Model of everybody; leave it out for the server's own.")]
+DebateId = Annotated[str, Field(description="A debate's id, as the other tools return it.")]
+
+
+class DebaterRequest(BaseModel):
+    """Somebody who is to argue."""
+
+    name: str
+    role: str = ""
+    stance: str = Field("", description="What is defended.")
+
+
+Line = Annotated[Sequence[DebaterRequest], Field(description="Who argues; leave it out for the usual ones.")]
+
+
+class DebateOutcome(BaseModel):
+    """Where a debate stands and, once it is over, what it came to."""
+
+    debate: str = Field(description="Id, for the other tools and moot://debates/ID/report.")
+    status: str = Field(description="done, limit, running, waiting (for `answer`), paused (see `start`).")
+    turns: int
+    cost_usd: float
+    winner: str | None = None
+    verdict: str = Field("", description="Markdown: decision, why, what stays open. Empty until it is over.")
+    latest: str = Field("", description="The last words, while it is not over.")
+    questions: dict[str, str] = Field(default_factory=dict, description="What `answer` is to answer, by id.")
+    error: str = Field("", description="Why it stopped.")
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _told(tool: Callable[P, Coroutine[object, None, T]]) -> Callable[P, Coroutine[object, None, T]]:
+    """Let an agent read what is its own or the operator's to mend."""
+
+    @wraps(tool)
+    async def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return await tool(*args, **kwargs)
+        except MootError as error:
+            raise ResourceError(str(error)) from error
+
+    return call
+
+
+class McpDebates:
+    """The debates of a database, as an MCP server offers them."""
+
+    def __init__(self, debates: Debates, usual: DebateConfig) -> None:
+        self._debates, self._usual = debates, usual
+        self._runs: dict[str, asyncio.Task[None]] = {}
+        self._errors: dict[str, str] = {}
+
+    def server(self) -> MCPServer[object]:
+        """Return a server with the tools, resources and prompts."""
+        server: MCPServer[object] = MCPServer("moot", instructions=INSTRUCTIONS, log_level="WARNING")
+        reading = ToolAnnotations(read_only_hint=True)
+        writing: list[Callable[..., object]] = [self.debate, self.start, self.say, self.answer]
+        tools: list[Callable[..., object]] = [*writing, self.status, self.result, self.ask, self.compare]
+        for tool in tools:
+            server.add_tool(tool, annotations=None if tool in writing else reading)
+        server.resource("moot://debates", mime_type="application/json")(self.debates)
+        server.resource("moot://debates/{debate}/report", mime_type="text/markdown")(self.report)
+        server.resource("moot://debates/{debate}/transcript", mime_type="text/markdown")(self.transcript)
+        server.prompt()(argue_design)
+        server.prompt()(second_opinion)
+        return server
+
+    @_told
+    async def debate(
+        self,
+        question: Question,
+        ctx: Context[object, object],
+        protocol: ProtocolName = "",
+        debaters: Line = (),
+        turns: TurnsWanted = 0,
+        model: ModelName = "",
+    ) -> DebateOutcome:
+        """Have language models argue a question and a judge decide it, and wait for the verdict: minutes.
+
+        Cancelling the call pauses the debate after the step under way; for a long one there is `start`.
+        """
+        made = await self._made(question, protocol, debaters, turns, model)
+        planned = await in_thread(forecast, made.config())
+        said: asyncio.Queue[JsonObject] = asyncio.Queue()
+        run, done = self._run(made, tell=said.put_nowait), 0
+        try:
+            while not run.done() or not said.empty():
+                event = asyncio.ensure_future(said.get())
+                await asyncio.wait({run, event}, return_when=asyncio.FIRST_COMPLETED)
+                if event.cancel():
+                    continue
+                done += 1
+                words = f"{event.result()['speaker']}: {event.result()['content'][:80]}"
+                await ctx.report_progress(done, planned.turns if planned else None, words)
+        except BaseException:
+            if done:  # what is paid already comes in; before that, nobody would hear it
+                made.pause()
+            else:
+                run.cancel()
+            raise
+        return await self._outcome(made)
+
+    @_told
+    async def start(
+        self,
+        question: Question = "",
+        protocol: ProtocolName = "",
+        debaters: Line = (),
+        turns: TurnsWanted = 0,
+        model: ModelName = "",
+        debate: Annotated[
+            str, Field(description="Instead of a question: a paused debate to go on with.")
+        ] = "",
+    ) -> DebateOutcome:
+        """Begin a debate, or go on with a paused one, and return at once: see `status` and `result`."""
+        made = (
+            await in_thread(self._debates.get, debate)
+            if debate
+            else await self._made(question, protocol, debaters, turns, model)
+        )
+        self._run(made)
+        return await self._outcome(made)
+
+    @_told
+    async def status(self, debate: DebateId) -> DebateOutcome:
+        """Tell where a debate stands: turns, cost, last words, what it asks, why it stopped."""
+        return await self._outcome(await in_thread(self._debates.get, debate))
+
+    @_told
+    async def result(
+        self, debate: DebateId, wait_s: Annotated[float, Field(ge=0, le=LONGEST_WAIT_S)] = 0
+    ) -> DebateOutcome:
+        """Return a debate's verdict; where it is running still, wait for it so many seconds at most."""
+        found = await in_thread(self._debates.get, debate)
+        if run := self._runs.get(found.id):
+            await asyncio.wait({run}, timeout=wait_s)
+        return await self._outcome(found)
+
+    @_told
+    async def say(self, debate: DebateId, text: str) -> str:
+        """Say something to a running debate, from the floor: everybody hears it at the next step."""
+        number = (await in_thread(self._debates.get, debate)).say(text)
+        return f"It will be heard at the next step, as remark {number}."
+
+    @_told
+    async def answer(self, debate: DebateId, answers: str | dict[str, str]) -> DebateOutcome:
+        """Answer what a waiting debate asks, by the questions' ids or in one text, and let it go on."""
+        found = await in_thread(self._debates.get, debate)
+        await asyncio.wait({self._run(found, answers)}, timeout=1.0)  # a refused answer is told here
+        return await self._outcome(found)
+
+    @_told
+    async def ask(self, debate: DebateId, question: str) -> dict[str, object]:
+        """Answer a question about a debate from its record, citing messages; the debate stays as it is."""
+        found = await in_thread(self._debates.get, debate)
+        answer = (await asyncio.to_thread(found.ask, question)).to_json()
+        return {key: answer[key] for key in ("answer", "citations", "not_found")}
+
+    @_told
+    async def compare(self, debates: Annotated[list[str], Field(min_length=2)]) -> str:
+        """Set debates side by side: results, models, tokens, cost, time and answers, as Markdown."""
+        documents = [await in_thread(self._debates.get(each).document) for each in debates]
+        return render_comparison(compare_debates(documents))
+
+    @_told
+    async def debates(self) -> str:
+        """All debates, the most recently active first: id, name, topic, status, turns."""
+        rows = await in_thread(self._debates.rows)
+        keys = ("id", "name", "topic", "protocol", "status", "turns", "updated_at")
+        return json.dumps([{key: getattr(row, key) for key in keys} for row in rows], ensure_ascii=False)
+
+    @_told
+    async def report(self, debate: str) -> str:
+        """A debate's report: question, verdict, positions, transcript, spending."""
+        return render_markdown(await in_thread(self._debates.get(debate).document))
+
+    @_told
+    async def transcript(self, debate: str) -> str:
+        """Everything that was said in a debate, each entry under its speaker's name and its id."""
+        document = await in_thread(self._debates.get(debate).document)
+        return "\n\n".join(
+            f"**{each['speaker']}** [{each['id']}]\n{each['content']}" for each in document["transcript"]
+        )
+
+    async def close(self) -> None:
+        """Pause what runs."""
+        for run in self._runs.values():
+            run.cancel()
+        await asyncio.gather(*self._runs.values(), return_exceptions=True)
+
+    async def _made(
+        self, question: str, protocol: str, debaters: Sequence[DebaterRequest], turns: int, model: str
+    ) -> Debate:
+        line = [each.model_dump(exclude_defaults=True) for each in debaters]
+        said = {"protocol": protocol, "debaters": line, "turns": turns, "model": model}
+
+        def make() -> Debate:
+            config, allowed = requested(self._usual, said), self._debates.environment.harmless
+            config = Claim(config, reaches(self._usual), allowed).admitted()
+            return self._debates.start(question, config)
+
+        return await in_thread(make)
+
+    def _run(
+        self, debate: Debate, answer: object = None, tell: Callable[[JsonObject], None] = lambda _: None
+    ) -> asyncio.Task[None]:
+        """Let a debate run in a task, unless it does; `tell` is given every entry."""
+        if (known := self._runs.get(debate.id)) and not known.done():
+            return known
+
+        async def run() -> None:
+            try:
+                async for event in debate.astream(answer=answer, tokens=False):
+                    if event["event"] == "entry":
+                        tell(event["entry"])
+            except (WaitingForPerson, DebatePaused):
+                pass
+            except MootError as error:
+                self._errors[debate.id] = str(error)
+
+        self._errors.pop(debate.id, None)
+        self._runs[debate.id] = asyncio.create_task(run())
+        return self._runs[debate.id]
+
+    async def _outcome(self, debate: Debate) -> DebateOutcome:
+        """Return where a debate stands in `MOST_TOKENS` tokens of JSON."""
+        snapshot, row = await in_thread(debate.state), await in_thread(lambda: debate.row)
+        values, over, count = snapshot.values, await in_thread(debate.is_over), counter()
+        run, spoken = self._runs.get(debate.id), values["full_transcript"]
+        winner = (values.get("verdict") or {}).get("winner")
+        outcome = DebateOutcome(
+            debate=debate.id,
+            status="running" if run and not run.done() else row.status,
+            turns=row.turns,
+            cost_usd=round(row.cost_usd, 4),
+            winner=winner if over and winner != "tie" else None,
+            latest="" if over else cut_end(spoken[-1]["content"], LATEST_TOKENS, count),
+            questions={
+                each["id"]: cut_end(each["question"], LATEST_TOKENS, count) for each in debate.questions()[:3]
+            },
+            error=cut_end(self._errors.get(debate.id, ""), LATEST_TOKENS, count),
+        )
+        if not over:
+            return outcome
+        text = outcome_text(values, VERDICT_SHARE)
+        room = MOST_TOKENS - count(outcome.model_dump_json())
+        while count(json.dumps(text, ensure_ascii=False)) > room:
+            text = cut_end(text, int(count(text) * 0.9), count)
+        return outcome.model_copy(update={"verdict": text})
+
+
+def argue_design(design: str) -> str:
+    """Have a design argued by a council before it is built."""
+    return (
+        'Call the tool `debate` with protocol "council". As the question give the design below, with the '
+        "requirements, constraints, figures and alternatives that you know of. Then say what the verdict "
+        f"changes in the design, what it leaves open, and the debate's id.\n\n{design}"
+    )
+
+
+def second_opinion(decision: str) -> str:
+    """Have a decision of yours attacked and defended before you act on it."""
+    return (
+        "Call the tool `debate` with two debaters, one whose stance is the decision below and one who would "
+        "do otherwise, and with the facts in the question. Then act on the verdict, or say why you do not, "
+        f"and name the debate's id.\n\n{decision}"
+    )
+
+
+async def serve(database: str, usual: DebateConfig, port: int | None) -> None:
+    """Serve a database's debates until the client goes, or over HTTP on this machine until it is stopped."""
+    async with aopen_debates(database) as debates:
+        offered = McpDebates(debates, usual)
+        server = offered.server()
+        try:
+            if port is None:
+                await server.run_stdio_async()
+            else:
+                await server.run_streamable_http_async(port=port)
+        finally:
+            await offered.close()
