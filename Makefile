@@ -6,6 +6,9 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 OTHERS ?= python3.11 python3.12 python3.13 python3.14
 
+# The tests start hundreds of processes: what Python compiles is kept, whatever the environment says.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test check pythons lint types bench docs clean browser
 

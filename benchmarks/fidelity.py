@@ -9,11 +9,9 @@ count, instruction, summary, most recent messages and the question itself includ
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import json
 import math
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -22,6 +20,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from benchmarks.qmsum import meeting_files, meetings_parser
 from moot.graph.importing import parse_transcript
 from moot.graph.importing.adopting import transcript_config, transcript_values
 from moot.nodes.driving.environment import Environment, NodeContext
@@ -42,8 +41,6 @@ TARGET_MS = 50
 NEIGHBOURS = 6
 
 _DOMAINS = dict.fromkeys(("Be", "Bm", "Br"), "academic") | dict.fromkeys(("co", "ed"), "committee")
-
-DEFAULT_DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "qmsum-val"
 
 Ranking = Callable[["Meeting", str], Sequence[int]]
 
@@ -210,15 +207,11 @@ def embeddings_from(name: str) -> Any:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the benchmark and print its tables."""
-    parser = argparse.ArgumentParser(description="Share of the gold evidence that reaches the view.")
-    parser.add_argument("--data", type=Path, default=Path(os.environ.get("MOOT_QMSUM", DEFAULT_DATA)))
+    parser = meetings_parser("Share of the gold evidence that reaches the view.")
     parser.add_argument("--embeddings", metavar="MODULE:FACTORY", help="makes a LangChain embedding model")
-    parser.add_argument("--quick", action="store_true", help="three meetings only")
     given = parser.parse_args(arguments)
-    paths = sorted(given.data.glob("*.json"))
-    paths = paths[:: max(1, len(paths) // 3)] if given.quick else paths
+    paths = meeting_files("fidelity", given)
     if not paths:
-        print(f"fidelity: no QMSum files in {given.data}; give --data or MOOT_QMSUM")
         return
     model = embeddings_from(given.embeddings) if given.embeddings else None
     rows: list[Row] = []

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 from moot.graph.importing import ImportedTranscript, ParsedSpeech, Speaker
 from moot.graph.importing.adopting import transcript_config, transcript_values
-from moot.nodes.blackboard.standing import ledger_of
+from moot.nodes.blackboard.folding import ledger_of
 from moot.nodes.driving.answering import Answering, JournalPlace
 from moot.nodes.driving.environment import Environment, NodeContext
 from moot.nodes.record import record

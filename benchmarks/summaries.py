@@ -10,9 +10,7 @@ them; the trivial ones pay for their sentences alone.
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.qmsum import meeting_files, meetings_parser
 from moot.nodes.memory.summarizers.points_layout import SummaryPoints
 from moot.nodes.memory.summarizers.rule_based import fold
 from moot.nodes.memory.versions import FRAME_TOKENS
@@ -31,7 +30,6 @@ from moot.state.config import slug
 from moot.state.config.budgets import MemoryConfig
 from moot.state.entries import Entry, make_entry, seq_of
 
-DEFAULT_DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "qmsum-val"
 ROOM = MemoryConfig().budget.summary - FRAME_TOKENS
 EVERY = MemoryConfig().summarize_every
 OURS, ROLLED = "rule-based", f"rule-based, every {EVERY}"
@@ -171,15 +169,11 @@ def measure(meetings: Sequence[Meeting]) -> tuple[dict[str, float], list[float]]
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the benchmark and print its table."""
-    parser = argparse.ArgumentParser(description="What summaries without a model tell of a meeting.")
-    parser.add_argument("--data", type=Path, default=Path(os.environ.get("MOOT_QMSUM", DEFAULT_DATA)))
+    parser = meetings_parser("What summaries without a model tell of a meeting.")
     parser.add_argument("--json", action="store_true", help="the shares by method, as JSON")
-    parser.add_argument("--quick", action="store_true", help="three meetings only")
     given = parser.parse_args(arguments)
-    paths = sorted(given.data.glob("*.json"))
-    paths = paths[:: max(1, len(paths) // 3)] if given.quick else paths
+    paths = meeting_files("summaries", given)
     if not paths:
-        print(f"summaries: no QMSum files in {given.data}; give --data or MOOT_QMSUM")
         return
     means, fifths = measure([Meeting.read(path) for path in paths])
     if given.json:

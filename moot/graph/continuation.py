@@ -86,11 +86,11 @@ def _set_out(session: DebateSession, turns: int | None, answer: object) -> None:
         start = taken if is_over(snapshot) else max(configured, taken)
         update["config"] = {**values["config"], "turns": start + turns}
         if set(following) & {"judge", "close"}:
-            following = ()  # it does not end there any more
+            following = ("plan",)  # it does not end there any more
     if following == ("turn",) and _failures_reach_a_limit(session, values):
-        update, following = {**update, "status": "running"}, ()  # to `plan`, which ends it
+        update, following = {**update, "status": "running"}, ("plan",)  # which ends it
     if update:
-        session.update(update, following)
+        session.update(update, following or ("plan",))
     if following or update:
         session.note_status("running")
 

@@ -194,8 +194,7 @@ def judge_debate(session: DebateSession, options: JudgingOptions, *, dry_run: bo
         if judgement.failed:
             update["errors"] = [{"step": step, "node": "judge", "error": decision["error"]}]
         update["messages"] = [outcome_message({**values, **update})]
-        # Written as by `close`, after which nothing follows: the debate stays over.
-        held.update_after("close", update)
+        held.update(update, snapshot.next)
         spent = row_amounts(add_up(values.get("usage") or {}, [judgement.usage]))
         held.records.catalogue.update(session.thread, **spent, updated_at=environment.clock())
     return replace(judgement, stored=True)

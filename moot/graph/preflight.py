@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from moot.nodes.driving.environment import Environment
-from moot.nodes.judging.assess import rubric_for
+from moot.nodes.judging.rubrics import rubric_for
 from moot.nodes.memory.embeddings import embeddings_of
 from moot.nodes.memory.perspective import perspective_settings
 from moot.nodes.memory.summarizers.summarizer_table import summarizer_named
@@ -41,7 +41,7 @@ def check_config(claim: Claim, environment: Environment, *, imports: bool = True
     for debater in config.debaters:
         summarizer_named(perspective_settings(config, debater).method)
     for seat in config.judge.seats():
-        rubric_for(seat, config, protocol.brief)
+        rubric_for(seat, config, protocol.brief.rubric)
     models = environment.models_of(claim)
     if config.limits.cost_usd is not None and (unpriced := models.unpriced(config.model_names())):
         raise ConfigError(  # a limit that could not be kept

@@ -80,15 +80,12 @@ class DebateSession:
         call_from_sync(lambda: self.graph.ainvoke(start, self.run_config, durability="sync", **options))
 
     def update(self, values: Values, following: Sequence[str]) -> None:
-        """Write into the state without moving the debate: what was to run next runs next."""
-        self.update_after(before_node(self.graph, following[0] if following else "plan"), values)
+        """Write into the state without moving the debate: what was to run next runs next, if anything was."""
+        self.update_after(before_node(self.graph, following[0]) if following else "close", values)
 
     def amend(self, values: Values, snapshot: StateSnapshot) -> None:
         """Write into a state beside what it is at; a debate that is over stays over."""
-        if is_over(snapshot):
-            self.update_after("close", values)
-        else:
-            self.update(values, snapshot.next)
+        self.update(values, snapshot.next)
 
     def update_after(self, node: str, values: Values) -> None:
         """Write into the state as if a node had, after which its successor runs next."""

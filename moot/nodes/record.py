@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 from moot.nodes.blackboard.bounds import OVERALL
-from moot.nodes.blackboard.by_model import chunks_of, minutes_by_model, room_for
+from moot.nodes.blackboard.by_model import minutes_by_model, read_in_batches
 from moot.nodes.blackboard.by_rule import operations_by_rule
+from moot.nodes.blackboard.folding import ledger_of
 from moot.nodes.blackboard.minutes import Minutes
-from moot.nodes.blackboard.rooms import with_entries
-from moot.nodes.blackboard.standing import ledger_of
+from moot.nodes.blackboard.rooms import awaits_second, with_entries
 from moot.nodes.calls import Flow
 from moot.nodes.driving.environment import NodeContext
 from moot.nodes.effects import Body, Update, errors_update
@@ -45,17 +45,21 @@ def record(state: ConversationState, context: NodeContext) -> Body:
 def due_through(state: ConversationState, config: DebateConfig, context: NodeContext) -> int:
     """Return the `seq` up to which minutes are due, -1 for none.
 
-    A dialogue is read every step, since rooms open on it. A council, whose debaters and judge read the
-    proposals themselves, is read by a model alone, once its proposals are refined. In the long form a message
-    stands in the window until it leaves it: then it is read, and what is left once the last turn is taken.
+    A dialogue is read every step, since rooms open on it; where two take turns in a room, once both have
+    spoken. A council, whose debaters and judge read the proposals themselves, is read by a model alone, once
+    its proposals are refined. In the long form a message stands in the window until it leaves it: then it is
+    read, and what is left once the last turn is taken.
     """
     everything = len(state["full_transcript"]) - 1
+    rooms = state.get("crux_rooms", {}).values()
     protocol, step = protocol_named(config.protocol), state.get("step", {})
     if protocol.minutes_after:
         due = reads_by_model(config) and step.get("phase") == protocol.minutes_after
         return everything if due else -1
+    if protocol.minutes_every_step:
+        return -1 if any(awaits_second(room) for room in rooms) else everything
     over = not step or state.get("turn_count", 0) >= config.total_turns()
-    return everything if protocol.minutes_every_step or over else leaves_through(state, context)
+    return everything if over else leaves_through(state, context)
 
 
 def reads_by_model(config: DebateConfig) -> bool:
@@ -76,7 +80,7 @@ def _taken(
     }
     minutes = Minutes(known=state.get("minutes") or [], by="model" if by_model else "rule", **fields)
     failure = ""
-    for chunk in chunks_of(entries, room_for(config)) if by_model else [list(entries)] if entries else []:
+    for chunk in read_in_batches(entries, config) if by_model else [list(entries)] if entries else []:
         minutes.aspect, minutes.by = _aspect(state, chunk[0]), "model" if by_model else "rule"
         minutes.threshold = config.blackboard.confidence if by_model else 0.0
         failed = ""

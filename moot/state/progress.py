@@ -22,6 +22,8 @@ class Room(TypedDict):
     """Exchanges with steelmanning so far, the current one included."""
     cycles: NotRequired[int]
     """Exchanges that there may be; absent in debates stored by earlier builds."""
+    second: NotRequired[bool]
+    """Whether one of the two has spoken in this stage and the other is next."""
     assessed: int
     """Cycles that `reflect` has looked at."""
     closed: bool

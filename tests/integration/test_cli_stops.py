@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 
 from tests.support.moot_command import Moot, command
 from tests.support.openai_server import Act, OpenAIServer
+from tests.support.warm_process import WarmProcess
 
 TOPIC = "Is it safe to stop?"
 
@@ -27,15 +29,15 @@ def slow_server() -> Iterator[OpenAIServer]:
         yield server
 
 
-def _started(moot: Moot, server: OpenAIServer) -> subprocess.Popen[str]:
+def _started(moot: Moot, server: OpenAIServer) -> WarmProcess:
     """Start a long debate and return once two turns are over."""
     words = ("run", TOPIC, "--turns", 400, "--id", "long", "--model", "m", "--no-judge")
     process = moot.start(*words, OPENAI_BASE_URL=server.base_url)
-    assert process.stderr is not None
-    for line in process.stderr:
-        if line.startswith("[turn 2/"):
+    while process.poll() is None:
+        if "[turn 2/" in process.errors():
             return process
-    raise AssertionError(f"it ended: {process.wait()}")
+        time.sleep(0.02)
+    raise AssertionError(f"it ended: {process.communicate()}")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])

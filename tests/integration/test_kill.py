@@ -8,7 +8,6 @@ import random
 import signal
 import sqlite3
 import subprocess
-import sys
 import time
 from collections import Counter
 from pathlib import Path
@@ -17,28 +16,26 @@ from typing import Any
 import pytest
 
 from tests.support.openai_server import OpenAIServer
+from tests.support.warm_process import WarmProcess
 
 TURNS = 30
 KILLS = 20
 VOLATILE = {"at", "usage"}
-MOOT = [sys.executable, "-c", "from moot.graph.cli import main; main()"]
 
 
 def _environment(server: OpenAIServer) -> dict[str, str]:
     return {**os.environ, "OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "k", "PYTHONHASHSEED": "0"}
 
 
-def _start(server: OpenAIServer, log: Path, *arguments: str) -> subprocess.Popen[bytes]:
-    with log.open("ab") as errors:
-        return subprocess.Popen(
-            [*MOOT, *arguments], env=_environment(server), stdout=subprocess.DEVNULL, stderr=errors
-        )
+def _start(server: OpenAIServer, folder: Path, *arguments: str) -> WarmProcess:
+    return WarmProcess(arguments, folder=folder, environment=_environment(server))
 
 
-def _finish(server: OpenAIServer, *arguments: str) -> dict[str, Any]:
-    done = subprocess.run([*MOOT, *arguments], env=_environment(server), capture_output=True, check=False)
-    assert done.returncode == 0, done.stderr.decode()
-    document: dict[str, Any] = json.loads(done.stdout)
+def _finish(server: OpenAIServer, folder: Path, *arguments: str) -> dict[str, Any]:
+    with _start(server, folder, *arguments) as process:
+        out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    document: dict[str, Any] = json.loads(out)
     return document
 
 
@@ -56,7 +53,7 @@ def _journalled(database: Path) -> int:
             return 0
 
 
-def _kill_after(process: subprocess.Popen[bytes], seconds: float) -> None:
+def _kill_after(process: WarmProcess, seconds: float) -> None:
     try:
         process.wait(timeout=seconds)
     except subprocess.TimeoutExpired:
@@ -70,11 +67,11 @@ def test_a_debate_killed_at_twenty_random_moments_equals_the_uninterrupted_one(t
     rng = random.Random(7)
     run = ("run", "Should we?", "--model", "m", "--turns", str(TURNS), "--seed", "1", "--json", "--quiet")
     with OpenAIServer(latency=0.2) as server:
-        whole = _finish(server, *run, "--id", "whole", "--db", str(tmp_path / "whole.sqlite"))
+        whole = _finish(server, tmp_path, *run, "--id", "whole", "--db", str(tmp_path / "whole.sqlite"))
         paid_whole = len(server.chats)
-    database, log = tmp_path / "killed.sqlite", tmp_path / "killed.log"
+    database = tmp_path / "killed.sqlite"
     with OpenAIServer(latency=0.2) as server:
-        process = _start(server, log, *run, "--id", "killed", "--db", str(database))
+        process = _start(server, tmp_path, *run, "--id", "killed", "--db", str(database))
         while _journalled(database) == 0:  # the first kill comes once there is something to resume
             time.sleep(0.02)
         journalled = []
@@ -82,12 +79,12 @@ def test_a_debate_killed_at_twenty_random_moments_equals_the_uninterrupted_one(t
             _kill_after(process, rng.uniform(0.0, 0.3))
             journalled.append(_journalled(database))
             before = len(server.chats)
-            process = _start(server, log, "resume", "killed", "--json", "--quiet", "--db", str(database))
+            process = _start(server, tmp_path, "resume", "killed", "--json", "--quiet", "--db", str(database))
             deadline = time.monotonic() + 20
             while process.poll() is None and len(server.chats) == before and time.monotonic() < deadline:
                 time.sleep(0.01)
-        assert process.wait(timeout=120) == 0, log.read_text()
-        again = _finish(server, "show", "killed", "--json", "--db", str(database))
+        assert process.wait(timeout=120) == 0, process.errors()
+        again = _finish(server, tmp_path, "show", "killed", "--json", "--db", str(database))
         paid = Counter(request.body for request in server.requests)
     assert _said(again) == _said(whole)
     assert again["status"] == "done"
@@ -116,20 +113,20 @@ def test_a_council_killed_in_every_phase_equals_the_uninterrupted_one(tmp_path: 
     config.write_text(COUNCIL)
     run = ("run", "--config", str(config), "--json", "--quiet")
     with OpenAIServer(latency=0.2) as server:
-        whole = _finish(server, *run, "--id", "whole", "--db", str(tmp_path / "whole.sqlite"))
+        whole = _finish(server, tmp_path, *run, "--id", "whole", "--db", str(tmp_path / "whole.sqlite"))
         paid_whole = len(server.chats)
-    database, log = tmp_path / "killed.sqlite", tmp_path / "killed.log"
+    database = tmp_path / "killed.sqlite"
     with OpenAIServer(latency=0.2) as server:
-        process = _start(server, log, *run, "--id", "killed", "--db", str(database))
+        process = _start(server, tmp_path, *run, "--id", "killed", "--db", str(database))
         # Three propose, six criticise, three refine: each kill comes while some of a phase's calls are out.
         for asked in (2, 5, 11, paid_whole):
             while len({request.body for request in server.requests}) < asked and process.poll() is None:
                 time.sleep(0.01)
             process.send_signal(signal.SIGKILL)
             process.wait()
-            process = _start(server, log, "resume", "killed", "--json", "--quiet", "--db", str(database))
-        assert process.wait(timeout=120) == 0, log.read_text()
-        again = _finish(server, "show", "killed", "--json", "--db", str(database))
+            process = _start(server, tmp_path, "resume", "killed", "--json", "--quiet", "--db", str(database))
+        assert process.wait(timeout=120) == 0, process.errors()
+        again = _finish(server, tmp_path, "show", "killed", "--json", "--db", str(database))
         paid = Counter(request.body for request in server.requests)
     assert _said(again) == _said(whole)
     assert again["solution"] == whole["solution"]
@@ -141,19 +138,16 @@ def test_a_council_killed_in_every_phase_equals_the_uninterrupted_one(tmp_path: 
 def test_ctrl_c_saves_says_how_to_resume_and_exits_130(tmp_path: Path) -> None:
     database = tmp_path / "moot.sqlite"
     with OpenAIServer(latency=0.2) as server:
-        process = subprocess.Popen(
-            [*MOOT, "run", "T?", "--model", "m", "--turns", "6", "--id", "x", "--db", str(database)],
-            env=_environment(server),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
+        process = _start(
+            server, tmp_path, "run", "T?", "--model", "m", "--turns", "6", "--id", "x", "--db", str(database)
         )
         while len(server.chats) < 3:
             time.sleep(0.02)
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=30)
         assert process.returncode == 130
-        assert b"moot resume x" in errors
-        document = _finish(server, "resume", "x", "--json", "--quiet", "--db", str(database))
+        assert "moot resume x" in errors
+        document = _finish(server, tmp_path, "resume", "x", "--json", "--quiet", "--db", str(database))
     assert [entry["seq"] for entry in document["transcript"]] == list(range(7))
 
 
@@ -162,20 +156,15 @@ def test_calls_under_way_at_ctrl_c_come_in_and_are_not_paid_again(tmp_path: Path
     config, database = tmp_path / "council.yaml", tmp_path / "moot.sqlite"
     config.write_text(COUNCIL)
     with OpenAIServer(latency=0.8) as server:
-        process = subprocess.Popen(
-            [*MOOT, "run", "--config", str(config), "--id", "x", "--db", str(database)],
-            env=_environment(server),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-        )
+        process = _start(server, tmp_path, "run", "--config", str(config), "--id", "x", "--db", str(database))
         while len(server.requests) < 3:  # all three propose at once
             time.sleep(0.01)
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=30)
         assert process.returncode == 130
-        assert b"calls under way may come in" in errors
+        assert "calls under way may come in" in errors
         assert _journalled(database) == 3
-        document = _finish(server, "resume", "x", "--json", "--quiet", "--db", str(database))
+        document = _finish(server, tmp_path, "resume", "x", "--json", "--quiet", "--db", str(database))
         paid = Counter(request.body for request in server.requests)
     assert document["status"] == "done"
     assert set(paid.values()) == {1}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +19,7 @@ from moot.state.records import open_records
 from tests.support.fakes import FakeModel, answer
 from tests.support.moot_command import Moot
 from tests.support.openai_server import OpenAIServer
+from tests.support.warm_process import WarmProcess
 
 TOPIC = "Should we adopt a monorepo?"
 
@@ -267,7 +267,7 @@ def test_unreadable_answers_are_refused_before_anything_runs(moot: Moot) -> None
     assert not moot.db.exists()
 
 
-def _start(moot: Moot, server: OpenAIServer, *words: str) -> subprocess.Popen[str]:
+def _start(moot: Moot, server: OpenAIServer, *words: str) -> WarmProcess:
     return moot.start(*words, OPENAI_BASE_URL=server.base_url, OPENAI_API_KEY="k")
 
 

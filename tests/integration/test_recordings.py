@@ -11,7 +11,8 @@ import pytest
 
 from benchmarks.minutes import OVERLAP, overlap
 from moot import DebateConfig, open_debates
-from moot.nodes.blackboard.standing import Turn, ledger_of
+from moot.nodes.blackboard.folding import ledger_of
+from moot.nodes.blackboard.standing import Turn
 from moot.nodes.models.recorded import recording_config, recordings
 from moot.state.errors import ConfigError, ModelError
 from moot.state.ledger import MOTION

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import pytest
 from tests.integration.test_people import _finish, _start, _until
 from tests.support.moot_command import Moot
 from tests.support.openai_server import Act, OpenAIServer
+from tests.support.warm_process import WarmProcess
 
 DEBATERS = [{"name": "Ada", "tools": ["search", "calculator"]}, {"name": "Bo", "tools": ["search"]}]
 
@@ -35,7 +35,7 @@ def _debate(moot: Moot, server: OpenAIServer, name: str, kills: int) -> Any:
     return moot("show", name, "--json").json
 
 
-def _kill_after_a_result(server: OpenAIServer, process: subprocess.Popen[str]) -> None:
+def _kill_after_a_result(server: OpenAIServer, process: WarmProcess) -> None:
     before = _with_results(server)
     _until(lambda: _with_results(server) > before or process.poll() is not None)
     process.send_signal(signal.SIGKILL)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from tests.support.warm_process import WarmProcess
 
 OURS = ("MOOT_", "OPENAI_")
 
@@ -52,27 +53,13 @@ class Moot:
 
     def __call__(self, *words: object, stdin: bytes = b"", **variables: str) -> Result:
         """Run to the end."""
-        done = subprocess.run(
-            command(*words),
-            input=stdin,
-            capture_output=True,
-            cwd=self.folder,
-            env=self.environment(**variables),
-            check=False,
-            timeout=120,
-        )
-        return Result(done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode())
+        with self.start(*words, stdin=stdin, **variables) as process:
+            out, err = process.communicate(timeout=120)
+        return Result(process.returncode, out, err)
 
-    def start(self, *words: object, **variables: str) -> subprocess.Popen[str]:
-        """Start it and let it run; stdout and stderr are pipes."""
-        return subprocess.Popen(
-            command(*words),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            cwd=self.folder,
-            env=self.environment(**variables),
-        )
+    def start(self, *words: object, stdin: bytes = b"", **variables: str) -> WarmProcess:
+        """Start it and let it run."""
+        return WarmProcess(words, folder=self.folder, environment=self.environment(**variables), stdin=stdin)
 
 
 def command(*words: object) -> list[str]:

@@ -164,7 +164,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         owner = self.server.owner
-        body = self.rfile.read(int(self.headers.get("content-length", 0)))
+        length = int(self.headers.get("content-length", 0))
+        body = self.rfile.read(length)
+        if len(body) < length:  # whoever asked was killed before it had asked
+            self.close_connection = True
+            return
         request = owner.begin(self.path, body, {key.lower(): value for key, value in self.headers.items()})
         try:
             self._answer(request, owner)

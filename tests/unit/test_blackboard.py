@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from moot.nodes.blackboard import bounds
 from moot.nodes.blackboard.by_rule import operations_by_rule
 from moot.nodes.blackboard.digest import render_blackboard
+from moot.nodes.blackboard.folding import fold_notes, ledger_of
 from moot.nodes.blackboard.minutes import Minutes
 from moot.nodes.blackboard.outcome import outcome_text
 from moot.nodes.blackboard.quotations import find_quotation, in_speech_of_another
-from moot.nodes.blackboard.standing import Ledger, fold_notes, ledger_of, stage_of
+from moot.nodes.blackboard.standing import Ledger, stage_of
 from moot.nodes.text.tokens import counter
 from moot.state.entries import Entry, make_entry
 from moot.state.ledger import MOTION, CruxCard, Event, EventKind, Note, Reader

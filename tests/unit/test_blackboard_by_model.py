@@ -7,11 +7,12 @@ from typing import Any, cast
 
 import pytest
 
-from moot.nodes.blackboard.by_model import chunks_of, known_debater
+from moot.nodes.blackboard.by_model import known_debater
 from moot.nodes.blackboard.cards import card_by_model, card_by_rule, card_events, room_closes
+from moot.nodes.blackboard.folding import ledger_of
 from moot.nodes.blackboard.reflections import reflection_due, reflections_by_model, reflections_by_rule
 from moot.nodes.blackboard.rooms import make_room, to_assess, with_entries
-from moot.nodes.blackboard.standing import ledger_of, stage_of
+from moot.nodes.blackboard.standing import stage_of
 from moot.nodes.calls import ModelCall, Reply
 from moot.nodes.driving.environment import Environment, NodeContext
 from moot.nodes.effects import drive_with
@@ -68,14 +69,6 @@ NOTED: list[Any] = [
     {**_event("m000002", "denies", "I do not", "p001"), "id": "e002", "debater": "bob"},
 ]
 NOTED[1:] = [{**note, "note": "event", "by": "model"} for note in NOTED[1:]]
-
-
-def test_a_longer_reading_is_cut_into_batches_in_which_each_message_is_once() -> None:
-    entries = [
-        make_entry(n, "ada", "speech", "…", tokens=tokens) for n, tokens in enumerate([30, 30, 90, 10])
-    ]
-    assert [[e["seq"] for e in chunk] for chunk in chunks_of(entries, 100)] == [[0, 1], [2], [3]]
-    assert chunks_of([], 100) == []
 
 
 def test_debaters_are_known_by_id_or_name_and_nobody_else_is() -> None:

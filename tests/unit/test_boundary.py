@@ -51,7 +51,7 @@ blackboard.extraction blackboard.temperature blackboard.reply blackboard.confide
 blackboard.second_look blackboard.reflect_at memory.budget.total memory.budget.system
 memory.budget.summary memory.budget.messages memory.budget.reply memory.budget.tail
 memory.keep_recent memory.summarize_every memory.summarizer memory.summary_temperature
-memory.summary_prompt memory.mode memory.layout memory.perspectives.enabled
+memory.summary_prompt memory.mode memory.layout memory.rivals memory.perspectives.enabled
 memory.perspectives.threshold_chars memory.perspectives.threshold_tokens
 memory.perspectives.max_chars memory.perspectives.max_tokens memory.perspectives.method
 memory.perspectives.mode memory.perspectives.prompt memory.retrieval.enabled memory.retrieval.top_k

@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 from moot import open_debates
 from moot.graph.cli.group import app_of
 from moot.graph.stored_debate import Debate
-from moot.nodes.blackboard.standing import Ledger, ledger_of
+from moot.nodes.blackboard.folding import ledger_of
+from moot.nodes.blackboard.standing import Ledger
 from moot.state.errors import InputError
 from moot.state.ledger import Event
 from tests.support.fakes import FakeModel

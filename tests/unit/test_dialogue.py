@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from langgraph.checkpoint.memory import InMemorySaver
 
 from moot.graph.debate import build_graph
+from moot.nodes.blackboard.folding import ledger_of
 from moot.nodes.blackboard.rooms import make_room
-from moot.nodes.blackboard.standing import ledger_of
 from moot.nodes.calls import Reply
 from moot.nodes.protocols.agreeableness import agreement_text
 from moot.nodes.protocols.dialogue.crux_rooms import new_rooms
@@ -265,13 +265,36 @@ def test_a_room_sees_claim_trigger_positions_and_the_whole_room() -> None:
     seen = _shown(model, "crux-steelman")
     for text in (STATEMENTS[0], "speaks in respond", "speaks in crux-positions", "speaks in crux-exchange"):
         assert text in seen
-    assert "# Positions of the two of you\n- Ada Quay: yes" in seen
+    assert "# What Bob holds, as noted by the program\n- p001: Night trains carry more" in seen
 
 
-def test_a_closing_sees_ledger_cards_reflections_and_rounds() -> None:
+def test_in_a_room_they_take_turns_once_both_have_said_where_they_stand() -> None:
+    model = Personas({"respond": (AB,)})
+    said = [e for e in _run(personas(2), model)["full_transcript"] if e["room"] == "room-01"]
+    order = [(entry["phase"], entry["speaker"]) for entry in said]
+    stages = ("positions", "exchange", "steelman", "exchange", "steelman")
+    assert order == [(f"crux-{stage}", who) for stage in stages for who in ("ada", "bob")]
+    calls = [str(call.messages) for call in model.calls if call.hints["phase"] == "crux-exchange"]
+    first = f"[{said[2]['id']}]"
+    assert [first in messages for messages in calls[:2]] == [False, True]
+
+
+def test_a_reply_knows_what_was_said_in_the_room_before_it() -> None:
+    model = Personas({"respond": (AB,)})
+    _run(personas(2), model)
+    assert "speaks in crux-steelman" in _shown(model, "reply")
+
+
+def test_a_closing_sees_ledger_cards_reflections_and_how_it_opened() -> None:
     seen = _shown(_prompts(), "closing")
-    for heading in ("# Where everybody stands", "# Cruxes", "# Insights"):
-        assert heading in seen
+    for heading in (
+        "# Where the debate stands",
+        "# Cruxes",
+        "# Insights",
+        "Ada Quay [m000001]:\nAda Quay speaks",
+    ):
+        assert seen.count(heading) == 1
+    assert seen.count("Ada and Bob talk about different years.") == 1
 
 
 def test_shifts_are_detected_when_positions_at_the_end_differ() -> None:

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from benchmarks.minutes import DATA, read_excerpt
-from moot.nodes.blackboard.standing import Ledger, ledger_of
+from moot.nodes.blackboard.folding import ledger_of
+from moot.nodes.blackboard.standing import Ledger
 from tests.support.gold_reader import STATUS, GoldReader, labelled_minutes
 
 OWN = Path(__file__).parents[1] / "data" / "gold-minutes.jsonl"

@@ -12,8 +12,6 @@ from hypothesis import strategies as st
 
 from moot.nodes.calls import Reply
 from moot.nodes.judging import rubrics
-from moot.nodes.judging.assess import rubric_for
-from moot.nodes.judging.brief import JudgeBrief
 from moot.nodes.judging.decision import ballots_of
 from moot.nodes.judging.opinion_check import OpinionCheck, failed_verdict
 from moot.nodes.judging.opinions import (
@@ -22,7 +20,14 @@ from moot.nodes.judging.opinions import (
     SolutionOpinion,
     UnmetRequirement,
 )
-from moot.nodes.judging.rubrics import Criterion, Rubric, load_rubric, parse_rubric, shipped_rubrics
+from moot.nodes.judging.rubrics import (
+    Criterion,
+    Rubric,
+    load_rubric,
+    parse_rubric,
+    rubric_for,
+    shipped_rubrics,
+)
 from moot.state.config.config_files import make_config
 from moot.state.errors import ConfigError
 from moot.state.verdict import Verdict
@@ -241,7 +246,7 @@ def test_a_rubric_is_shipped_by_being_a_file_of_the_folder(
     monkeypatch.setattr(rubrics, "SHIPPED", tmp_path)
     config = make_config({"debaters": [{"name": "Ada"}, {"name": "Bo"}], "judge": {"rubric": "charm"}})
     assert list(shipped_rubrics()) == ["charm"]
-    assert [one.id for one in rubric_for(config.judge.seats()[0], config, JudgeBrief()).criteria] == ["wit"]
+    assert [one.id for one in rubric_for(config.judge.seats()[0], config).criteria] == ["wit"]
 
 
 def test_every_shipped_rubric_bears_the_name_of_its_file() -> None:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.nodes.text.tokens import (
+    batches,
     counter,
     cut_end,
     cut_middle,
@@ -129,3 +130,8 @@ def test_a_cut_end_is_a_prefix_that_fits(text: str, room: int) -> None:
     kept = cut_end(text, room, count)
     assert text.startswith(kept)
     assert count(kept) <= room
+
+
+def test_items_go_in_runs_that_fit_an_oversize_one_by_itself() -> None:
+    assert batches([30, 30, 90, 10], lambda tokens: tokens, 60) == [[30, 30], [90], [10]]
+    assert batches([], len, 60) == []

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 from typing_extensions import TypedDict
 
+from moot.nodes.blackboard.folding import ledger_of
 from moot.nodes.blackboard.outcome import stages
-from moot.nodes.blackboard.standing import Ledger, Stage, Status, ledger_of
+from moot.nodes.blackboard.standing import Ledger, Stage, Status
 from moot.state.conversation import StateValues
 from moot.state.entries import Entry, seq_of
 from moot.state.ledger import MOTION, CruxCard, Event, EventKind, Note, Reflection

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 from moot.graph.documents import DebateDocument
 from moot.graph.documents.shown_config import ShownDebater, shown_config
@@ -86,8 +87,8 @@ def _monogram(name: str, taken: set[str]) -> str:
     words = [word for word in "".join(c if c.isalnum() else " " for c in name).split() if word]
     letters = "".join(words) or "?"
     initials = "".join(word[0] for word in words[:2]) or "?"
-    options = [initials, letters[:2], *(letters[0] + letter for letter in letters[1:])]
-    options += [f"{letters[0]}{number}" for number in range(1, 10_000)]
+    first = [initials, letters[:2], *(letters[0] + letter for letter in letters[1:])]
+    options = chain(first, (f"{letters[0]}{number}" for number in range(1, 10_000)))
     chosen = next(option.upper()[:3] for option in options if option.upper()[:3] not in taken)
     taken.add(chosen)
     return chosen

@@ -6,8 +6,10 @@ import base64
 import hashlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import CodeType
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
+from jinja2 import BytecodeCache, Environment, FileSystemLoader, StrictUndefined, select_autoescape
+from jinja2.bccache import Bucket
 from markupsafe import Markup
 
 from moot.graph.reports.charts import NARROW, SECTIONS, WIDE, floor_chart, leading, prompt_chart
@@ -58,10 +60,28 @@ def render_html(document: Mapping[str, object]) -> str:
     )
 
 
+class _CompiledTemplates(BytecodeCache):
+    """Keeps what templates compile to, which takes most of the time of a report, for the whole process."""
+
+    def __init__(self) -> None:
+        self._codes: dict[tuple[str, str], CodeType] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        bucket.code = self._codes.get((bucket.key, bucket.checksum))
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        if bucket.code:
+            self._codes[bucket.key, bucket.checksum] = bucket.code
+
+
+_COMPILED = _CompiledTemplates()
+
+
 def template_environment(**filters: Callable[..., object]) -> Environment:
     """Return what renders a form of the report: HTML escapes every text, Markdown does so by its filters."""
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
+        bytecode_cache=_COMPILED,
         autoescape=select_autoescape(["html.j2"]),
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -17,7 +17,7 @@ from moot.nodes.prompts.library import load_prompt
 from moot.nodes.prompts.rendering import render_entry
 from moot.nodes.prompts.request import make_call, voice_of
 from moot.nodes.text.plain import inert
-from moot.nodes.text.tokens import TokenCounter, cut_middle
+from moot.nodes.text.tokens import TokenCounter, batches, cut_middle
 from moot.state.config import DebateConfig
 from moot.state.config.model_settings import is_built_in
 from moot.state.conversation import MemoryKind
@@ -181,18 +181,9 @@ def _alike(kind: EventKind) -> tuple[str, ...]:
     return ("concedes", "withdraws") if kind in ("concedes", "withdraws") else (kind,)
 
 
-def chunks_of(entries: Sequence[Entry], room: int) -> list[list[Entry]]:
-    """Return entries in batches that fit `room` tokens, a longer one by itself."""
-    chunks: list[list[Entry]] = []
-    used = room + 1
-    for entry in entries:
-        cost = entry["tokens"] + 16
-        if used + cost > room:
-            chunks.append([])
-            used = 0
-        chunks[-1].append(entry)
-        used += cost
-    return chunks
+def read_in_batches(entries: Sequence[Entry], config: DebateConfig) -> list[list[Entry]]:
+    """Return entries in the runs that one reading each is shown, a longer one by itself."""
+    return batches(entries, lambda entry: entry["tokens"] + 16, room_for(config))
 
 
 def room_for(config: DebateConfig) -> int:

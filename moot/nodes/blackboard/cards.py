@@ -9,9 +9,9 @@ from pydantic import BaseModel, Field
 
 from moot.nodes.blackboard.bounds import noted
 from moot.nodes.blackboard.by_model import debater_lines, known_debater, shown_entries, structured_call
+from moot.nodes.blackboard.folding import ledger_of
 from moot.nodes.blackboard.minutes import Minutes
 from moot.nodes.blackboard.rooms import CYCLES
-from moot.nodes.blackboard.standing import ledger_of
 from moot.nodes.calls import ModelCall
 from moot.nodes.prompts.enumerated import many, narrowed, one_of
 from moot.nodes.prompts.library import load_prompt

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, get_args
 
 from moot.nodes.blackboard.bounds import noted
-from moot.nodes.blackboard.standing import ledger_of
+from moot.nodes.blackboard.folding import ledger_of
 from moot.state.conversation import ConversationState
 from moot.state.errors import InputError
 from moot.state.ledger import Event, EventKind, Note, Retraction, Sameness

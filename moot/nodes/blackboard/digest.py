@@ -5,7 +5,8 @@ from itertools import islice, takewhile
 from typing import Any, NamedTuple
 
 from moot.nodes.blackboard.bounds import SHORT, TEXT, noted
-from moot.nodes.blackboard.standing import Ledger, ledger_of
+from moot.nodes.blackboard.folding import ledger_of
+from moot.nodes.blackboard.standing import Ledger
 from moot.nodes.text.plain import inert
 from moot.nodes.text.tokens import TokenCounter
 from moot.state.conversation import MemoryKind
@@ -40,6 +41,9 @@ SAYS: Mapping[EventKind, str] = {
     "unsure": "open",
 }
 
+MOVED = "has changed its mind"
+"""What the rules know of a withdrawal: that somebody says so, not where it leads."""
+
 MOST = 12
 """Lines of one section that are considered: the most salient or the newest of them."""
 
@@ -64,6 +68,7 @@ def render_blackboard(
     count: TokenCounter,
     names: Names,
     answering: Sequence[str] = (),
+    found: bool = True,
 ) -> str:
     """Return what the ledger tells a speaker, `""` where it holds nothing or there is no room.
 
@@ -74,8 +79,10 @@ def render_blackboard(
         count: token counter.
         names: display names by debater id, in the order in which they are told.
         answering: whom the speaker answers: ids of debaters, others are passed over.
+        found: whether to tell what was found out so far, which some views show elsewhere.
     """
-    return compose(list(board_lines(state, speaker, names, answering)), max_tokens, count)
+    lines = board_lines(state, speaker, names, answering, found=found)
+    return compose(list(lines), max_tokens, count)
 
 
 def board_memory(text: str, state: State, count: TokenCounter) -> dict[MemoryKind, int]:
@@ -122,7 +129,9 @@ def _join(lines: Sequence[Line], chosen: Iterable[int], heading: str) -> str:
     return "\n".join(out)
 
 
-def board_lines(state: State, speaker: str, names: Names, answering: Sequence[str] = ()) -> Iterator[Line]:
+def board_lines(
+    state: State, speaker: str, names: Names, answering: Sequence[str] = (), *, found: bool = True
+) -> Iterator[Line]:
     """Yield the lines of a view; see `render_blackboard`."""
     ledger = ledger_of(state)
     shown = {who: inert(name) for who, name in names.items()}
@@ -148,7 +157,8 @@ def board_lines(state: State, speaker: str, names: Names, answering: Sequence[st
         mine = any(speaker in pair for pair in ledger.pairs(key))
         yield Line(DISPUTED, 4 if mine else 6, board.disputed(key))
     yield from board.last_round()
-    yield from board.insights(speaker)
+    if found:
+        yield from board.insights(speaker)
 
 
 class _Board:
@@ -179,6 +189,8 @@ class _Board:
         round_no = self.round_of(event["message_id"])
         when = f" (round {round_no})" if round_no else ""
         said = f"yes, if {event['condition']}" if event["condition"] else SAYS[event["kind"]]
+        if event["kind"] == "withdraws" and event["by"] == "rule":
+            said = MOVED
         return f"{said}: {self.quote(event, TEXT)}{when}"
 
     def disputed(self, key: str) -> str:
@@ -218,13 +230,19 @@ class _Board:
     def conceded(self, event: Event) -> str:
         """Return a concession: what it settles, where that was said, and the words."""
         key = event["proposition"]
-        about = "" if key in ("", MOTION) else f"{self.named(key)}: "
+        told = key in ("", MOTION) or self.text(key) == noted(event["quote"])
+        about = "" if told else f"{self.named(key)}: "
         return f"{about}{self.quote(event)}"
+
+    def is_held(self, key: str) -> bool:
+        """Return whether anybody says yes or no to a proposition; what was conceded alone is told as that."""
+        return any(event["kind"] != "concedes" for event in self.ledger.stances(key).values())
 
     def standings(self) -> Iterator[Line]:
         """Yield what everybody holds, conceded and changed."""
         quiet = (key for key in self.ledger.by_salience if self.ledger.status(key) != "disputed")
-        for key in islice((key for key in quiet if key != MOTION and self.ledger.stances(key)), MOST):
+        taken = (key for key in quiet if key != MOTION and self.is_held(key))
+        for key in islice(taken, MOST):
             held = "; ".join(
                 f"{self.name(who)} {SAYS[event['kind']]} [{event['message_id']}]"
                 for who, event in self.ledger.stances(key).items()
@@ -259,28 +277,31 @@ class _Board:
 
 
 def whole_board(state: State, names: Names) -> str:
-    """Return all of the ledger, for those who may read it at length."""
-    lines = [*board_lines(state, "", names)]
+    """Return all of the ledger but what was found out, under the headings of its sections."""
+    lines = [*board_lines(state, "", names, found=False)]
     return _join(lines, range(len(lines)), HEADING)
 
 
-def positions_text(state: State, names: Names, debaters: Sequence[str]) -> str:
-    """Return where some debaters stand: on the topic, on what they hold, and what they conceded."""
-    shown = {who: inert(names.get(who, who)) for who in debaters}
-    board = _Board(state, ledger_of(state), shown)
-    out = [f"- {line.text}" for line in board.on_topic("")]
-    for who in debaters:
-        out += [f"- {shown[who]} holds: {line.text}" for line in board.own(who) if line.section == OWN]
-        out += [
-            f"- {shown[who]} conceded: {line.text}" for line in board.own(who) if line.section == CONCEDED
-        ]
-    return "\n".join(out)
+def held_text(state: State, names: Names, who: str) -> str:
+    """Return what a debater holds, as whoever is alone with it is told: not what it has given up."""
+    board = _Board(state, ledger_of(state), names)
+    lines = (
+        f"- {board.named(key)}: {SAYS[event['kind']]} [{event['message_id']}]"
+        for key, event in board.ledger.held(who)
+    )
+    return "\n".join(islice(lines, MOST))
+
+
+def found_text(state: State, speaker: str, names: Names) -> str:
+    """Return what was found out so far: crux cards in a line each, and the insights that matter most."""
+    board = _Board(state, ledger_of(state), {who: inert(name) for who, name in names.items()})
+    return "\n".join(f"- {line.text}" for line in board.insights(speaker))
 
 
 def reflections_text(state: State) -> str:
     """Return all reflections, the most important first."""
     ranked = sorted(state.get("reflections") or [], key=lambda item: (-item["importance"], item["id"]))
-    return "\n".join(f"- {item['content']}" for item in ranked)
+    return "\n".join(dict.fromkeys(f"- {item['content']}" for item in ranked))
 
 
 def card_text(card: Mapping[str, Any], names: Names) -> str:

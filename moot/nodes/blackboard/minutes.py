@@ -8,8 +8,9 @@ from typing import Any, cast
 from typing_extensions import TypedDict
 
 from moot.nodes.blackboard.bounds import noted
+from moot.nodes.blackboard.folding import fold_notes
 from moot.nodes.blackboard.quotations import find_quotation, in_speech_of_another, kept_quotation
-from moot.nodes.blackboard.standing import Ledger, fold_notes
+from moot.nodes.blackboard.standing import Ledger
 from moot.state.entries import Entry
 from moot.state.ledger import MOTION, Event, Note, Reader
 
@@ -57,13 +58,14 @@ class Minutes:
 
     _texts: dict[str, str] = field(default_factory=dict)
     """Text of each proposition, folded, by its id."""
+    _asked: set[str] = field(default_factory=set)
+    """Ids of the challenges and questions."""
 
     def __post_init__(self) -> None:
         self._counts = Counter(each["note"] for each in self.known)
         self._texts = {MOTION: self.topic.casefold()}
-        self._texts |= {
-            each["id"]: each["text"].casefold() for each in self.known if each["note"] == "proposition"
-        }
+        for each in self.known:
+            self._index(each)
 
     @property
     def ledger(self) -> Ledger:
@@ -186,6 +188,13 @@ class Minutes:
     def _note(self, note: Mapping[str, Any], letter: str) -> None:
         self._counts[note["note"]] += 1
         self._add({**note, "id": f"{letter}{self._counts[note['note']]:03d}"})
+        self._index(self.new[-1])
+
+    def _index(self, note: Note) -> None:
+        if note["note"] == "proposition":
+            self._texts[note["id"]] = note["text"].casefold()
+        elif note["note"] in ("challenge", "question"):
+            self._asked.add(note["id"])
 
     def _is_other(self, debater: str, entry: Entry) -> bool:
         known = debater in self.debaters and debater != entry["speaker"]
@@ -202,7 +211,6 @@ class Minutes:
         key = alike[0] if alike else f"p{self._counts['proposition'] + 1:03d}"
         if not alike:
             self._note({"note": "proposition", "text": text, "aspect": self.aspect, "seq": entry["seq"]}, "p")
-            self._texts[key] = text.casefold()
         self._refs[wanted] = key
         return key
 
@@ -213,8 +221,7 @@ class Minutes:
             self._answer({"to": key, "message_id": each["answered_in"], "quote": each["answer"]})
 
     def _answer(self, each: Mapping[str, Any]) -> None:
-        ledger = self.ledger
-        if each["to"] not in ledger.challenges and each["to"] not in ledger.questions:
+        if each["to"] not in self._asked:
             self.dropped["nothing to answer"] += 1
         elif quote := self._quote(each):
             self._add({"note": "answer", "to": each["to"], **self._said(quote)})

@@ -7,7 +7,8 @@ from typing import Any
 
 from moot.nodes.blackboard.bounds import SHORT, noted
 from moot.nodes.blackboard.digest import SAYS
-from moot.nodes.blackboard.standing import Ledger, Stage, ledger_of, stage_of
+from moot.nodes.blackboard.folding import ledger_of
+from moot.nodes.blackboard.standing import Ledger, Stage, stage_of
 from moot.nodes.text.plain import inert
 from moot.state.ledger import MOTION
 

@@ -14,7 +14,8 @@ from pydantic import BaseModel, Field
 from moot.nodes.blackboard.bounds import SOURCES, noted
 from moot.nodes.blackboard.by_model import debater_lines, known_debater, shown_entries, structured_call
 from moot.nodes.blackboard.digest import render_blackboard
-from moot.nodes.blackboard.standing import Ledger, fold_notes, ledger_of
+from moot.nodes.blackboard.folding import empty_ledger, grown, ledger_of
+from moot.nodes.blackboard.standing import Ledger
 from moot.nodes.calls import ModelCall
 from moot.nodes.prompts.enumerated import cited, many, narrowed, one_of
 from moot.nodes.prompts.library import load_prompt
@@ -98,7 +99,7 @@ def news_of(state: Mapping[str, Any]) -> News:
 def _without(ledger: Ledger, key: str, events: Set[str]) -> Ledger:
     """Return the ledger of one proposition alone, without some events."""
     earlier = [turn.event for turn in ledger.courses[key] if turn.event["id"] not in events]
-    return fold_notes([ledger.propositions[key], *earlier])
+    return grown(empty_ledger(""), [ledger.propositions[key], *earlier])
 
 
 def reflection_due(state: ConversationState) -> bool:

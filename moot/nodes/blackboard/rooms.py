@@ -39,8 +39,14 @@ def to_assess(state: ConversationState) -> list[Room]:
     return [
         room
         for room in state.get("crux_rooms", {}).values()
-        if room["stage"] == "steelman" and room["assessed"] < room["cycle"] and not room["closed"]
+        if room["stage"] == "steelman" and room["assessed"] < room["cycle"]
+        if not (room["closed"] or awaits_second(room))
     ]
+
+
+def awaits_second(room: Room) -> bool:
+    """Return whether one of the two has spoken in the present stage and the other has not."""
+    return not room["closed"] and room.get("second", False)
 
 
 def with_entries(rooms: Mapping[str, Room], entries: Iterable[Entry]) -> dict[str, Room]:

@@ -17,6 +17,7 @@ from moot.nodes.memory.embeddings import embeddings_of
 from moot.nodes.memory.recall import Memories, cue_for, embedding_job
 from moot.nodes.memory.window import first_seq
 from moot.nodes.prompts.fitting import fit
+from moot.nodes.prompts.pins import pin_blocks, pins_tokens, with_pins
 from moot.nodes.prompts.request import make_call, voice_of
 from moot.nodes.protocols.protocol_table import protocol_named
 from moot.nodes.text.tokens import TokenCounter
@@ -24,7 +25,6 @@ from moot.nodes.tools.context_documents import context_sandbox
 from moot.nodes.tools.exchange import Exchange, exchange_messages, exchange_report, wire_tokens
 from moot.nodes.tools.tool import Surroundings, function_of
 from moot.nodes.tools.tool_table import tool_named
-from moot.nodes.views.pins import pin_blocks, pins_tokens, with_pins
 from moot.nodes.views.scene import Scene
 from moot.state.config import DebateConfig
 from moot.state.config.budgets import MINIMUM

@@ -11,17 +11,16 @@ from moot.nodes.judging.brief import JudgeBrief
 from moot.nodes.judging.docket import Docket, is_argued
 from moot.nodes.judging.judge_view import Bench, judge_view
 from moot.nodes.judging.opinion_check import OpinionCheck
-from moot.nodes.judging.opinions import JudgeOpinion, opinion_schema
+from moot.nodes.judging.opinions import JudgeOpinion, opinion_schema, opinion_tokens
 from moot.nodes.judging.orders import presentation_orders, reconcile
 from moot.nodes.judging.panel import decision_of
-from moot.nodes.judging.rubrics import Rubric, parse_rubric, shipped_rubrics
+from moot.nodes.judging.rubrics import rubric_for
 from moot.nodes.judging.sitting import Sitting
 from moot.nodes.prompts.request import make_call, voice_of
 from moot.nodes.text.tokens import TokenCounter
 from moot.state.config import DebateConfig, JudgeSeat
 from moot.state.conversation import ConversationState
 from moot.state.entries import Entry
-from moot.state.errors import ConfigError
 from moot.state.verdict import TIE, Decision, Verdict
 
 
@@ -68,24 +67,6 @@ def next_judging(state: ConversationState) -> int:
     return 1 + max((verdict.get("judging") or 0 for verdict in before), default=0)
 
 
-def rubric_for(seat: JudgeSeat, config: DebateConfig, brief: JudgeBrief) -> Rubric:
-    """Return a judge's rubric: its own, the configuration's, or the protocol's.
-
-    Raises:
-        ConfigError: there is no such rubric.
-    """
-    given = seat.rubric or config.judge.rubric or brief.rubric
-    if isinstance(given, dict):
-        return parse_rubric(given, "judge.rubric")
-    shipped = shipped_rubrics()
-    if given not in shipped:  # a file is read where the operator named it
-        raise ConfigError(
-            f"judge.rubric: {given!r} is none of {', '.join(map(repr, shipped))}: give one of them, the "
-            "rubric itself, or on the command line a file"
-        )
-    return shipped[given]
-
-
 def _sittings(
     state: ConversationState,
     config: DebateConfig,
@@ -108,22 +89,22 @@ def _sittings(
         blinding = make_blinding(people, "", [entry["content"] for entry in transcript])
     fill = not state.get("judge_summary", {}).get("text")
     docket = Docket(transcript, sides, config.names(), evidence, fill=fill)
-    known_ids = {entry["id"] for entry in transcript}
     swap = brief.swap if config.judge.swap is None else config.judge.swap
     sittings = []
     for seat in config.judge.seats():
-        rubric = rubric_for(seat, config, brief)
+        rubric = rubric_for(seat, config, brief.rubric)
         for index, order in enumerate(presentation_orders(sides, swap=swap)):
             shown = blinding and blinding.in_order(order)
             bench = Bench(state, config, rubric, shown, order, count, docket)
             call = _call(bench, seat, brief, index)
-            check = OpinionCheck(rubric, order, known_ids, seat.id, lengths, config.names())
+            shown_ids = set(call.hints["message_ids"])
+            check = OpinionCheck(rubric, order, shown_ids, seat.id, lengths, config.names())
             sittings.append(Sitting(call, check, shown))
     return sittings
 
 
 def _call(bench: Bench, seat: JudgeSeat, brief: JudgeBrief, index: int) -> ModelCall:
-    view = judge_view(bench, wanted=brief.wanted)
+    view = judge_view(bench, brief)
     labels, criteria = [bench.label(debater) for debater in bench.order], bench.rubric.criteria
     hints: Hints = {
         "topic": bench.state["topic"],
@@ -141,4 +122,7 @@ def _call(bench: Bench, seat: JudgeSeat, brief: JudgeBrief, index: int) -> Model
         },
     }
     schema = opinion_schema(bench.rubric, labels, view.shown, solution=brief.solution)
-    return make_call(voice_of(bench.config, seat), "judge", view, schema=schema, floor=index, hints=hints)
+    needed = opinion_tokens(len(labels) * len(criteria), solution=brief.solution)
+    reply = max(bench.config.judge.reply, needed)
+    voice = voice_of(bench.config, seat)
+    return make_call(voice, "judge", view, schema=schema, reply=reply, floor=index, hints=hints)

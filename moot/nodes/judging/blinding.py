@@ -181,7 +181,8 @@ def make_blinding(debaters: Sequence[Debater], seed: int | str, texts: Iterable[
         debaters: who takes part; ids are unique.
         seed: the same seed gives the same labels.
         texts: what is to be blinded. A part of a name that also occurs there in lower case ("Security" of
-            "Security Expert") is an ordinary word, not a mention; a label word that occurs there is avoided.
+            "Security Expert") is an ordinary word, not a mention; a label's word or letter that occurs there
+            ("region A") is avoided.
 
     Raises:
         ValueError: two debaters have the same id, or there are more than 702.
@@ -191,9 +192,10 @@ def make_blinding(debaters: Sequence[Debater], seed: int | str, texts: Iterable[
         raise ValueError("blinding needs at most 702 debaters, each with an id of its own")
     texts = list(texts)
     kind = _free_kind([*names, *names.values()], texts)
+    letters = _free_letters(len(names), [*names, *names.values(), *texts])
     shuffled = sorted(names, key=lambda debater: hashlib.sha256(f"{seed}\0{debater}".encode()).digest())
     return Blinding(
-        labels={debater: f"{kind} {letter}" for debater, letter in zip(shuffled, _LETTERED, strict=False)},
+        labels={debater: f"{kind} {letter}" for debater, letter in zip(shuffled, letters, strict=True)},
         names=names,
         forms=_forms(names, texts),
         kind=kind,
@@ -207,6 +209,13 @@ def _free_kind(names: Sequence[str], texts: Sequence[str]) -> str:
         return not in_a_name and not any(taken.search(text) for text in texts)
 
     return next(filter(is_free, _KINDS), _KINDS[0])
+
+
+def _free_letters(number: int, texts: Iterable[str]) -> list[str]:
+    """Return the first letters that stand nowhere alone; any, where there are not enough."""
+    taken = {each for text in texts for each in re.findall(rf"\b{_LETTERS}\b", text)}
+    free = [letter for letter in _LETTERED if letter not in taken]
+    return (free if len(free) >= number else _LETTERED)[:number]
 
 
 def _key(said: str) -> str:

@@ -10,7 +10,7 @@ class JudgeBrief:
     """What a protocol wants of its judge where the configuration does not say."""
 
     wanted: str = ""
-    """What the verdict must hold beyond the rubric."""
+    """What the verdict must hold beyond the rubric, and how it ends where a solution is asked for."""
     solution: bool = False
     """Whether a solution is asked for, and held against what was required; else a judge is asked for none."""
     rubric: str = "debate"

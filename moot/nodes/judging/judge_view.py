@@ -7,20 +7,25 @@ from functools import partial
 from moot.nodes.blackboard.digest import board_memory, render_blackboard
 from moot.nodes.calls import View, WireMessage
 from moot.nodes.judging.blinding import Blinding
+from moot.nodes.judging.brief import JudgeBrief
 from moot.nodes.judging.docket import Docket, Selection, is_argued, within_share
 from moot.nodes.judging.rubrics import Rubric
 from moot.nodes.prompts.fitting import Block, fit
 from moot.nodes.prompts.library import load_prompt
+from moot.nodes.prompts.material import problem_block
+from moot.nodes.prompts.pins import pin_blocks, with_pins
 from moot.nodes.prompts.rendering import cut_message, render_entry
 from moot.nodes.text.tokens import TokenCounter, message_tokens, prompt_tokens
-from moot.nodes.views.pins import pin_blocks, with_pins
-from moot.nodes.views.scene import topic_block
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState, LeftOut, MemoryKind, Summary
 from moot.state.entries import Entry
 
 JUDGE = load_prompt("judge", "debaters", "rubric", "instruction")
-VERDICT = load_prompt("verdict", "wanted")
+VERDICT = load_prompt("verdict", "ending")
+CONTEST = load_prompt("contest").render()
+
+DEBATE = JudgeBrief()
+"""What is asked for where no protocol says more."""
 
 SUMMARY_PRIORITY, LEDGER_PRIORITY, EVIDENCE_PRIORITY, OTHERS_PRIORITY = 3, 4, 5, 7
 FRAME_SHARE = 0.25
@@ -65,15 +70,17 @@ class Bench:
         return " ".join([self.state["topic"], *criteria])
 
 
-def judge_view(bench: Bench, *, wanted: str = "") -> View:
+def judge_view(bench: Bench, brief: JudgeBrief = DEBATE) -> View:
     """Assemble the view of one judge in one order of presentation; never more than `memory.budget.total`."""
     budget = bench.config.memory.budget.total
     frame = _frame(bench)
+    ending = brief.wanted if brief.solution else "\n".join(filter(None, (CONTEST, brief.wanted)))
     last = Block(
-        "tail", {"role": "user", "content": VERDICT.render(wanted=wanted)}, label="verdict asked for"
+        "tail", {"role": "user", "content": VERDICT.render(ending=ending)}, label="verdict asked for"
     )
     notes = [*_summary(bench), *_ledger(bench)]
-    head = [frame, topic_block(bench.hide(bench.state["topic"]), bench.config, bench.count)]
+    topic, room = bench.hide(bench.state["topic"]), bench.config.memory.budget
+    head = [frame, problem_block(topic, room, bench.count, heading="# Topic")]
     pins = pin_blocks(bench.state, bench.config, bench.count, partial(_render, bench))
     fixed = prompt_tokens([*(block.message for block in (*head, *pins, *notes)), last.message], bench.count)
     blocks = [*head, *notes, *_evidence(bench, budget - fixed), last]

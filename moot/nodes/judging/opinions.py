@@ -13,6 +13,9 @@ from moot.state.verdict import SYNTHESIS, TIE
 
 MOST_POINTS = 12
 """Entries of each list beside the scores: more than fit a page help nobody."""
+REASONING_TOKENS, SCORE_TOKENS, POINTS_TOKENS, SOLUTION_TOKENS = 300, 80, 600, 1_100
+"""What the parts of an opinion take as JSON, tokens: 200 words of reasoning, a score with a reason of one
+sentence and its citations, the lists beside the scores, 700 words of solution."""
 
 
 class CriterionScore(BaseModel):
@@ -25,15 +28,15 @@ class CriterionScore(BaseModel):
     criterion: str
     """Id of the criterion."""
     reason: str = ""
-    """Why, in a sentence or two."""
+    """Why, in one sentence."""
     citations: list[str] = []
-    """Ids of the messages that show it, such as m000012."""
+    """Ids of the messages that show it."""
     score: float
     """The score, on the criterion's scale."""
 
 
 class UnmetRequirement(BaseModel):
-    """Something that was asked for and that no proposal gives."""
+    """Something that was asked for and is missing."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
@@ -49,7 +52,7 @@ class JudgeOpinion(BaseModel):
     model_config = ConfigDict(use_attribute_docstrings=True)
 
     reasoning: str
-    """Weigh the debate: what each side established, what was answered, what was not."""
+    """Weigh the debate, in at most 200 words: what each side established, what was answered, what was not."""
     scores: list[CriterionScore] = []
     """One score for every debater on every criterion."""
     winner: str
@@ -59,20 +62,31 @@ class JudgeOpinion(BaseModel):
     confidence: float
     """How sure you are of the winner, 0 to 100."""
     unmet_requirements: list[UnmetRequirement] = []
-    """What was asked for and is missing."""
+    """What the topic asks for and none of the debaters gave."""
     open_questions: list[str] = []
-    """What the debate left undecided."""
+    """What the debate left undecided, a sentence each."""
     recommendations: list[str] = []
-    """What to do next."""
+    """What to do next, a sentence each."""
 
 
 class SolutionOpinion(JudgeOpinion):
     """What a judge may say where a solution is asked for: also the solution."""
 
+    winner: str
+    """"synthesis", unless the answer of one debater should stand as it is."""
+    confidence: float
+    """How sure you are that the solution meets what was asked, 0 to 100."""
+    unmet_requirements: list[UnmetRequirement] = []
+    """What was asked for and the solution does not meet."""
     solution_markdown: str = ""
-    """The answer that should be acted on, in Markdown."""
+    """The answer that should be acted on, in Markdown, in at most 700 words."""
     tradeoffs: list[str] = []
-    """What the solution gives up, and for what."""
+    """What the solution gives up, and for what, a sentence each."""
+
+
+def opinion_tokens(scores: int, *, solution: bool) -> int:
+    """Return what an opinion of so many scores takes at most: every part at the length that is asked for."""
+    return REASONING_TOKENS + SCORE_TOKENS * scores + POINTS_TOKENS + (SOLUTION_TOKENS if solution else 0)
 
 
 def opinion_schema(

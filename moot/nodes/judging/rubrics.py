@@ -10,6 +10,7 @@ from pathlib import Path
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from moot.state.config import DebateConfig, JudgeSeat
 from moot.state.config.config_files import yaml_value
 from moot.state.errors import ConfigError
 from moot.state.verdict import CriterionScale
@@ -120,6 +121,34 @@ def load_rubric(source: str | Path) -> Rubric:
         raise ConfigError(
             f"rubric: {str(source)!r} is neither {known} nor a file to read: {error}"
         ) from error
+
+
+def rubric_for(seat: JudgeSeat, config: DebateConfig, default: str = "debate") -> Rubric:
+    """Return a judge's rubric: its own, the configuration's, or the protocol's.
+
+    Raises:
+        ConfigError: there is no such rubric.
+    """
+    given = seat.rubric or config.judge.rubric or default
+    if isinstance(given, dict):
+        return parse_rubric(given, "judge.rubric")
+    shipped = shipped_rubrics()
+    if given not in shipped:  # a file is read where the operator named it
+        raise ConfigError(
+            f"judge.rubric: {given!r} is none of {', '.join(map(repr, shipped))}: give one of them, the "
+            "rubric itself, or on the command line a file"
+        )
+    return shipped[given]
+
+
+def scored_text(config: DebateConfig, default: str = "debate") -> str:
+    """Return what debaters are told that they will be judged by, `""` where nobody judges."""
+    if not config.judge.enabled:
+        return ""
+    rubrics = (rubric_for(seat, config, default) for seat in config.judge.seats())
+    criteria = {each.id: each for rubric in rubrics for each in rubric.criteria}.values()
+    lines = (f"- {each.name}{': ' + each.description if each.description else ''}" for each in criteria)
+    return "\n".join(["", "# What will be judged at the end", *lines])
 
 
 @lru_cache

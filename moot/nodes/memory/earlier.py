@@ -5,7 +5,7 @@ import re
 from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
-from moot.nodes.blackboard.standing import ledger_of
+from moot.nodes.blackboard.folding import ledger_of
 from moot.nodes.effects import LookUp, Remember
 from moot.nodes.text.plain import clip, inert
 from moot.nodes.text.terms import term_set

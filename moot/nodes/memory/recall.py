@@ -15,7 +15,8 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from moot.nodes.blackboard.bounds import noted
-from moot.nodes.blackboard.standing import Change, ledger_of
+from moot.nodes.blackboard.folding import ledger_of
+from moot.nodes.blackboard.standing import Change
 from moot.nodes.effects import Job
 from moot.nodes.memory.window import first_seq
 from moot.nodes.prompts.rendering import display_name

@@ -12,10 +12,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, cast
 
-from moot.nodes.blackboard.rooms import to_assess
+from moot.nodes.blackboard.rooms import awaits_second, to_assess
 from moot.nodes.calls import Purpose, Reply
+from moot.nodes.judging.opinions import opinion_tokens
 from moot.nodes.judging.orders import presentation_orders
-from moot.nodes.judging.rubrics import load_rubric
+from moot.nodes.judging.rubrics import rubric_for
 from moot.nodes.memory.perspective import past_threshold, perspective_entries, perspective_settings
 from moot.nodes.memory.window import WindowLimits
 from moot.nodes.protocols.forecast import Batch, Forecast, Tokens
@@ -206,7 +207,8 @@ class StandIn:
             self._enter(step, floor, each)
         said = len(floors) * each
         self._unread += said
-        if self.protocol.minutes_every_step or phase == self.protocol.minutes_after:
+        waits = any(awaits_second(room) for room in self.state.get("crux_rooms", {}).values())
+        if (self.protocol.minutes_every_step and not waits) or phase == self.protocol.minutes_after:
             self._take_minutes()
         self._compact(each, len(floors))
         looked_at = to_assess(self.state)
@@ -330,10 +332,13 @@ class StandIn:
         speakers = list({entry["speaker"]: None for entry in said})
         swap = brief.swap if config.judge.swap is None else config.judge.swap
         orders = len(presentation_orders(speakers, swap=swap))
-        scores = SCORE * len(load_rubric(brief.rubric).criteria) * len(config.debaters)
+        scores = len(rubric_for(config.judge.seats()[0], config, brief.rubric).criteria) * len(
+            config.debaters
+        )
         calls = len(config.judge.seats()) * orders
-        reply = scores + REST_OF_VERDICT
-        self._spend(Outlay("judge", "verdict", calls, shown, reply, config.judge.reply, JUDGE_FRAME))
+        reserve = max(config.judge.reply, opinion_tokens(scores, solution=brief.solution))
+        reply = SCORE * scores + REST_OF_VERDICT
+        self._spend(Outlay("judge", "verdict", calls, shown, reply, reserve, JUDGE_FRAME))
 
 
 def _tokens_in(text: str) -> int:

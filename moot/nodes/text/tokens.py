@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from moot.state.config.model_settings import bare_name
 from moot.state.errors import ConfigError
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     import tiktoken
 
 TokenCounter = Callable[[str], int]
+
+Item = TypeVar("Item")
 
 PIECE_CHARS = 100_000
 """tiktoken panics on very long runs of one character, so text is counted in pieces."""
@@ -131,6 +133,20 @@ def message_tokens(message: Mapping[str, Any], count: TokenCounter, *, content: 
 def prompt_tokens(messages: Iterable[Mapping[str, Any]], count: TokenCounter) -> int:
     """Return the exact size of a prompt by OpenAI's chat formula."""
     return REPLY_PRIMING + sum(message_tokens(message, count) for message in messages)
+
+
+def batches(items: Iterable[Item], tokens: Callable[[Item], int], room: int) -> list[list[Item]]:
+    """Return items in runs of at most `room` tokens, an oversize one by itself."""
+    runs: list[list[Item]] = []
+    used = room + 1
+    for item in items:
+        cost = tokens(item)
+        if used + cost > room:
+            runs.append([])
+            used = 0
+        runs[-1].append(item)
+        used += cost
+    return runs
 
 
 def cut_middle(text: str, max_tokens: int, count: TokenCounter, mark: str = " […cut…] ") -> str:

@@ -27,7 +27,7 @@ class AskAnswer(BaseModel):
     """What the model says to a question."""
 
     reasoning: str = Field(description="What in the record bears on the question, and what it lacks.")
-    answer: str = Field(description="The answer, Markdown, with message ids such as [m000012].")
+    answer: str = Field(description="The answer, Markdown, with the ids of messages in brackets.")
     citations: list[str] = Field(description="Ids of the messages that the answer rests on.")
     not_found: list[str] = Field(description="What was asked and the record does not say; empty for nothing.")
 

@@ -13,11 +13,11 @@ from moot.nodes.calls import View, WireMessage
 from moot.nodes.memory.summarizers.points_layout import lay_out, render
 from moot.nodes.prompts.fitting import Block, fit
 from moot.nodes.prompts.library import load_prompt
+from moot.nodes.prompts.pins import pinned_entries
 from moot.nodes.prompts.rendering import cut_message
 from moot.nodes.text.plain import inert
 from moot.nodes.text.tokens import REPLY_PRIMING, TokenCounter, cut_middle, message_tokens
 from moot.nodes.views.passages import Splitting
-from moot.nodes.views.pins import pinned_entries
 from moot.nodes.views.question_quotes import EntryLines, Quoted, quote, quote_cut
 from moot.nodes.views.scene import SUMMARY
 from moot.nodes.views.unknown_words import unsaid

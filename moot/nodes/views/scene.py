@@ -6,6 +6,7 @@ from functools import cached_property
 
 from moot.nodes.blackboard.digest import board_memory, render_blackboard
 from moot.nodes.calls import WireMessage
+from moot.nodes.judging.rubrics import scored_text
 from moot.nodes.memory.earlier import recollection_text
 from moot.nodes.memory.recall import Memories, cue_for, recalled
 from moot.nodes.memory.summarizers.points_layout import NOTICE_BELOW
@@ -16,11 +17,11 @@ from moot.nodes.prompts.material import problem_block
 from moot.nodes.prompts.rendering import cut_message, render_entry
 from moot.nodes.text.tokens import TokenCounter, cut_middle, cut_once, message_tokens
 from moot.nodes.views.anchors import anchor_text
-from moot.state.config import DebateConfig, DebaterConfig
+from moot.state.config import DebateConfig, DebaterConfig, slug
 from moot.state.conversation import ConversationState, Floor, MemoryKind, Step
 from moot.state.entries import Entry, kind_of
 
-RULES = load_prompt("rules", "debaters", "language")
+RULES = load_prompt("rules", "debaters", "scored", "language")
 CONTRACT = load_prompt("contract", "name", "role", "stance", "persona", "contract")
 TAIL = load_prompt("tail", "contract", "perspective", "blackboard", "anchors", "retrieved", "instruction")
 
@@ -113,7 +114,7 @@ def contract_text(debater: DebaterConfig) -> str:
     """Return what a debater is told about itself."""
     return CONTRACT.render(
         name=debater.name,
-        role=f"Your role: {debater.role}." if debater.role else "",
+        role=f"Your role: {debater.role}." if _adds(debater, debater.role) else "",
         stance=f"Your stance: {debater.stance}." if debater.stance else "",
         persona="\n\n".join(filter(None, [debater.system_prompt, debater.persona])),
         contract="\n".join(_contract_lines(debater)),
@@ -137,12 +138,21 @@ def _contract_lines(debater: DebaterConfig) -> Iterator[str]:
 
 def rules_text(config: DebateConfig) -> str:
     """Return the debate's rules: the same for everybody, for the whole debate."""
-    lines = [
-        f"- {d.name} ({', '.join(part for part in (d.id, d.role, d.stance) if part)})"
-        for d in config.debaters
-    ]
     language = f"- Speak {config.language}." if config.language else ""
-    return RULES.render(debaters="\n".join(lines), language=language)
+    return RULES.render(debaters=members_text(config), scored=scored_text(config), language=language)
+
+
+def members_text(config: DebateConfig) -> str:
+    """Return a line for each debater: its name, and of id, role and stance what the name does not say."""
+    told = (
+        (d.name, ", ".join(part for part in (d.id, d.role, d.stance) if _adds(d, part)))
+        for d in config.debaters
+    )
+    return "\n".join(f"- {name} ({rest})" if rest else f"- {name}" for name, rest in told)
+
+
+def _adds(debater: DebaterConfig, part: str) -> bool:
+    return bool(part) and slug(part) != slug(debater.name)
 
 
 def topic_block(topic: str, config: DebateConfig, count: TokenCounter) -> Block:
@@ -285,12 +295,15 @@ def _fixed(scene: Scene) -> dict[str, str]:
     return {"contract": cut_once(contract_text(scene.speaker), room, scene.count), "instruction": instruction}
 
 
-def blackboard_part(scene: Scene, *, share: float = 1.0) -> TailPart:
-    """Return the speaker's view of the blackboard, at most a share of what contract and instruction leave."""
-    return _board(scene, int(_left_of_tail(scene) * share))
+def blackboard_part(scene: Scene, *, share: float = 1.0, found: bool = True) -> TailPart:
+    """Return the speaker's view of the blackboard, at most a share of what contract and instruction leave.
+
+    Where the view shows elsewhere what was `found` out, it is not told twice.
+    """
+    return _board(scene, int(_left_of_tail(scene) * share), found=found)
 
 
-def _board(scene: Scene, room: int) -> TailPart:
+def _board(scene: Scene, room: int, *, found: bool = True) -> TailPart:
     text = ""
     if room > LEAST_BLACKBOARD:
         text = render_blackboard(
@@ -300,6 +313,7 @@ def _board(scene: Scene, room: int) -> TailPart:
             count=scene.count,
             names=scene.names,
             answering=scene.floor["targets"],
+            found=found,
         )
     return TailPart("blackboard", text, BLACKBOARD)
 

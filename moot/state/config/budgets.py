@@ -165,6 +165,8 @@ class MemoryConfig(Section):
     """`shared` puts what all debaters share first, so that a provider's prefix cache pays for most of it."""
     perspectives: PerspectiveConfig = Field(default_factory=PerspectiveConfig)
     """Summaries of single debaters' perspectives, and the judge's of the final round."""
+    rivals: bool = True
+    """Whether a council's member who refines is shown what the others propose, as far as there is room."""
     retrieval: RetrievalConfig = Field(default_factory=RetrievalConfig)
     """What comes back of what has left the window."""
     cross_debate: bool = False

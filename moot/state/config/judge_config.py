@@ -52,7 +52,7 @@ class JudgeConfig(Section):
     rule: Rule = "mean"
     """How a panel's ballots become one decision."""
     reply: int = Field(2000, ge=200)
-    """Reserve for a judge's answer, tokens."""
+    """Reserve for a judge's answer, tokens, at least; never less than what its parts take."""
 
     _model_name = field_validator("model")(check_model_name)
 

@@ -23,7 +23,7 @@ from moot.nodes.prompts.rendering import render_entry
 from moot.nodes.prompts.request import make_call, voice_of
 from moot.nodes.text.likeness import numbers
 from moot.nodes.text.terms import term_set
-from moot.nodes.text.tokens import cut_middle, prompt_tokens
+from moot.nodes.text.tokens import batches, cut_middle, prompt_tokens
 from moot.state.entries import Entry
 
 CONDENSE = load_prompt("condense", "topic", "words")
@@ -172,17 +172,12 @@ def _untold(points: SummaryPoints, prose: str) -> SummaryPoints:
 
 def chunks_of(request: SummaryRequest, entries: Sequence[Entry]) -> list[list[Entry]]:
     """Split entries into runs whose text fits one call; an oversize entry is a run of its own."""
-    names, room = request.config.names(), input_room(request)
-    chunks: list[list[Entry]] = []
-    used = room + 1
-    for entry in entries:
-        cost = request.count(render_entry(entry, names)["content"]) + 1
-        if used + cost > room:
-            chunks.append([])
-            used = 0
-        chunks[-1].append(entry)
-        used += cost
-    return chunks
+    names = request.config.names()
+
+    def shown(entry: Entry) -> int:
+        return request.count(render_entry(entry, names)["content"]) + 1
+
+    return batches(entries, shown, input_room(request))
 
 
 def prose_room(request: SummaryRequest) -> int:

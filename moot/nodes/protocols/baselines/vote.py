@@ -27,7 +27,9 @@ from moot.state.verdict import TIE, Decision, Outcome, Verdict
 
 WANTED = (
     "The messages are independent answers to one question. In `solution_markdown` write the answer that they "
-    "bear out best, with its reason; where most of them agree, depart from that only for a reason you name."
+    "bear out best, with its reason; where most of them agree, depart from that only for a reason you name. "
+    'The winner is "synthesis", unless one answer should be given as it stands. The confidence is how sure '
+    "you are of the solution. Put what was asked for and the solution lacks into `unmet_requirements`."
 )
 
 COUNT = "count"

@@ -20,6 +20,7 @@ from moot.nodes.protocols.council.council_settings import TerminationConfig
 from moot.nodes.protocols.council.council_views import (
     CRITIQUE_WORDS,
     PROPOSAL_WORDS,
+    RUBRIC,
     council_instruction,
     council_view,
 )
@@ -65,7 +66,7 @@ class Council(Protocol):
         {"id": "testing", "name": "Testing", "role": "testing"},
     )
     brief = JudgeBrief(
-        wanted=load_prompt("wanted", home=__package__).render(), solution=True, rubric="design", swap=False
+        wanted=load_prompt("wanted", home=__package__).render(), solution=True, rubric=RUBRIC, swap=False
     )
     perspectives = True
     shows_summary = False

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from moot.nodes.calls import WireMessage
+from moot.nodes.judging.rubrics import scored_text
 from moot.nodes.memory.perspective import latest_proposals, perspective_of
 from moot.nodes.prompts.fitting import Block
 from moot.nodes.prompts.library import load_prompt
@@ -13,22 +14,29 @@ from moot.nodes.roles.role import role_of
 from moot.nodes.text.tokens import cut_middle
 from moot.nodes.views.anchors import anchor_text
 from moot.nodes.views.entry_pieces import entry_piece, given_entries, given_piece, tool_pieces
-from moot.nodes.views.scene import ANCHOR_SHARE, NO_PARTS, TAIL, Scene, contract_text
+from moot.nodes.views.scene import ANCHOR_SHARE, NO_PARTS, TAIL, Scene, contract_text, members_text
 from moot.state.conversation import MemoryKind
 from moot.state.entries import Entry
 
-RULES = load_prompt("rules", "debaters", "language", home=__package__)
+RULES = load_prompt("rules", "debaters", "scored", "language", home=__package__)
 PROPOSE = load_prompt("propose", "words", "focus", home=__package__)
 CRITIQUE = load_prompt("critique", "target", "words", "focus", home=__package__)
 REFINE = load_prompt("refine", "standing", "words", "focus", home=__package__)
 
-PROPOSAL_WORDS, CRITIQUE_WORDS = 400, 200
-"""What proposals, refinements and critiques are asked to stay within."""
+PROPOSAL_WORDS, CRITIQUE_WORDS = 600, 300
+"""What proposals, refinements and critiques are asked to stay within: about 80 words for each part."""
 
-SUBJECT, GIVEN, OWN = 0, 1, 2
-"""Ranks: what the phase is about; what people said; the debater's own past, and documents."""
+RUBRIC = "design"
+"""What the solution is held against, where the configuration does not say."""
 
-_STANDING = "Your present proposal and the criticism that it received stand above."
+SUBJECT, GIVEN, OWN, RIVALS = 0, 1, 2, 3
+"""Ranks: what the phase is about; what people said; the debater's own past, and documents; what others
+propose."""
+
+_STANDING = (
+    "Your present proposal and the criticism that it received, numbered, stand above. Answer each number: "
+    '"adopted", and where it now stands, or "refused because", and the reason.'
+)
 _STANDING_ALONE = "Your present proposal stands above; nobody criticised it in this round."
 _NONE_YET = "You have no proposal yet: write one that stands up to what is known so far."
 
@@ -46,7 +54,10 @@ def council_view(scene: Scene) -> list[Block]:
         problem_block(scene.state["topic"], scene.config.memory.budget, scene.count),
     ]
     given = [given_piece(scene, entry, said=GIVEN, document=OWN) for entry in given_entries(scene)]
-    pieces = [*given, *subject, *_own_past(scene, shown)]
+    # Whoever criticises argues for no design of its own, so it is not shown its own.
+    past = [] if scene.step["phase"] == "critique" else _own_past(scene, shown)
+    rivals = _rivals(scene) if scene.step["phase"] == "refine" else []
+    pieces = [*rivals, *given, *subject, *past]
     about = [piece.message["content"] for piece in subject if piece.rank == SUBJECT]
     return with_pieces(head, pieces, _tail_block(scene, about), scene.room, scene.count)
 
@@ -79,9 +90,22 @@ def _criticising(scene: Scene) -> list[Piece]:
 def _refining(scene: Scene) -> list[Piece]:
     own = _own_proposal(scene)
     pieces = _subject(scene, own, "own proposal", "# Your present proposal") if own else []
-    for entry in _received(scene):
-        pieces += _subject(scene, entry, "critique received")
+    for number, entry in enumerate(_received(scene), 1):
+        heading = "# Criticism that it received\n" if number == 1 else ""
+        pieces += _subject(scene, entry, "critique received", f"{heading}{number}.")
     return pieces
+
+
+def _rivals(scene: Scene) -> list[Piece]:
+    """Return what the others propose now, as far as there is room; theirs to learn from, not to criticise."""
+    if not scene.config.memory.rivals:
+        return []
+    proposals = latest_proposals(scene.state["full_transcript"])
+    return [
+        entry_piece(scene, entry, RIVALS, "rival proposal", "# Another proposal, to take from what is better")
+        for who, entry in proposals.items()
+        if who != scene.speaker.id
+    ]
 
 
 def _subject(scene: Scene, entry: Entry, label: str, heading: str = "") -> list[Piece]:
@@ -127,12 +151,12 @@ def _past_text(scene: Scene, entry: Entry) -> str:
 
 
 def _rules_block(scene: Scene) -> Block:
-    lines = [
-        f"- {d.name} ({', '.join(dict.fromkeys(filter(None, (d.id, d.role))))})"
-        for d in scene.config.debaters
-    ]
     language = f"- Write {scene.config.language}." if scene.config.language else ""
-    text = RULES.render(debaters="\n".join(lines), language=language)
+    text = RULES.render(
+        debaters=members_text(scene.config),
+        scored=scored_text(scene.config, RUBRIC),
+        language=language,
+    )
     if scene.config.memory.layout == "per-speaker":
         text = f"{_contract(scene)}\n\n{text}"
     message: WireMessage = {"role": "system", "content": text}

@@ -5,8 +5,9 @@ from typing import NamedTuple
 
 from moot.nodes.blackboard.bounds import OVERALL
 from moot.nodes.blackboard.cards import claim_text
-from moot.nodes.blackboard.rooms import make_room
-from moot.nodes.blackboard.standing import Ledger, ledger_of, stage_of
+from moot.nodes.blackboard.folding import ledger_of
+from moot.nodes.blackboard.rooms import awaits_second, make_room
+from moot.nodes.blackboard.standing import Ledger, stage_of
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.protocols.agreeableness import with_agreement
 from moot.nodes.protocols.dialogue.dialogue_settings import DialogueConfig
@@ -41,7 +42,10 @@ def open_rooms(state: ConversationState) -> dict[str, Room]:
 
 
 def room_step(state: ConversationState, config: DebateConfig, rooms: Mapping[str, Room]) -> Step:
-    """Return the next step of rooms, which go from stage to stage together: two floors in each."""
+    """Return the next step of rooms, which go from stage to stage together.
+
+    Both say at once where they stand; then they take turns, so that whoever is next can answer.
+    """
     moved = {key: _advanced(room) for key, room in rooms.items()}
     floors = [floor for room in moved.values() for floor in _floors(state, config, room)]
     stage = next(iter(moved.values()))["stage"]
@@ -133,10 +137,13 @@ def _cooled_down(state: ConversationState, pair: Sequence[str], rounds: int) -> 
 
 
 def _advanced(room: Room) -> Room:
-    """Return a room at its next stage: positions, then exchange and steelman in turn."""
+    """Return a room at its next floor: both positions, then exchange and steelman, one after the other."""
+    if awaits_second(room):
+        return {**room, "second": False}
     following: dict[str, Stage] = {"": "positions", "positions": "exchange", "exchange": "steelman"}
     stage: Stage = following.get(room["stage"], "exchange")
-    return {**room, "stage": stage, "cycle": room["cycle"] + (stage == "exchange")}
+    cycle = room["cycle"] + (stage == "exchange")
+    return {**room, "stage": stage, "cycle": cycle, "second": stage != "positions"}
 
 
 def _floors(state: ConversationState, config: DebateConfig, room: Room) -> list[Floor]:
@@ -144,7 +151,10 @@ def _floors(state: ConversationState, config: DebateConfig, room: Room) -> list[
     about = claim_text(state, room)
     prompt = STAGES[room["stage"]]
     floors = []
-    for who, other in (room["between"], room["between"][::-1]):
+    pairs = [room["between"], room["between"][::-1]]
+    if room["stage"] != "positions":
+        pairs = pairs[:1] if awaits_second(room) else pairs[1:]
+    for who, other in pairs:
         instruction = prompt.render(target=names[other], claim=about, words=str(WORDS))
         targets = [other, *(room["message_ids"] or room["trigger"])[-1:]]
         floors.append(make_floor(who, with_agreement(instruction, config), targets=targets, room=room["id"]))

@@ -55,11 +55,11 @@ from moot.state.entries import Entry, JsonObject, kind_of
 from moot.state.errors import ConfigError
 
 SPLIT = load_prompt("aspects", "topic", "debaters", "most", home=__package__)
-OPENING = load_prompt("opening", "words", home=__package__)
-TAKE = load_prompt("take", "aspect", "words", home=__package__)
-RESPOND = load_prompt("respond", "aspect", "target", "words", home=__package__)
-REPLY = load_prompt("reply", "aspect", "target", "words", home=__package__)
-CLOSING = load_prompt("closing", "words", home=__package__)
+OPENING = load_prompt("opening", "rounds", "words", home=__package__)
+TAKE = load_prompt("take", "round", "rounds", "aspect", "words", home=__package__)
+RESPOND = load_prompt("respond", "round", "rounds", "aspect", "target", "words", home=__package__)
+REPLY = load_prompt("reply", "round", "rounds", "aspect", "target", "words", home=__package__)
+CLOSING = load_prompt("closing", "rounds", "words", home=__package__)
 
 WORDS = {"opening": 180, "take": 120, "respond": 120, "reply": 100, "closing": 200}
 """What speeches are asked to stay within."""
@@ -213,7 +213,8 @@ def aspects_by_rule(topic: str, most: int) -> list[str]:
 
 
 def _open(config: DebateConfig, aspects: list[str]) -> Step:
-    instruction = with_agreement(OPENING.render(words=str(WORDS["opening"])), config)
+    rounds = str(len(aspects) + 2)
+    instruction = with_agreement(OPENING.render(rounds=rounds, words=str(WORDS["opening"])), config)
     floors = [make_floor(debater.id, instruction) for debater in config.debaters]
     step = make_step("opening", 1, floors, aspect=OVERALL)
     return {**step, "memo": {"aspects": aspects, PLACE: _place("opening", 0, 0)}}
@@ -232,9 +233,11 @@ def _main_floor(
         return End(f"all {len(aspects)} aspects are talked through")
     closing = stage == "closing"
     about = OVERALL if closing else aspects[aspect]
-    instruction_of = partial(_instruction, config, stage, about)
+    last = len(aspects) + 2
+    round_no = last if closing else aspect + 2
+    instruction_of = partial(_instruction, config, stage, about, (round_no, last))
     floors = _floors(state, config, stage, aspect + mini, instruction_of)
-    step = make_step(stage, len(aspects) + 2 if closing else aspect + 2, floors, aspect=about)
+    step = make_step(stage, round_no, floors, aspect=about)
     return {**step, "last_words": closing, "memo": {PLACE: _place(stage, aspect, mini)}}
 
 
@@ -254,15 +257,17 @@ def _following(place: JsonObject, aspects: int, minirounds: int) -> tuple[str, i
     return ("closing" if stage == "reply" else "end"), aspect, mini
 
 
-def _instruction(config: DebateConfig, stage: str, aspect: str, target: str) -> str:
+def _instruction(config: DebateConfig, stage: str, aspect: str, place: tuple[int, int], target: str) -> str:
+    """Return what a floor asks; `place` is its round, and of how many."""
     words, name = str(WORDS[stage]), config.names().get(target, "")
+    round_no, rounds = map(str, place)
     if stage == "closing":
-        text = CLOSING.render(words=words)
+        text = CLOSING.render(rounds=rounds, words=words)
     elif stage == "take":
-        text = TAKE.render(aspect=aspect, words=words)
+        text = TAKE.render(round=round_no, rounds=rounds, aspect=aspect, words=words)
     else:
         prompt = RESPOND if stage == "respond" else REPLY
-        text = prompt.render(aspect=aspect, target=name, words=words)
+        text = prompt.render(round=round_no, rounds=rounds, aspect=aspect, target=name, words=words)
     return with_agreement(text, config)
 
 

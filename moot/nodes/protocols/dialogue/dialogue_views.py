@@ -5,9 +5,13 @@ from collections.abc import Iterator, Sequence
 from moot.nodes.blackboard.bounds import OVERALL
 from moot.nodes.blackboard.cards import room_entries
 from moot.nodes.blackboard.digest import (
+    FOUND,
+    SECTIONS,
+    board_memory,
     card_text,
     cards_text,
-    positions_text,
+    found_text,
+    held_text,
     reflections_text,
     whole_board,
 )
@@ -15,6 +19,7 @@ from moot.nodes.calls import WireMessage
 from moot.nodes.prompts.fitting import Block
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.prompts.material import Piece, with_pieces
+from moot.nodes.prompts.rendering import display_name
 from moot.nodes.views.entry_pieces import entry_piece, given_entries, given_piece, tool_pieces
 from moot.nodes.views.scene import (
     Scene,
@@ -32,7 +37,6 @@ ASPECTS = load_prompt("rules", "aspects", home=__package__)
 
 SUBJECT, EXCHANGE, BACKGROUND = 0, 1, 2
 """Ranks of material: what is answered, what was said around it, what else helps."""
-TOP_REFLECTIONS = 3
 
 
 def dialogue_view(scene: Scene) -> list[Block]:
@@ -55,7 +59,7 @@ def dialogue_view(scene: Scene) -> list[Block]:
     about = scene.state["topic"] if aspect == OVERALL else aspect
     parts = [anchors_part(scene, "\n".join([about, scene.floor["instruction"], *said]))]
     if not cold:
-        parts.append(blackboard_part(scene, share=0.6 if parts[0].text else 1.0))
+        parts.append(blackboard_part(scene, share=0.6 if parts[0].text else 1.0, found=False))
     head = [_rules(scene), topic_block(scene.state["topic"], scene.config, scene.count)]
     return with_pieces(head, pieces, tail_block(scene, parts), scene.room, scene.count)
 
@@ -68,16 +72,36 @@ def _rules(scene: Scene) -> Block:
 
 
 def _take(scene: Scene) -> Iterator[Piece]:
-    yield from _text_piece(scene, "Insights so far", reflections_text(scene.state), BACKGROUND, "reflections")
+    yield from _found(scene)
     yield from _said(scene)
 
 
 def _exchange(scene: Scene) -> Iterator[Piece]:
-    """Yield the aspect's exchange on the main floor, what is answered first of all, and the top insights."""
-    top = "\n".join(reflections_text(scene.state).splitlines()[:TOP_REFLECTIONS])
-    yield from _text_piece(scene, "Insights so far", top, BACKGROUND, "reflections")
-    exchange = recent_exchange(scene.state["full_transcript"], scene.step["round"])
-    yield from _said(scene, exchange, scene.floor["targets"])
+    """Yield the aspect's exchange on the main floor, what is answered first of all, and what was found.
+
+    What was said in crux rooms since the round began stands with it; where room is short, the speaker's own.
+    """
+    yield from _found(scene)
+    transcript, round_no = scene.state["full_transcript"], scene.step["round"]
+    own, others = _rooms_of_round(scene, round_no)
+    speeches = [*recent_exchange(transcript, round_no), *own, *others]
+    yield from _said(scene, speeches, scene.floor["targets"], others)
+
+
+def _rooms_of_round(scene: Scene, round_no: int) -> tuple[list[Entry], list[Entry]]:
+    """Return what was said in the rooms of a round: those that the speaker was in, and the others."""
+    rooms = [room for room in scene.state.get("crux_rooms", {}).values() if room["round"] == round_no]
+    own = [key for room in rooms if scene.speaker.id in room["between"] for key in room["message_ids"]]
+    others = [key for room in rooms if scene.speaker.id not in room["between"] for key in room["message_ids"]]
+    return room_entries(scene.state, own), room_entries(scene.state, others)
+
+
+def _found(scene: Scene) -> Iterator[Piece]:
+    text = found_text(scene.state, scene.speaker.id, scene.names)
+    if text:
+        held = board_memory(f"{SECTIONS[FOUND]}:\n{text}", scene.state, scene.count)
+        message: WireMessage = {"role": "user", "content": f"# {SECTIONS[FOUND]}\n{text}"}
+        yield Piece(message, BACKGROUND, "found out so far", section="blackboard", memory=held)
 
 
 def recent_exchange(transcript: Sequence[Entry], round_no: int) -> list[Entry]:
@@ -93,10 +117,11 @@ def recent_exchange(transcript: Sequence[Entry], round_no: int) -> list[Entry]:
 
 
 def _room(scene: Scene) -> Iterator[Piece]:
-    """Yield the claim's origin, both positions, related cards, and the whole room so far."""
+    """Yield the claim's origin, what the other holds, related cards, and the whole room so far."""
     room = scene.state["crux_rooms"][scene.floor["room"]]
-    positions = positions_text(scene.state, scene.names, room["between"])
-    yield from _text_piece(scene, "Positions of the two of you", positions, BACKGROUND, "ledger")
+    other = next(who for who in room["between"] if who != scene.speaker.id)
+    title = f"What {display_name(other, scene.names)} holds, as noted by the program"
+    yield from _text_piece(scene, title, held_text(scene.state, scene.names, other), BACKGROUND, "ledger")
     for card in (scene.state.get("crux_cards") or {}).values():
         if set(card["sides"]) & set(room["between"]):
             yield from _text_piece(
@@ -106,14 +131,20 @@ def _room(scene: Scene) -> Iterator[Piece]:
     yield from _said(scene, entries, room["message_ids"])
 
 
-def _said(scene: Scene, speeches: Sequence[Entry] = (), subjects: Sequence[str] = ()) -> Iterator[Piece]:
+def _said(
+    scene: Scene,
+    speeches: Sequence[Entry] = (),
+    subjects: Sequence[str] = (),
+    background: Sequence[Entry] = (),
+) -> Iterator[Piece]:
     """Yield speeches and remarks, what tools brought before each; `subjects` outlast the others."""
     shown = {entry["seq"]: entry for entry in (*speeches, *given_entries(scene, "remark"))}
+    ranks = {entry["id"]: BACKGROUND for entry in background} | dict.fromkeys(subjects, SUBJECT)
     for _, entry in sorted(shown.items()):
         if kind_of(entry).gift == "remark" and entry["id"] not in subjects:
             yield _given_piece(scene, entry)
             continue
-        rank = SUBJECT if entry["id"] in subjects else EXCHANGE
+        rank = ranks.get(entry["id"], EXCHANGE)
         yield from tool_pieces(scene, entry, rank)
         yield entry_piece(scene, entry, rank)
 
@@ -123,12 +154,19 @@ def _given_piece(scene: Scene, entry: Entry) -> Piece:
 
 
 def _everything(scene: Scene) -> Iterator[Piece]:
-    """Yield the whole blackboard, and what was said from the floor."""
+    """Yield the whole blackboard, then how the speaker opened, its rooms, and the last round."""
     board = whole_board(scene.state, scene.names)
-    yield from _text_piece(scene, "Where everybody stands", board, SUBJECT, "ledger")
+    if board:
+        message: WireMessage = {"role": "user", "content": board}
+        held: dict[MemoryKind, int] = {"ledger": scene.count(board)}
+        yield Piece(message, SUBJECT, "where the debate stands", section="blackboard", memory=held)
     yield from _text_piece(scene, "Cruxes", cards_text(scene.state, scene.names), SUBJECT, "cruxes")
     yield from _text_piece(scene, "Insights", reflections_text(scene.state), EXCHANGE, "reflections")
-    yield from _said(scene)
+    transcript, before = scene.state["full_transcript"], scene.step["round"] - 1
+    own = [e for e in transcript if e["speaker"] == scene.speaker.id and kind_of(e).argues]
+    confided = [entry for entry in own if entry["room"]]
+    speeches = [*own[:1], *confided, *recent_exchange(transcript, before)]
+    yield from _said(scene, speeches, [entry["id"] for entry in own[:1]], confided)
 
 
 def _text_piece(scene: Scene, title: str, text: str, rank: int, kind: MemoryKind) -> Iterator[Piece]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from moot.nodes.blackboard.standing import ledger_of
+from moot.nodes.blackboard.folding import ledger_of
 from moot.nodes.prompts.fitting import Block
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.protocols.agreeableness import with_agreement

@@ -1,0 +1,188 @@
+"""Folding notes into the ledger, which is computed from them and never stored.
+
+Everything here is a pure function of the notes. A later note, a retraction or a person's correction changes
+the result, whatever came of it before.
+"""
+
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from moot.nodes.blackboard.standing import Ledger, Turn, said_at
+from moot.state.ledger import MOTION, Event, EventKind, Note, Proposition, Sameness
+
+RANK = {"rule": 0, "model": 1, "person": 2}
+"""On the same message the higher one is believed."""
+
+_MIRRORED: Mapping[EventKind, EventKind] = {"asserts": "denies", "denies": "asserts"}
+
+
+def _sign_after(kind: EventKind, before: int, others: int) -> int:
+    """Return a debater's sign after an event; whoever concedes goes over to the other side."""
+    if kind == "concedes":
+        return -before if before else (-1 if others < 0 else 1)
+    return {"asserts": 1, "denies": -1, "withdraws": 0}.get(kind, before)
+
+
+_recent: deque[tuple[Sequence[Note], str, Ledger]] = deque(maxlen=8)
+"""What was folded last: a channel's notes are never changed, only added to."""
+
+
+def ledger_of(state: Mapping[str, Any]) -> Ledger:
+    """Return the ledger of a debate's state; what is known of it is not folded again."""
+    return fold_notes(state.get("minutes") or (), state.get("topic") or "")
+
+
+def fold_notes(notes: Sequence[Note], topic: str = "") -> Ledger:
+    """Fold notes into the ledger: what was taken back is gone, what is the same is one.
+
+    The order of the notes counts only among events on the same message; a note of lower rank never takes
+    back or replaces one of higher rank on the same message. Where notes are those folded before and some
+    more, only what these touch is computed.
+    """
+    before = [each for each in list(_recent) if each[1] == topic and _continues(notes, each[0])]
+    known = max(before, key=lambda each: len(each[0]), default=None)
+    if known and len(known[0]) == len(notes):
+        return known[2]
+    ledger = grown(known[2], notes[len(known[0]) :]) if known else grown(empty_ledger(topic), notes)
+    _recent.append((notes, topic, ledger))
+    return ledger
+
+
+def _continues(notes: Sequence[Note], known: Sequence[Note]) -> bool:
+    """Return whether notes begin with those known: the very same ones at both ends."""
+    count = len(known)
+    return 0 < count <= len(notes) and notes[0] is known[0] and notes[count - 1] is known[-1]
+
+
+def empty_ledger(topic: str) -> Ledger:
+    """Return the ledger of a debate of which nothing is noted."""
+    motion = Proposition(note="proposition", id=MOTION, text=topic, aspect="overall", seq=0)
+    return Ledger({}, {MOTION: motion}, {}, {}, {}, {}, [], [])
+
+
+def grown(ledger: Ledger, new: Sequence[Note]) -> Ledger:
+    """Return a ledger with more notes."""
+    kinds: dict[str, list[Any]] = {kind: list(notes) for kind, notes in ledger.notes.items()}
+    added: dict[str, list[Any]] = defaultdict(list)
+    for each in new:
+        added[each["note"]].append(each)
+    for kind, notes in added.items():
+        kinds[kind] = kinds.get(kind, []) + notes
+    propositions: dict[str, Proposition] = {**ledger.propositions}
+    if "retraction" in kinds or "same" in kinds or len({note["by"] for note in kinds.get("event", ())}) > 1:
+        # What stood may fall: all is folded anew.
+        added, propositions = defaultdict(list, kinds), {MOTION: ledger.propositions[MOTION]}
+        ledger = empty_ledger(propositions[MOTION]["text"])
+    propositions |= {note["id"]: note for note in added["proposition"]}
+    retracted: dict[str, int] = {}
+    for each in kinds.get("retraction", ()):
+        retracted[each["of"]] = max(retracted.get(each["of"], 0), RANK[each["by"]])
+    every = {**propositions, **{note["id"]: note for note in kinds.get("proposition", ())}}
+    leading = _leading(kinds["same"], every) if "same" in kinds else {}
+    answers = dict(ledger.answers)
+    for each in added["answer"]:
+        answers.setdefault(each["to"], each)
+
+    def standing(kind: str) -> list[Any]:
+        """Return the new notes of a kind that nobody took back, on what stands for their proposition."""
+        stood = [n for n in added[kind] if not retracted or retracted.get(n["id"], -1) < RANK[n["by"]]]
+        if not leading or kind == "question":
+            return stood
+        return [
+            {**n, "proposition": leading[n["proposition"]][0]} if n["proposition"] in leading else n
+            for n in stood
+        ]
+
+    return Ledger(
+        notes=kinds,
+        propositions={key: each for key, each in propositions.items() if key not in leading},
+        courses=_courses(ledger, _standing_events(added["event"], retracted, leading, every)),
+        challenges={**ledger.challenges, **{n["id"]: n for n in standing("challenge")}},
+        questions={**ledger.questions, **{n["id"]: n for n in standing("question")}},
+        answers=answers,
+        evidence=[*ledger.evidence, *standing("evidence")],
+        gaps=[*ledger.gaps, *standing("gap")],
+        read_through=max((each["through"] for each in added["reading"]), default=ledger.read_through),
+        dropped=sum((Counter(each["dropped"]) for each in added["reading"]), Counter(ledger.dropped)),
+    )
+
+
+def _courses(ledger: Ledger, events: Iterable[Event]) -> Mapping[str, Sequence[Turn]]:
+    """Return what was said of each proposition, with more events."""
+    courses = dict(ledger.courses)
+    touched: dict[str, list[Event]] = defaultdict(list)
+    for event in events:
+        touched[event["proposition"]].append(event)
+    for key, said in touched.items():
+        earlier = [turn.event for turn in courses.get(key, ())]
+        signs: dict[str, int] = {}
+        last: dict[str, EventKind] = {}
+        course = []
+        for event in sorted([*earlier, *said], key=said_at):
+            who, kind = event["debater"], event["kind"]
+            before = signs.get(who, 0)
+            again = kind == "concedes" == last.get(who)
+            others = sum(sign for other, sign in signs.items() if other != who)
+            after = before if again else _sign_after(kind, before, others)
+            signs[who], last[who] = after, kind
+            course.append(Turn(event, before, after))
+        courses[key] = course
+    return courses
+
+
+def _leading(
+    same: Iterable[Sameness], propositions: Mapping[str, Proposition]
+) -> dict[str, tuple[str, bool]]:
+    """Return for each proposition that is another in other words which one, and whether as its negation."""
+    found: dict[str, tuple[str, bool]] = {}
+
+    def root(key: str) -> tuple[str, bool]:
+        flipped = False
+        while key in found:
+            key, opposite = found[key]
+            flipped ^= opposite
+        return key, flipped
+
+    for each in same:
+        if each["one"] in propositions and each["other"] in propositions:
+            (one, first), (other, second) = root(each["one"]), root(each["other"])
+            if one != other:
+                leader, follower = sorted((one, other))
+                found[follower] = (leader, first ^ second ^ each["opposite"])
+    return {key: root(key) for key in found}
+
+
+def _standing_events(
+    said: Iterable[Event],
+    retracted: Mapping[str, int],
+    leading: Mapping[str, tuple[str, bool]],
+    propositions: Mapping[str, Proposition],
+) -> list[Event]:
+    """Return the events that stand, as they were said.
+
+    On one proposition and message those of the highest rank count. What a person took back stays so: no
+    reader's event in its place counts.
+    """
+    events: list[Event] = []
+    highest: dict[tuple[str, str, str], int] = defaultdict(int)
+    for event in said:
+        if event["proposition"] and event["proposition"] not in propositions:
+            continue
+        if event["proposition"] in leading:
+            key, flipped = leading[event["proposition"]]
+            kind = _MIRRORED.get(event["kind"], event["kind"]) if flipped else event["kind"]
+            event = Event(**{**event, "proposition": key, "kind": kind})
+        place, rank = _place(event), RANK[event["by"]]
+        taken_back = retracted.get(event["id"], -1)
+        if taken_back >= RANK["person"]:
+            highest[place] = max(highest[place], RANK["person"])
+        if taken_back < rank:
+            highest[place] = max(highest[place], rank)
+            events.append(event)
+    kept = [event for event in events if RANK[event["by"]] >= highest[_place(event)]]
+    return sorted(kept, key=said_at)
+
+
+def _place(event: Event) -> tuple[str, str, str]:
+    return event["proposition"], event["debater"], event["message_id"]
