@@ -16,8 +16,7 @@ settings.load_profile("moot")
 def _own_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Hide the developer's settings and keep the default database in the test's own folder."""
     for variable in list(os.environ):
-        if variable.startswith(("MOOT_", "OPENAI_", "LANGSMITH_", "LANGCHAIN_")) and not variable.startswith(
-            ("MOOT_REQUIRE_", "MOOT_UPDATE_")
-        ):
+        ours = variable.startswith(("MOOT_", "OPENAI_", "LANGSMITH_", "LANGCHAIN_"))
+        if ours and not variable.startswith("MOOT_REQUIRE_"):
             monkeypatch.delenv(variable)
     monkeypatch.setenv("MOOT_DB", str(tmp_path / "default.sqlite"))
