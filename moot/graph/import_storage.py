@@ -33,7 +33,8 @@ def _store(session: DebateSession, values: Values, row: DebateRow, *, fresh: boo
         session.advance(interrupt_before=["plan"])
     if row.status in OVER:
         session.update_after("close", {"status": row.status})
-    usage = session.state().values.get("usage") or {}
+    stored = session.state().values
+    session.records.outcomes.note(row.id, stored, {})
     # What ran above noted its own progress; the row is the import's.
     kept: dict[str, str | float] = {"status": row.status, "turns": row.turns, "updated_at": row.updated_at}
-    session.records.catalogue.update(row.id, **kept, **row_amounts(usage))
+    session.records.catalogue.update(row.id, **kept, **row_amounts(stored.get("usage") or {}))

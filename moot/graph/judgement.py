@@ -196,5 +196,6 @@ def judge_debate(session: DebateSession, options: JudgingOptions, *, dry_run: bo
         update["messages"] = [outcome_message({**values, **update})]
         held.update(update, snapshot.next)
         spent = row_amounts(add_up(values.get("usage") or {}, [judgement.usage]))
+        held.records.outcomes.note(session.thread, values, update)
         held.records.catalogue.update(session.thread, **spent, updated_at=environment.clock())
     return replace(judgement, stored=True)

@@ -9,13 +9,14 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from moot.state.catalogue import Catalogue, DebateRow
-from moot.state.errors import InputError
+from moot.state.catalogue import Catalogue, DebateRow, check_name, thread_id_of
+from moot.state.errors import DebateExists, InputError
 from moot.state.failed_runs import FailedRuns
 from moot.state.floor import FloorTable
 from moot.state.grants import Grants
 from moot.state.journal import Journal, WentOn, went_on_in
 from moot.state.leases import Lease, Leases
+from moot.state.outcomes import Outcomes
 from moot.state.settings import is_postgres, sqlite_path
 from moot.state.sql import DATABASE_VERSION, PermittedSql, PostgresSql, Sql, SqliteSql
 
@@ -35,6 +36,7 @@ class Records:
     floor: FloorTable
     failed: FailedRuns
     grants: Grants
+    outcomes: Outcomes
 
     def rows(self) -> list[DebateRow]:
         """Return the catalogue, the most recently active first; what a dead process left is `paused`.
@@ -60,9 +62,23 @@ class Records:
         left = row.status == "running" and not self.leases.is_held(row.id)
         return replace(row, status="paused") if left else row
 
+    def rename(self, debate: str, name: str) -> None:
+        """Call a debate something else.
+
+        Raises:
+            InputError: it cannot be called that.
+            DebateExists: another one is called so, or has been.
+        """
+        check_name(name)
+        others = [row for row in self.catalogue.rows() if row.id != debate]
+        if any(name == row.name or thread_id_of(name) == row.id for row in others):
+            raise DebateExists(f"another debate is, or was, called {name!r}: choose another name")
+        self.catalogue.update(debate, name=name)
+
     def forget(self, debate: str) -> None:
         """Delete all that is kept of a debate; a run of it that goes on elsewhere is refused."""
-        for table in (self.journal, self.floor, self.failed, self.grants, self.catalogue, self.leases):
+        beside = (self.floor, self.failed, self.grants, self.outcomes)
+        for table in (self.journal, *beside, self.catalogue, self.leases):
             table.on(self.sql).delete(debate)
 
     def copy(self, source: str, target: str) -> None:
@@ -81,6 +97,7 @@ class Records:
             floor=self.floor.on(sql),
             failed=self.failed.on(sql),
             grants=self.grants.on(sql),
+            outcomes=self.outcomes.on(sql),
         )
 
     def close(self) -> None:
@@ -109,7 +126,8 @@ def _records(sql: Sql, went_on: WentOn | None = None) -> Records:
         catalogue = Catalogue(sql)
         journal = Journal(sql, went_on or went_on_in(sql))
         leases = Leases(sql, catalogue.name_of)
-        records = Records(sql, journal, catalogue, leases, FloorTable(sql), FailedRuns(sql), Grants(sql))
+        beside = FloorTable(sql), FailedRuns(sql), Grants(sql), Outcomes(sql)
+        records = Records(sql, journal, catalogue, leases, *beside)
         if version < DATABASE_VERSION and not sql.read_only:
             sql.set_version(DATABASE_VERSION)
         opening.pop_all()

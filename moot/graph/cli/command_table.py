@@ -30,7 +30,9 @@ COMMANDS: dict[str, Row] = {
     "unpin": Row("pin:unpin", "Take a pinned message off the prompts again.", "Debates"),
     "fork": Row("fork:fork", "Begin a new debate with another one's beginning.", "Debates"),
     "list": Row("listing:list_debates", "List the debates of a database.", "Debates"),
-    "delete": Row("delete:delete", "Delete a debate with all its checkpoints.", "Debates"),
+    "search": Row("search:search", "Find what was said, in all debates.", "Debates"),
+    "rename": Row("rename:rename", "Call a debate something else.", "Debates"),
+    "delete": Row("delete:delete", "Delete debates with all their checkpoints.", "Debates"),
     "show": Row("show:show", "Show a debate: verdict, transcript, summaries, prompts.", "Results"),
     "import": Row(
         "import_:import_debate", "Make a debate of a transcript, or of an exported debate.", "Debates"

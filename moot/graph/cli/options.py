@@ -51,7 +51,7 @@ def _debate_file(path: Path | None) -> Path | None:
     return path
 
 
-def _debates_like(ctx: Context, incomplete: str) -> list[str]:
+def debates_like(ctx: Context, incomplete: str) -> list[str]:
     """Return the names that a shell may complete a debate's with."""
     from moot.graph.cli.database import opened_records
 
@@ -65,7 +65,7 @@ DebateArgument = Annotated[
     Argument(
         metavar="ID",
         help="Its name, id, or an unambiguous beginning of the id.",
-        autocompletion=_debates_like,
+        autocompletion=debates_like,
     ),
 ]
 DbOption = Annotated[

@@ -28,6 +28,7 @@ def note_progress(records: Records, debate: str, state: StateValues, update: Sta
     if "step" not in update and records.catalogue.is_new(debate):
         del values["status"]
     records.catalogue.update(debate, **values, updated_at=now)
+    records.outcomes.note(debate, state, update)
 
 
 def _values(state: StateValues, update: StateValues) -> JsonObject:

@@ -5,30 +5,35 @@ from typing import Annotated
 
 import typer
 
-from moot.graph.cli.database import opened_debate
-from moot.graph.cli.options import DbOption, DebateArgument, JsonOption
+from moot.graph.cli.database import opened
+from moot.graph.cli.options import DbOption, JsonOption, debates_like
 from moot.graph.cli.screen.output import print_json, remark
 from moot.graph.cli.screen.terminal_text import one_line
 from moot.state.errors import InputError
 
 
 def delete(
-    debate_id: DebateArgument,
+    debate_ids: Annotated[
+        list[str],
+        typer.Argument(metavar="ID …", help="Names, ids, or beginnings of ids.", autocompletion=debates_like),
+    ],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     db: DbOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Delete a debate with all its checkpoints. Its forks stay."""
-    with opened_debate(db, debate_id) as debate:
-        if not yes:
-            if not sys.stdin.isatty():
-                raise InputError("nothing is deleted: add --yes where nobody can be asked")
+    """Delete debates with all their checkpoints. Their forks stay."""
+    with opened(db) as debates:
+        chosen = {each.id: each for each in map(debates.get, debate_ids)}.values()  # all of them are there
+        if not yes and not sys.stdin.isatty():
+            raise InputError("nothing is deleted: add --yes where nobody can be asked")
+        deleted = []
+        for debate in chosen:
             about = f"{debate.name}, {debate.row.turns} turns: {one_line(debate.row.topic, 60)}"
-            if not typer.confirm(f"Delete {about}?", err=True):
-                remark("nothing is deleted")
-                return
-        debate.delete()
+            if yes or typer.confirm(f"Delete {about}?", err=True):
+                debate.delete()
+                deleted.append({"deleted": debate.id, "name": debate.name})
+            if not as_json:
+                is_gone = deleted and deleted[-1]["deleted"] == debate.id
+                remark(f"deleted {debate.name}" if is_gone else f"{debate.name} stays")
     if as_json:
-        print_json({"deleted": debate.id, "name": debate.name})
-    else:
-        remark(f"deleted {debate.name}")
+        print_json(deleted[0] if len(debate_ids) == 1 and deleted else deleted)

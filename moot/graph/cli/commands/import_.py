@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -10,6 +12,7 @@ import typer
 from moot.graph.cli.database import command_line, opened
 from moot.graph.cli.options import ConfigOption, DbOption, JsonOption, NameOption, QuietOption
 from moot.graph.cli.screen.output import print_json, print_text, remark
+from moot.graph.cli.screen.terminal_text import one_line
 from moot.graph.cli.text_files import STDIN, read_text
 from moot.state.errors import InputError
 
@@ -35,6 +38,12 @@ def import_debate(
         list[str] | None,
         typer.Option("--debater", "-d", metavar="NAME", help="Who of the speakers argues; repeat for each."),
     ] = None,
+    moderator: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--moderator", metavar="NAME", help="Who moderates, and is not judged; repeat for each."
+        ),
+    ] = None,
     config: ConfigOption = None,
     db: DbOption = None,
     as_json: JsonOption = False,
@@ -50,7 +59,7 @@ def import_debate(
     imported = read_transcript(path, form)
     with opened(db, make=True) as debates:
         if imported.document is not None:
-            given = {"--topic": topic, "--debater": debater, "--config": config}
+            given = {"--topic": topic, "--debater": debater, "--moderator": moderator, "--config": config}
             if refused := [option for option, value in given.items() if value]:
                 raise InputError(
                     f"{' and '.join(refused)}: an exported debate keeps its own topic, debaters and "
@@ -64,7 +73,7 @@ def import_debate(
                 topic=settings.topic if topic is None else read_topic(topic),
                 name=name,
                 config=settings,
-                debaters=debater or (),
+                debaters=debater or _arguing(imported, moderator or (), quiet=quiet),
             )
         if as_json:
             print_json(debate.document())
@@ -87,6 +96,32 @@ def read_transcript(path: Path, form: str | None = None) -> ImportedTranscript:
         return parse_transcript(text, format=form, filename="" if path == STDIN else path.name)
     except InputError as error:
         raise InputError(f"{str(path)!r}: {error}") from error
+
+
+def _arguing(imported: ImportedTranscript, moderators: Sequence[str], *, quiet: bool) -> list[str]:
+    """Return who argues, `[]` for everybody but whoever is called moderator; asks where that is open.
+
+    Raises:
+        InputError: nobody speaks by the name of a moderator.
+    """
+    from moot.state.config import RESERVED_IDS
+
+    names = {speaker.id: speaker.name for speaker in imported.speakers}
+    if not moderators and len(names) > 2 and not names.keys() & RESERVED_IDS:
+        who = ", ".join(one_line(name, 40) for name in names.values())
+        if not sys.stdin.isatty():
+            if not quiet:
+                remark(f"{who} are all taken for debaters: --moderator NAME leaves out who moderates")
+            return []
+        said = typer.prompt(
+            f"{who}: who of them moderates? Enter for nobody", default="", show_default=False, err=True
+        )
+        moderators = [said] if said.strip() else []
+    wanted = {name.strip().casefold() for name in moderators}
+    found = {key for key, name in names.items() if wanted & {key, name.casefold()}}
+    if len(found) < len(wanted):
+        raise InputError(f"--moderator: nobody speaks by that name; there are {', '.join(names.values())}")
+    return [key for key in names if key not in found and key not in RESERVED_IDS] if found else []
 
 
 def _say_what_next(debate: Debate, db: str | None) -> None:

@@ -2,46 +2,88 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+from typer import Option
 
 from moot.graph.cli.database import opened_records
 from moot.graph.cli.options import DbOption, JsonOption
 from moot.graph.cli.screen.output import print_json, print_result, remark
-from moot.graph.cli.screen.terminal_text import one_line
+from moot.graph.cli.screen.terminal_text import local_time, one_line
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from moot.state.catalogue import DebateRow
+    from moot.state.outcomes import Outcome
+
+MATCH = re.compile(r"-vs-.+-\d+-[0-9a-f]{10}")
+"""In the name of every match of a tournament."""
 
 
-def list_debates(db: DbOption = None, as_json: JsonOption = False) -> None:
+def list_debates(
+    limit: Annotated[int | None, Option("--limit", "-n", min=1, metavar="N", help="The first N.")] = None,
+    status: Annotated[
+        str | None,
+        Option("--status", metavar="STATUS", help="done, limit, paused, waiting, running, failed."),
+    ] = None,
+    grep: Annotated[
+        str | None, Option("--grep", metavar="WORDS", help="In the name, topic, model or winner.")
+    ] = None,
+    matches: Annotated[bool, Option("--matches", help="Tournaments' matches too.")] = False,
+    db: DbOption = None,
+    as_json: JsonOption = False,
+) -> None:
     """List the debates of a database, the most recently active first."""
     with opened_records(db) as records:
-        rows = records.rows() if records else []
+        rows, outcomes = (records.rows(), records.outcomes.all()) if records else ([], {})
+    known = [(row, outcomes.get(row.id)) for row in rows if status in (None, row.status)]
+    if grep:
+        known = [each for each in known if grep.casefold() in _text(*each).casefold()]
+    folded = 0
+    if not matches and not as_json:
+        kept = [each for each in known if not MATCH.search(each[0].name)]
+        known, folded = kept, len(known) - len(kept)
+    shown = known[:limit]
     if as_json:
-        print_json([asdict(row) for row in rows])
-    elif rows:
-        print_result(_table(rows))
-    else:
+        return print_json([{**asdict(row), **(asdict(found) if found else {})} for row, found in shown])
+    if shown:
+        print_result(_table(shown))
+    elif not rows:
         remark('no debates yet: begin one with `moot run "TOPIC"`')
+    if len(known) > len(shown):
+        remark(f"{len(known) - len(shown)} more")
+    if folded:
+        remark(f"{folded} matches of tournaments are folded: --matches shows them")
 
 
-def _table(rows: list[DebateRow]) -> Table:
+def _text(row: DebateRow, outcome: Outcome | None) -> str:
+    return "\n".join([row.name, row.topic, *((outcome.model, outcome.winner) if outcome else ())])
+
+
+def _table(known: list[tuple[DebateRow, Outcome | None]]) -> Table:
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), expand=True)
     table.add_column("debate", max_width=36, overflow="fold")
-    table.add_column("topic", ratio=1, no_wrap=True, overflow="ellipsis", min_width=12)
-    table.add_column("status", no_wrap=True)
+    table.add_column("topic", ratio=2, no_wrap=True, overflow="ellipsis", min_width=12)
+    for heading in ("status", "winner", "model"):
+        table.add_column(heading, no_wrap=True, overflow="ellipsis", max_width=18)
     table.add_column("turns", justify="right", no_wrap=True)
     table.add_column("tokens", justify="right", no_wrap=True)
-    table.add_column("active", no_wrap=True)
-    for row in rows:
+    table.add_column(f"active, {local_time(known[0][0].updated_at)[17:]}", no_wrap=True)
+    for row, outcome in known:
         name = row.name if row.name != row.id else row.id[:8]
-        when = row.updated_at[:16].replace("T", " ")
-        cells = (one_line(name, 60), one_line(row.topic, 200), row.status)
+        about = (outcome.winner, outcome.model) if outcome else ("", "")
+        cells = (
+            one_line(name, 60),
+            one_line(row.topic, 200),
+            row.status,
+            *(one_line(each, 40) for each in about),
+        )
+        when = local_time(row.updated_at)[:16]
         table.add_row(*map(Text, cells), str(row.turns), f"{row.tokens:,}", when)
     return table

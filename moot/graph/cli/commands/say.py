@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -51,13 +53,22 @@ def _speaker(config: DebateConfig, name: str) -> str:
     """Return the id of a speaker: a debater by id or display name, else the slug of the name.
 
     Raises:
-        InputError: nothing of the name makes an id.
+        InputError: nothing of the name makes an id, or it is nearly a debater's and nobody can be asked.
     """
     from moot.state.config import slug
 
     for known, shown in config.names().items():
         if name.casefold() in (known.casefold(), shown.casefold()):
             return known
+    if name in ("moderator", "user"):
+        return name
+    called = {known.casefold(): known for known in (*config.names().values(), *config.names(), "moderator")}
+    near = get_close_matches(name.casefold(), called, n=1, cutoff=0.75)
+    if near and sys.stdin.isatty():
+        if typer.confirm(f"Nobody is called {name!r}. Is {called[near[0]]!r} meant?", default=True, err=True):
+            return _speaker(config, called[near[0]])
+    elif near:
+        raise InputError(f"--as {name!r}: nobody is called so; is {called[near[0]]!r} meant?")
     if not slug(name):
         raise InputError(f"--as {name!r}: give a name with letters a-z or digits")
     return slug(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,6 +15,11 @@ from moot.state.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+
+    from moot.graph.api import Debate
+
+LOOK_AGAIN_S = 0.5
+"""Between two looks at a debate that runs, seconds."""
 
 
 def show(
@@ -37,6 +43,9 @@ def show(
             "--view", metavar="SEQ", help="The exact prompt of entry SEQ, its id, or of call c000012."
         ),
     ] = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="What is said, as it is said, until nobody runs the debate.")
+    ] = False,
     db: DbOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -58,6 +67,8 @@ def show(
     from moot.graph.cli.screen import showing
 
     with opened_debate(db, debate_id) as debate:
+        if follow:
+            return _follow(debate)
         if view is None:
             document = debate.document()
             data, parts = _part(chosen[0] if chosen else "", document)
@@ -74,6 +85,22 @@ def show(
         print_result(*parts)
         if not chosen and document["status"] in ("failed", "paused"):
             remark(f"\nGo on with: {resume_line(debate, db)}")
+
+
+def _follow(debate: Debate) -> None:
+    """Print each entry once it is there; a debate that nobody runs is shown as far as it goes."""
+    from moot.graph.cli.screen import showing
+
+    shown = 0
+    while True:
+        runs = debate.is_running()
+        document = debate.document()
+        if new := document["transcript"][shown:]:
+            print_result(*showing.transcript({**document, "transcript": new}))
+            shown += len(new)
+        if not runs:
+            return print_result(*_part("verdict", document)[1])
+        time.sleep(LOOK_AGAIN_S)
 
 
 def _part(name: str, document: JsonObject) -> tuple[object, list[RenderableType]]:

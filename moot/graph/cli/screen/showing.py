@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from moot.graph.cli.screen.entry_words import entry_words
-from moot.graph.cli.screen.terminal_text import json_text, one_line, safe
+from moot.graph.cli.screen.terminal_text import json_text, local_time, one_line, safe
 from moot.graph.cli.screen.verdict_screen import verdict_parts
 from moot.nodes.models.registry import Models
 from moot.state.config import OFFLINE
@@ -40,7 +40,7 @@ def overview(document: Document) -> Parts:
         "ended": document.get("ended_because", ""),
         "agreement": _agreement(document),
         "said": f"{turns} turns · {usage['calls']} calls · {tokens:,} tokens · {cost_text(document)}",
-        "begun": f"{document['created_at']} · last active {document['updated_at']}",
+        "begun": f"{local_time(document['created_at'])} · last active {local_time(document['updated_at'])}",
     }
     facts["pinned"] = ", ".join(document.get("state", {}).get("pinned", []))
     if document["status"] == "failed" and document["errors"]:

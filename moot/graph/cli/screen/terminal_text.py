@@ -2,6 +2,7 @@
 
 import json
 import re
+from datetime import datetime
 
 from moot.state.redaction import redacted
 
@@ -29,6 +30,14 @@ def one_line(text: str, width: int) -> str:
     """Return safe text on one line, cut to so many characters."""
     line = " ".join(safe(text).split())
     return line if len(line) <= width else line[: width - 1].rstrip() + "…"
+
+
+def local_time(at: str) -> str:
+    """Return a time, ISO 8601, as `2026-01-31 18:05 CET`, by this machine's clock."""
+    try:
+        return datetime.fromisoformat(at).astimezone().strftime("%Y-%m-%d %H:%M %Z")
+    except ValueError:
+        return one_line(at, 20)
 
 
 def json_text(value: object) -> str:
