@@ -11,7 +11,7 @@ CHOICES = {TIE: "a tie", SYNTHESIS: "a synthesis"}
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ListedOutcome:
     """What is listed of a debate beside its row in the catalogue."""
 
     model: str = ""
@@ -28,7 +28,7 @@ class Outcomes(DebateTable):
     def note(self, debate: str, state: StateValues, update: StateValues) -> None:
         """Write down who argues and who has won, once a debate's state is updated like this."""
         config = update.get("config") or state.get("config") or {}
-        outcome = Outcome(
+        outcome = ListedOutcome(
             config.get("model", ""), _winner(update.get("verdict", state.get("verdict")), config)
         )
         self._sql.execute(
@@ -37,11 +37,13 @@ class Outcomes(DebateTable):
             (debate, outcome.model, outcome.winner),
         )
 
-    def all(self) -> dict[str, Outcome]:
+    def all(self) -> dict[str, ListedOutcome]:
         """Return the outcomes of all debates; none of a database that cannot be written."""
         if self._sql.read_only:
             return {}
-        return {row[0]: Outcome(*row[1:]) for row in self._sql.execute("SELECT * FROM moot_outcomes", ())}
+        return {
+            row[0]: ListedOutcome(*row[1:]) for row in self._sql.execute("SELECT * FROM moot_outcomes", ())
+        }
 
 
 def _winner(verdict: Mapping[str, object] | None, config: Mapping[str, object]) -> str:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from moot.state.catalogue import DebateRow
-    from moot.state.outcomes import Outcome
+    from moot.state.outcomes import ListedOutcome
 
 MATCH = re.compile(r"-vs-.+-\d+-[0-9a-f]{10}")
 """In the name of every match of a tournament."""
@@ -59,11 +59,11 @@ def list_debates(
         remark(f"{folded} matches of tournaments are folded: --matches shows them")
 
 
-def _text(row: DebateRow, outcome: Outcome | None) -> str:
+def _text(row: DebateRow, outcome: ListedOutcome | None) -> str:
     return "\n".join([row.name, row.topic, *((outcome.model, outcome.winner) if outcome else ())])
 
 
-def _table(known: list[tuple[DebateRow, Outcome | None]]) -> Table:
+def _table(known: list[tuple[DebateRow, ListedOutcome | None]]) -> Table:
     from rich.table import Table
     from rich.text import Text
 
