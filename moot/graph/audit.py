@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, cast, get_args
 
@@ -155,7 +155,7 @@ def without(state: ConversationState, kind: MemoryKind) -> ConversationState:
     config = state["config"]
     memory, debaters = config["memory"], config["debaters"]
     quiet = {**memory, "retrieval": {**memory["retrieval"], "enabled": False}}
-    changes: Mapping[str, Mapping[str, Any]] = {
+    changes: Mapping[str, Mapping[str, object]] = {
         "rolling summary": {"rolling_summary": {}},
         "perspective": {"perspective_summaries": {}},
         "ledger": {"minutes": []},
@@ -178,6 +178,6 @@ async def _speak(floor: ModelFloor, answering: Answering) -> Spoken:
             if isinstance(effect, Work):
                 outcome = await asyncio.gather(*(asyncio.to_thread(job.run) for job in effect.jobs))
             else:
-                outcome = await answering.answer(cast(Sequence[Any], effect))
+                outcome = await answering.answer(effect)
     except StopIteration as end:
         return cast(Spoken, end.value[0])

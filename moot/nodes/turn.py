@@ -15,8 +15,9 @@ from moot.nodes.memory.scribe import Scribe
 from moot.nodes.models.failures import REFUSALS
 from moot.nodes.protocols.protocol_table import protocol_named
 from moot.nodes.reading.importance import importance
+from moot.nodes.reading.tool_results import use_of
 from moot.nodes.text.tokens import TokenCounter, cut_middle
-from moot.nodes.tools.exchange import RESULT_TOKENS, Exchange
+from moot.nodes.tools.exchange import RESULT_TOKENS, Exchange, arguments_of
 from moot.state.config import DebateConfig
 from moot.state.config.frozen import frozen_config
 from moot.state.conversation import ConversationState, Floor, Receipt
@@ -77,7 +78,10 @@ def _write_tools(scribe: Scribe, seat: Seat, exchanges: Sequence[Exchange], coun
             speaker, model = seat.floor["speaker"], exchange.reply.model
             entry = scribe.write(speaker, "tool_call", asked, room=room, model=model, usage=usage)
             result = f"{call.name}: {cut_middle(call.result, RESULT_TOKENS, count)}"
-            scribe.write("tools", "tool_result", result, room=room, targets=[entry["id"]])
+            answer = scribe.write("tools", "tool_result", result, room=room, targets=[entry["id"]])
+            # `run_tool` says so of whatever went wrong, and a tool's own words never begin so.
+            failed = call.result.startswith("error: ")
+            answer["tool"] = use_of(call.name, arguments_of(call.arguments), call.result, failed=failed)
             said, usage = "", {}
 
 

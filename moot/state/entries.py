@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
@@ -101,6 +101,15 @@ def tokens_of(usage: Mapping[str, Any]) -> int:
     return int(usage.get("prompt_tokens", 0) + usage.get("completion_tokens", 0))
 
 
+class ToolUse(TypedDict):
+    """A call of a tool, as its result's record."""
+
+    name: str
+    about: str
+    """Path, command or query of the call, at most 80 characters, `""` for none."""
+    failed: bool
+
+
 class Entry(TypedDict):
     """One utterance of the transcript. JSON types only; never changed once appended."""
 
@@ -132,6 +141,8 @@ class Entry(TypedDict):
     """Model that wrote it, `""` for a person or Moot itself."""
     usage: EntryUsage
     """Tokens of the call that produced it, `{}` where there was none."""
+    tool: NotRequired[ToolUse]
+    """Of what a tool returned: the call that it answers."""
 
 
 def entry_id(seq: int) -> str:

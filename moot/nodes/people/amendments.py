@@ -34,7 +34,7 @@ def settled(given: Mapping[str, Any], state: StateValues) -> JsonObject:
     transcript: list[Entry] = state["full_transcript"]
     shown = {message.id: str(message.text) for message in state.get("messages") or []}
     items = update.get("messages", [])
-    messages: list[Any] = []
+    messages: list[object] = []
     for item in items if isinstance(items, list) else [items]:
         if isinstance(item, Mapping) and "op" in item:
             messages.append(item)

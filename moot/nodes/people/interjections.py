@@ -3,17 +3,18 @@
 from collections.abc import Sequence
 from typing import Any
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
 from moot.nodes.memory.scribe import Scribe
 from moot.nodes.memory.window import window_message
 from moot.nodes.people.amendments import amended_entry
+from moot.nodes.reading.tool_results import use_of
 from moot.nodes.text.tokens import TokenCounter
 from moot.state.config import may_speak, slug
 from moot.state.config.frozen import frozen_config
 from moot.state.config.people_config import PlannedInterjection
 from moot.state.conversation import StateValues
-from moot.state.entries import Entry, EntryKind, JsonObject
+from moot.state.entries import Entry, EntryKind, JsonObject, ToolUse
 from moot.state.floor import Interjection
 from moot.state.reducers import is_foreign
 
@@ -61,7 +62,9 @@ def interjected(
             words = f"Amends [{amended['id']}], which stands as it was said; it is to say:\n{message.text}"
             scribe.write("user", "interjection", words, at=now, targets=[amended["id"]])
         else:
-            scribe.write(*_utterance(message), at=now)
+            entry = scribe.write(*_utterance(message), at=now)
+            if isinstance(message, ToolMessage):
+                entry["tool"] = _use(message, state)
     utterances = [(each.speaker, each.text, now) for each in planned]
     for speaker, content, at in [*utterances, *((each.speaker, each.content, each.at) for each in said)]:
         scribe.write(speaker, "interjection", content, at=at)
@@ -79,6 +82,15 @@ def _utterance(message: BaseMessage) -> tuple[str, EntryKind, str]:
     if isinstance(message, HumanMessage):
         return "user", "interjection", words
     return "user", "context", f"{message.name or message.type}\n\n{words}"
+
+
+def _use(message: ToolMessage, state: StateValues) -> ToolUse:
+    """Return the record of a result that came from a graph around this one, whose call came before it."""
+    asked = (call for each in foreign_messages(state) for call in getattr(each, "tool_calls", ()))
+    called = next((call for call in asked if call["id"] == message.tool_call_id), None)
+    name = message.name or (called["name"] if called else message.type)
+    failed = True if message.status == "error" else None
+    return use_of(name, called["args"] if called else {}, str(message.text), failed=failed)
 
 
 def taken_up(entries: Sequence[Entry], adopted: int) -> list[Any]:

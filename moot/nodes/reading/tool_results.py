@@ -1,211 +1,174 @@
-"""Tool results by type of tool: what a later reader needs of them, and every detail of an error.
+"""What tools brought, as evidence: what a call was about, whether it failed, and what its result says.
 
-The tool's name decides the type where it is known; otherwise the look of the result does.
+What it was about stands in the call's arguments. Whether it failed, the caller knows, else the tool's own
+protocol says: a flag or an exit code, never words in a file or on a page that was found.
 """
 
+from __future__ import annotations
+
+import csv
 import json
+import math
 import re
-from typing import Literal
+from collections.abc import Mapping
 
-from typing_extensions import TypedDict
+from moot.nodes.reading.exhibits import find_evidence
+from moot.nodes.text.plain import clip, inert
+from moot.nodes.text.sentences import split_sentences
+from moot.nodes.text.terms import term_set
+from moot.state.entries import Entry, ToolUse
 
-from moot.nodes.text.plain import clip, excerpt, one_line
+MOST_PASSAGES = 12
+"""Passages of one result that may come into a summary, those that bear most on what is debated."""
+ABOUT_CHARS, PASSAGE_CHARS, READ_LINES = 80, 400, 2_000
 
-ToolType = Literal["file_read", "shell", "search", "file_created", "edit", "calculator", "default"]
-
-
-class ToolFacts(TypedDict):
-    """What one tool result says; JSON types only."""
-
-    type: ToolType
-    status: Literal["ok", "error"]
-    facts: list[str]
-    """Key facts, one line each, at most 160 characters each, at most eight."""
-    errors: list[str]
-    """Error details, at most twelve lines of at most 240 characters: exceptions, exit codes, places."""
-
-
-_MAX_FACTS, _FACT_CHARS = 8, 160
-_MAX_ERRORS, _ERROR_CHARS = 12, 240
-_LONGEST_LINE = 2000
-
-_TYPE_BY_NAME: tuple[tuple[ToolType, re.Pattern[str]], ...] = (
-    ("edit", re.compile(r"edit|replace|patch|insert|rename|update|append", re.IGNORECASE)),
-    ("file_created", re.compile(r"write|create|save|new_?file", re.IGNORECASE)),
-    ("search", re.compile(r"search|grep|glob|find|retriev|query|lookup|browse|fetch|wiki", re.IGNORECASE)),
-    ("shell", re.compile(r"shell|bash|command|exec|terminal|run|python|repl", re.IGNORECASE)),
-    ("calculator", re.compile(r"calc|math|eval|arith", re.IGNORECASE)),
-    ("file_read", re.compile(r"read|view|open|cat|load|show", re.IGNORECASE)),
-)
-_TYPE_BY_LOOK: tuple[tuple[ToolType, re.Pattern[str]], ...] = (
-    (
-        "edit",
-        re.compile(
-            r"^(?:@@ |--- a/|\+\+\+ b/)|has been (?:edited|updated)|(?:edited|patched|replaced) ", re.M | re.I
-        ),
-    ),
-    (
-        "file_created",
-        re.compile(r"(?:created|wrote|written|saved) .{0,80}(?:file|to [/\w.~])|file created", re.IGNORECASE),
-    ),
-    (
-        "shell",
-        re.compile(
-            r"exit(?:ed)?(?: with)?[ _-](?:code|status)|return[ _-]?code|^\$ |command not found", re.M | re.I
-        ),
-    ),
-    (
-        "search",
-        re.compile(r"\b\d+ (?:results?|matches|hits)\b|no (?:results|matches)|^https?://", re.M | re.I),
-    ),
-    ("calculator", re.compile(r"\A\s*[-+\d.,eE()*/^ ]{1,200}(?:=\s*[-+\d.,eE ]{1,60})?\s*\Z")),
-    (
-        "file_read",
-        re.compile(r"^\s{0,6}\d{1,6}(?:\t|→|: |\| )|^(?:import|from|def|class|#include|package) ", re.M),
-    ),
-)
-# What makes a line one that tells about an error.
-_ERROR_LINE = re.compile(
-    r"\b\w{0,60}(?:Error|Exception|Warning)\b|\b(?:error|fatal|failed|failure|panic|traceback|denied|refused"
-    r"|abort(?:ed)?|timed out|timeout|not found|no such|cannot|could not"
-    r"|unable to|invalid|segmentation fault)\b"
-    r"|错误|失败|エラー|失敗|오류|ошибк|erreur|fehler",
+_ABOUT: Mapping[str, tuple[str, ...]] = {
+    "command": ("command", "cmd", "commands", "script", "code"),
+    "path": ("path", "file_path", "filepath", "filename", "file", "uri", "target_file"),
+    "query": ("query", "pattern", "q", "search_query", "regex", "url", "question", "expression", "input"),
+}
+_CODES = ("exit_code", "exitCode", "exit_status", "returncode", "return_code")
+_EXIT = re.compile(
+    r"\W{0,3}(?:(?:process|command|program) )?(?:(?:failed|finished|exited) with )?"
+    r"(?:exit(?:ed)?(?: with)?[ _-](?:code|status)|exit|return[ _-]?code)(?: of)?\W{1,4}(-?\d{1,5})\W{0,14}"
+    r"|<(?:returncode|exit_code)>(-?\d{1,5})</\w{4,10}>",
     re.IGNORECASE,
 )
-_EXIT_CODE = re.compile(
-    r"(?:exit(?:ed)?(?: with)?(?:[ _-](?:code|status))?|return[ _-]?code|status[ _]code)[\s:=()\"']{0,4}"
-    r"(-?\d{1,5})\b",
-    re.I,
+# How programs themselves say that they failed, where no exit code does: whole lines of fixed form.
+_FAILED = re.compile(
+    r"^(?:--- FAIL: |FAIL\t|npm (?:ERR!|error) |Traceback \(most recent call last\):"
+    r"|.{0,40}\bSegmentation fault\b"
+    r"|fatal: |error(?:\[\w{1,12}\])?: |panic: |make: \*\*\* "
+    r"|(?:[\w./-]{1,80}: )?[\w./-]{1,80}: command not found"
+    r"|[^\s:]{1,300}:\d{1,7}:(?:\d{1,5}:)? (?:fatal )?error: |[^\s(]{1,300}\(\d{1,7},\d{1,5}\): error TS\d"
+    r"|=+ .{0,80}\b\d{1,6} (?:failed|error)|FAILED \S"
+    r"|[\w./-]{1,80}: line \d{1,7}: \S{1,80}: command not found)",
+    re.MULTILINE,
 )
-_FAILURE = re.compile(
-    r"^\s{0,8}(?:E\s+)?(?:[\w.]{0,80}(?:Error|Exception)\b|(?:error|fatal|panic|traceback)\b)"
-    r"|command not found|no such file|permission denied|\b[1-9]\d{0,5} failed\b"
-    r"|\"?(?:is_)?error\"?\s?:\s?(?:true|\"[^\"])",
-    re.IGNORECASE | re.MULTILINE,
-)
-_PLACE = re.compile(
-    r"(?:File \"[^\"]{1,300}\", line \d+|[\w./\\~-]{1,200}\.\w{1,8}:\d{1,7}|\bline \d{1,7}\b)"
-)
-_PATH = re.compile(
-    r"(?:[A-Za-z]:\\|~?/|\.{1,2}/)?(?:[\w.@+-]{1,80}[/\\]){1,20}[\w.@+-]{1,120}|\b[\w-]{1,80}\.[a-z]\w{0,5}\b"
-)
-_DEFINITION = re.compile(
-    r"^\W{0,8}\d{0,6}\W{0,4}(?:async )?(?:def|class|fn|func|function|struct|interface|#{1,3}) ?[\w ].{0,100}"
-)
-_LINK = re.compile(r"https?://[^\s<>\"')\]]{3,300}")
-_COUNT = re.compile(
-    r"\b(?:\d[\d,]{0,12}|no) (?:results?|matches|hits|lines?|files?|tests?|passed|failed|bytes)\b", re.I
-)
+_SAYS_ERROR = re.compile(r"error: |Error: |Error (?:executing|invoking|calling) tool\b")
+_NUMBERED = re.compile(r"^ {0,8}\d{1,7}(?:: |\t|→|\| ?)")
 
 
-def read_result(content: str, tool: str = "") -> ToolFacts:
-    """Read one tool result.
+def use_of(name: str, arguments: object, result: str, *, failed: bool | None = None) -> ToolUse:
+    """Return the record of a call: its tool, what it was about, and whether it failed.
 
-    Returns:
-        Its type, its status, its key facts and, whatever the type, the details of any error: exception type
-        and message, exit code, paths and line numbers. Linear in the content's length.
+    Args:
+        name: the tool's.
+        arguments: as the model gave them, an object where it could.
+        result: the whole of it.
+        failed: what the caller knows; `None` asks the tool's own protocol.
     """
-    fields = _fields(content)
-    text = "\n".join(fields) if fields else content
-    lines = [line[:_LONGEST_LINE] for line in text.splitlines() if line.strip()]
-    kind = _type_of(text[:20_000], tool)
-    code = _exit_code(lines)
-    failed = code not in (None, 0) or any(_FAILURE.search(line) for line in _edges(lines, 400))
-    if kind in ("file_read", "search") and code is None:
-        failed = failed and _fails_outright(lines)
-    return ToolFacts(
-        type=kind,
-        status="error" if failed else "ok",
-        facts=_unique(_facts(kind, len(content), lines, code), _MAX_FACTS, _FACT_CHARS),
-        errors=_unique(_errors(lines, code), _MAX_ERRORS, _ERROR_CHARS) if failed else [],
-    )
+    given = arguments if isinstance(arguments, Mapping) else {}
+    found = ((sort, given[key]) for sort, keys in _ABOUT.items() for key in keys if given.get(key))
+    sort, about = next(found, ("", ""))
+    said = _failed(result, by_command=sort == "command") if failed is None else failed
+    shown = about if isinstance(about, str) else json.dumps(about, ensure_ascii=False, default=str)
+    return {"name": name[:ABOUT_CHARS], "about": clip(inert(shown[:2000]), ABOUT_CHARS), "failed": said}
 
 
-def describe(result: ToolFacts) -> str:
-    """Return a tool result as one line; of a failed one its errors come first."""
-    name = result["type"].replace("_", " ")
-    said = "; ".join([*result["errors"], *result["facts"]]) or "no output"
-    return f"{name} {'failed' if result['status'] == 'error' else 'ok'}: {said}"
+def tool_use(entry: Entry) -> tuple[ToolUse, str] | None:
+    """Return the record of a tool's result and its words, `None` for any other entry."""
+    content = entry["content"]
+    if use := entry.get("tool"):
+        return use, content.removeprefix(f"{use['name']}: ")
+    if entry["kind"] != "tool_result":
+        return None
+    name, colon, said = content.partition(": ") if entry["speaker"] == "tools" else ("", "", "")
+    result = said if colon else content
+    return use_of(name if colon else "", {}, result), result
 
 
-def _type_of(content: str, tool: str) -> ToolType:
-    for kind, pattern in _TYPE_BY_NAME if tool else ():
-        if pattern.search(tool):
-            return kind
-    for kind, pattern in _TYPE_BY_LOOK:
-        if pattern.search(content):
-            return kind
-    return "default"
+def passages(use: ToolUse, result: str, terms: Mapping[str, int]) -> list[str]:
+    """Return what a result says: of a failed call everything, else the passages that bear on the debate.
+
+    Args:
+        use: the record.
+        result: its words.
+        terms: how often each term has been said in the debate.
+    """
+    label = " ".join(filter(None, (use["name"], use["about"]))) or "tool"
+    if use["failed"]:
+        return [inert(f"{label} failed: {_unwrapped(result)[1]}")]
+    found = [clip(inert(text), PASSAGE_CHARS) for text in _parts(*_unwrapped(result)) if text.strip()]
+
+    def worth(text: str) -> float:
+        return sum(math.log1p(terms.get(term, 0)) for term in term_set(text)) + bool(find_evidence(text))
+
+    ranked = sorted(range(len(found)), key=lambda at: (-worth(found[at]), at))[:MOST_PASSAGES]
+    shown = [at for at in sorted(ranked) if worth(found[at])] or sorted(ranked[:3])
+    return [f"{label}: {found[at]}" for at in shown] or [f"{label}: no output"]
 
 
-def _edges(lines: list[str], count: int) -> list[str]:
-    """Return the first and last `count` lines: errors stand at an end, and a log may be long."""
-    return lines if len(lines) <= 2 * count else lines[:count] + lines[-count:]
+def _failed(result: str, *, by_command: bool) -> bool:
+    data = _json(result)
+    if isinstance(data, Mapping):
+        codes = [data[key] for key in _CODES if isinstance(data.get(key), int)]
+        flags = [data[key] for key in ("isError", "is_error", "error") if data.get(key)]
+        states = [data[key] is False for key in ("success", "ok") if key in data]
+        bad = str(data.get("status", "")).lower() in ("error", "failed", "failure")
+        return any(codes) or bool(flags) or any(states) or bad
+    lines = [line.strip() for line in result.splitlines() if line.strip()]
+    for line in (*lines[:1], *lines[:-4:-1]) if by_command or len(lines) < 3 else ():
+        if code := _EXIT.fullmatch(line[:200]):
+            return int(code[1] or code[2]) != 0
+    return bool(_SAYS_ERROR.match(result.lstrip()) or (by_command and _FAILED.search(result)))
 
 
-def _exit_code(lines: list[str]) -> int | None:
-    for line in reversed(_edges(lines, 20)):
-        if match := _EXIT_CODE.search(line):
-            return int(match[1])
-    return None
-
-
-def _fails_outright(lines: list[str]) -> bool:
-    """Whether the result *is* an error, and not a file or page that speaks of errors."""
-    return bool(lines) and (len(lines) <= 3 or _FAILURE.match(lines[0]) is not None)
-
-
-def _errors(lines: list[str], code: int | None) -> list[str]:
-    """Return the lines that tell of an error: the last exception first, then codes, then places."""
-    found = ((line, _ERROR_LINE.search(line)) for line in lines)
-    telling = [excerpt(line, _ERROR_CHARS, match.start()) for line, match in found if match]
-    places = [match.group() for line in lines if (match := _PLACE.search(line))]
-    exit_code = [f"exit code {code}"] if code is not None else []
-    return [*telling[-1:], *exit_code, *places[-3:][::-1], *telling[:4], *telling[-4:]]
-
-
-def _facts(kind: ToolType, size: int, lines: list[str], code: int | None) -> list[str]:
-    """Return candidates for key facts by the type of the tool, the most important first."""
-    paths = [match.group() for line in lines[:200] for match in _PATH.finditer(line)]
-    counts = [match.group() for line in _edges(lines, 40) for match in _COUNT.finditer(line)]
-    extent = [f"{len(lines)} lines, {size} characters"] if lines else []
-    if kind == "file_read":
-        return [
-            *paths[:1],
-            *extent,
-            *(m.group() for line in lines if (m := _DEFINITION.match(line))),
-            *lines[:2],
-        ]
-    if kind == "shell":
-        return [*([f"exit code {code}"] if code is not None else []), *counts, *lines[:2], *lines[-2:]]
-    if kind == "search":
-        links = [match.group() for line in lines for match in _LINK.finditer(line)]
-        return [*counts[:1], *(links or paths)[:4], *lines[:3]]
-    if kind in ("file_created", "edit"):
-        changed = [
-            line for line in lines if line.startswith(("@@", "+", "-")) and line[:3] not in ("+++", "---")
-        ]
-        return [*paths[:2], *counts[:2], *changed[:3], *lines[:1]]
-    if kind == "calculator":
-        return [" ".join(lines)]
-    return [*lines[:4], *lines[-1:], *extent]
-
-
-def _fields(content: str) -> list[str]:
-    """Return the fields of a JSON object as `key: value` lines, `[]` where the content is none."""
-    if not content.lstrip().startswith("{"):
-        return []
+def _json(text: str) -> object:
+    if text.lstrip()[:1] not in ("{", "["):
+        return None
     try:
-        parsed = json.loads(content)
+        return json.loads(text)
     except (ValueError, RecursionError):
-        return []
-    return [
-        f"{key}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
-        for key, value in parsed.items()
-    ]
+        return None
 
 
-def _unique(found: list[str], count: int, limit: int) -> list[str]:
-    """Return the first `count` distinct, non-empty items, each on one line of at most `limit` characters."""
-    lines = dict.fromkeys(clip(one_line(item[:_LONGEST_LINE]), limit) for item in found)
-    return [line for line in lines if line][:count]
+def _unwrapped(result: str) -> tuple[object, str]:
+    """Return what a result holds as data, `None` for none, and as text, without the frames of MCP."""
+    data = _json(result)
+    blocks = data.get("content") if isinstance(data, Mapping) and "content" in data else data
+    if isinstance(blocks, list) and blocks and all(isinstance(b, Mapping) and b.get("type") for b in blocks):
+        text = "\n".join(str(block.get("text", "")) for block in blocks)
+        return _json(text), text
+    if isinstance(data, Mapping) and isinstance(data.get("results"), list):
+        return data["results"], result
+    if isinstance(data, Mapping):
+        text = "\n".join(f"{key}: {_plain(value)}" for key, value in data.items() if value not in (None, ""))
+        return None, text
+    return data, result
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key}: {_plain(each)}" for key, each in value.items() if each not in (None, ""))
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _parts(data: object, text: str) -> list[str]:
+    """Return what may be shown by itself: rows with their columns' names, lines found, sentences."""
+    if isinstance(data, list):
+        return [_plain(item) for item in data[:READ_LINES]]
+    lines = text.splitlines()[:READ_LINES]
+    numbered = [line for line in lines if _NUMBERED.match(line)]
+    if len(numbered) * 2 > len(lines):
+        lines = [_NUMBERED.sub("", line, count=1) for line in lines if _NUMBERED.match(line)]
+    if rows := _rows(lines):
+        return rows
+    if len(lines) > 1 and sum(len(line) < 2 * PASSAGE_CHARS for line in lines) == len(lines):
+        return lines
+    return [sentence.text for sentence in split_sentences("\n".join(lines))]
+
+
+def _rows(lines: list[str]) -> list[str]:
+    """Return a table's rows, each value after its column's name; `[]` where the lines are no table."""
+    for mark in "\t", ";", ",", "|":
+        if len(lines) < 2 or mark not in lines[0] or lines[0].rstrip().endswith((".", ":", "{")):
+            continue
+        rows = [row for row in csv.reader(lines, delimiter=mark) if row]
+        if len(rows) > 1 and len({len(row) for row in rows}) == 1:
+            head, *body = rows
+            return [
+                ", ".join(f"{name.strip()}: {value.strip()}" for name, value in zip(head, row, strict=True))
+                for row in body
+            ]
+    return []

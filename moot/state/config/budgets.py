@@ -167,6 +167,8 @@ class MemoryConfig(Section):
     """Summaries of single debaters' perspectives, and the judge's of the final round."""
     rivals: bool = True
     """Whether a council's member who refines is shown what the others propose, as far as there is room."""
+    preserve_errors: int = Field(300, ge=0)
+    """Tokens, about, of a tool's error that summaries by rule keep whole; together errors take a third."""
     retrieval: RetrievalConfig = Field(default_factory=RetrievalConfig)
     """What comes back of what has left the window."""
     cross_debate: bool = False

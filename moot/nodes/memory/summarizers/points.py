@@ -9,15 +9,16 @@ from __future__ import annotations
 import heapq
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple, NotRequired
 
 from typing_extensions import TypedDict
 
-from moot.nodes.reading.tool_results import describe, read_result
+from moot.nodes.reading.tool_results import passages, tool_use
 from moot.nodes.text.plain import clip, inert
 from moot.nodes.text.sentences import split_sentences
 from moot.nodes.text.terms import term_set
+from moot.nodes.text.tokens import cut_middle
 from moot.state.entries import Entry, kind_of, seq_of
 
 MAX_POINT = 240
@@ -42,21 +43,29 @@ class Point(TypedDict):
     speaker: str
     message_ids: list[str]
     """The message that says it; of a summary from a document, all that it names."""
+    error: NotRequired[bool]
+    """Whether it is a tool's error, which is shown whole."""
 
 
-def read_entry(entry: Entry) -> list[Point]:
-    """Return the points that a message offers, the whole where no sentence of it is one; none for nothing."""
+def read_entry(entry: Entry, terms: Mapping[str, int], error_chars: int = MAX_POINT) -> list[Point]:
+    """Return the points that a message offers, the whole where no sentence of it is one; none for nothing.
+
+    Of what a tool brought these are the passages that bear on the debate, by how often `terms` were said in
+    it; an error is one point, whole up to `error_chars`.
+    """
     content = entry["content"][:READ_CHARS]
-    if entry["kind"] == "tool_result":
-        tool, colon, said = content.partition(": ") if entry["speaker"] == "tools" else ("", "", "")
-        sentences = [describe(read_result(said if colon else content, tool if colon else ""))]
+    if brought := tool_use(entry):
+        sentences = passages(*brought, terms)
+        if brought[0]["failed"]:
+            text = cut_middle(sentences[0], error_chars, len)
+            return [Point(text=text, speaker=entry["speaker"], message_ids=[entry["id"]], error=True)]
     elif kind_of(entry).mechanical:
         sentences = [content]
     else:
         sentences = [sentence.text for sentence in split_sentences(content)]
     texts = [clip(inert(sentence), MAX_POINT) for sentence in sentences]
     telling = [text for text in texts if len(term_set(text)) >= FEWEST_TERMS]
-    whole = clip(inert(content), MAX_POINT)
+    whole = clip(inert(content), MAX_POINT) or "".join(texts[:1])
     return [
         Point(text=text, speaker=entry["speaker"], message_ids=[entry["id"]])
         for text in telling or [whole]
@@ -82,11 +91,15 @@ class Ranking(NamedTuple):
 
     points: list[Point]
     quota: int
-    """How many of the first points are quotas: one a speaker."""
+    """How many of the first points are quotas: errors of tools, and one a speaker."""
 
 
 def rank(
-    points: Sequence[Point], spoken: Mapping[str, int], terms: Mapping[str, int], through: int
+    points: Sequence[Point],
+    spoken: Mapping[str, int],
+    terms: Mapping[str, int],
+    through: int,
+    error_chars: int = 0,
 ) -> Ranking:
     """Rank points for a summary.
 
@@ -95,11 +108,12 @@ def rank(
         spoken: Messages by speaker; whoever said more comes first.
         terms: How often each term was said.
         through: `seq` of the latest message seen.
+        error_chars: What errors of tools may take before all others, the newest first.
 
     Returns:
-        First each speaker's best point, then the rest: in turn of the segment that has least room so far the
-        point that tells most a character. What tells nothing more comes last; of what one speaker said twice
-        the first time stays. Deterministic.
+        After these errors first each speaker's best point, then the rest: in turn of the segment that has
+        least room so far the point that tells most a character. What tells nothing more comes last; of what
+        one speaker said twice the first time stays. Deterministic.
     """
     distinct = _distinct(points)
     seqs, ordered = [seq for seq, _ in distinct.values()], [point for _, point in distinct.values()]
@@ -120,16 +134,14 @@ def rank(
         told.update(contents[number])
         room[segments[number]] += costs[number]
 
-    for own in _by_speaker(ordered, spoken):
+    for number in _errors(ordered, costs, error_chars):
+        take(number)
+    for own in _by_speaker(ordered, spoken, chosen):
         take(max(own, key=lambda number: (worth(number), -number)))
     quota, taken = len(chosen), set(chosen)
     # What a point is worth only falls as more is told: a stale figure on top of the heap is looked at again.
-    heaps: list[list[tuple[float, int]]] = [[] for _ in range(SEGMENTS)]
-    for number, segment in enumerate(segments):
-        if number not in taken:
-            heaps[segment].append((-worth(number), number))
-    for heap in heaps:
-        heapq.heapify(heap)
+    waiting = sorted((-worth(number), number) for number in range(len(ordered)) if number not in taken)
+    heaps = [[each for each in waiting if segments[each[1]] == segment] for segment in range(SEGMENTS)]
     while open_segments := [segment for segment in range(SEGMENTS) if heaps[segment]]:
         heap = heaps[min(open_segments, key=lambda segment: (room[segment], segment))]
         while (value := -worth(heap[0][1])) > heap[0][0]:
@@ -142,6 +154,14 @@ def rank(
     return Ranking([ordered[number] for number in [*chosen, *left]], quota)
 
 
+def _errors(points: Sequence[Point], costs: Sequence[int], room: int) -> Iterator[int]:
+    """Yield the numbers of the errors of tools that have room, the newest first."""
+    for number in reversed(range(len(points))):
+        if points[number].get("error") and costs[number] <= room:
+            room -= costs[number]
+            yield number
+
+
 def _distinct(points: Sequence[Point]) -> dict[tuple[str, frozenset[str]], tuple[int, Point]]:
     """Return points in the order they were said, each with its `seq`, by speaker and terms."""
     distinct: dict[tuple[str, frozenset[str]], tuple[int, Point]] = {}
@@ -151,9 +171,11 @@ def _distinct(points: Sequence[Point]) -> dict[tuple[str, frozenset[str]], tuple
     return distinct
 
 
-def _by_speaker(points: Sequence[Point], spoken: Mapping[str, int]) -> list[list[int]]:
-    """Return the numbers of each speaker's points, of whoever said most first."""
+def _by_speaker(points: Sequence[Point], spoken: Mapping[str, int], chosen: Sequence[int]) -> list[list[int]]:
+    """Return the numbers of each speaker's points, of whoever said most first; of those chosen, none."""
+    heard = {points[number]["speaker"] for number in chosen}
     numbers: dict[str, list[int]] = defaultdict(list)
     for number, point in enumerate(points):
         numbers[point["speaker"]].append(number)
-    return [numbers[who] for who in sorted(numbers, key=lambda who: (-spoken.get(who, 0), who))]
+    waiting = sorted(numbers.keys() - heard, key=lambda who: (-spoken.get(who, 0), who))
+    return [numbers[who] for who in waiting]

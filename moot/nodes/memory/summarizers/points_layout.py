@@ -46,6 +46,8 @@ NOTICE_BELOW = 50
 """Below so many tokens a notice stands in the summary's place."""
 ROOM_A_SPEAKER = 60
 """Where there are so many tokens for each speaker, every speaker has a point, however short."""
+ERROR_SHARE, CHARS_A_TOKEN = 0.33, 3
+"""Most of a summary that errors of tools take, which stand there whole; and characters of a token."""
 _ROOMY = 0.6  # share of the budget that the speakers' quota may take before texts are shortened
 _FILL_TRIES = 8
 _LEAST_LINE = 10  # tokens of the shortest line: mark, a word or two, message id
@@ -68,7 +70,8 @@ def lay_out(
 
     Texts are shortened before a speaker loses its place. Exact: what is shown was rendered and counted.
     """
-    ranking = rank(summary["points"], summary["speakers"], summary["terms"], summary["covers_through_seq"])
+    through, errors = summary["covers_through_seq"], int(max_tokens * ERROR_SHARE * CHARS_A_TOKEN)
+    ranking = rank(summary["points"], summary["speakers"], summary["terms"], through, errors)
     laid = SummaryPoints(**{**summary, "points": ranking.points, "shown": 0, "notice": ""})
     if max_tokens <= 0 or not ranking.points:
         return laid
@@ -146,7 +149,8 @@ def render(points: SummaryPoints, names: Mapping[str, str]) -> str:
         lines.append(f"{labels[who]}:")
         for point in sorted(groups[who], key=lambda point: (first_seq(point), point["text"])):
             ids = ", ".join(dict.fromkeys((point["message_ids"][0], point["message_ids"][-1])))
-            lines.append(f"- {clip(point['text'], points['text_chars'])} [{ids}]")
+            text = point["text"] if point.get("error") else clip(point["text"], points["text_chars"])
+            lines.append(f"- {text} [{ids}]")
     if points["notice"]:
         lines.append(points["notice"])
     return "\n".join(lines)

@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
-from moot.nodes.memory.summarizers.points import Point, rank, read_entry
-from moot.nodes.memory.summarizers.points_layout import SummaryPoints, lay_out, render
+from moot.nodes.memory.summarizers.points import MAX_POINT, Point, rank, read_entry
+from moot.nodes.memory.summarizers.points_layout import CHARS_A_TOKEN, SummaryPoints, lay_out, render
 from moot.nodes.memory.summarizers.summarizer import Draft, Summarizing, SummaryRequest
 from moot.nodes.text.terms import terms
 from moot.state.entries import Entry, kind_of
@@ -41,7 +41,10 @@ def folded_points(request: SummaryRequest) -> SummaryPoints:
     previous = _pool_of(request.previous)
     entries = request.past if previous is None else request.entries
     names = request.config.names()
-    return fold(previous, entries, max_tokens=request.max_tokens, count=request.count, names=names)
+    errors = request.config.memory.preserve_errors
+    return fold(
+        previous, entries, max_tokens=request.max_tokens, count=request.count, names=names, errors=errors
+    )
 
 
 def _pool_of(summary: Mapping[str, Any]) -> SummaryPoints | None:
@@ -85,6 +88,7 @@ def fold(
     max_tokens: int,
     count: Callable[[str], int],
     names: Mapping[str, str],
+    errors: int = 0,
 ) -> SummaryPoints:
     """Fold `entries` into `previous` and lay the result out within `max_tokens`.
 
@@ -94,6 +98,7 @@ def fold(
         max_tokens: Budget of the rendering, in tokens of `count`.
         count: Exact token counter.
         names: Display name by speaker id; `render` must get the same.
+        errors: Tokens, about, of one tool's error that is kept whole.
 
     Returns:
         A summary whose rendering is empty or satisfies `count(render(result, names)) <= max_tokens`. Every
@@ -112,9 +117,9 @@ def fold(
                 spoken[entry["speaker"]] += 1
             if not kind_of(entry).mechanical:
                 said.update(terms(entry["content"]))
-            pool += read_entry(entry)
+            pool += read_entry(entry, said, max(MAX_POINT, errors * CHARS_A_TOKEN))
         if len(pool) > 2 * room + _BATCH:
-            pool = rank(pool, spoken, said, now).points[:room]
+            pool = rank(pool, spoken, said, now, 2 * errors * CHARS_A_TOKEN).points[:room]
     folded = SummaryPoints(
         **{
             **empty(),
