@@ -19,6 +19,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
 from langgraph.types import StateSnapshot, StateUpdate
 
+from moot.graph.config_schema import context_schema
 from moot.graph.routes import Route, after_open, after_plan, after_summary, after_trim, after_window
 from moot.nodes.clarify import clarify
 from moot.nodes.close import close
@@ -69,6 +70,14 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
     no say. A thread has one debate; a new topic is refused before anything is written. A run holds its debate
     from its beginning to its end: a second one raises `DebateBusy`.
     """
+
+    def get_context_jsonschema(self) -> JsonObject | None:
+        """Return the configuration's schema: whole and with every setting's meaning where a server made that.
+
+        A server drops from a request what it does not find in it.
+        """
+        made = context_schema.cache_info().currsize
+        return context_schema() if made else super().get_context_jsonschema()
 
     def stream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Iterator[Any]:
         """Run the debate, yielding what happens; `invoke`, `batch` and the rest run through here."""

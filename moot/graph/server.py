@@ -18,6 +18,7 @@ from starlette.middleware import Middleware
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from moot.graph.config_schema import context_schema
 from moot.state import settings as environment
 
 IN_PROCESS = "/noauth"
@@ -67,5 +68,6 @@ def _is_loopback(name: str) -> bool:
         return False
 
 
+context_schema()  # made as the server starts, before there is a loop that must not wait for files
 app = Starlette(middleware=[Middleware(Doorkeeper)])
 """Routes of its own and LangGraph's stand behind the doorkeeper."""

@@ -14,7 +14,8 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from moot.graph.api import open_debates
-from moot.graph.cli.config_template import config_schema, template
+from moot.graph.cli.config_template import template
+from moot.graph.config_schema import config_schema
 from moot.graph.debate import build_graph
 from moot.nodes.calls import Reply
 from moot.nodes.driving.environment import Environment

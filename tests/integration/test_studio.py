@@ -14,6 +14,7 @@ import pytest
 from langgraph_sdk import get_sync_client
 
 from moot import DebateConfig, open_debates
+from moot.state.config.section import protocol_sections
 from tests.support.langgraph_server import LangGraphServer, langgraph_server
 
 pytestmark = pytest.mark.slow
@@ -86,8 +87,13 @@ def test_the_input_schema_offers_topic_messages_transcript_and_documents(client:
 
 
 def test_the_context_schema_is_the_configuration(client: Client) -> None:
-    schemas = client.assistants.get_schemas(assistant_id(client))
-    assert set(schemas["context_schema"]["properties"]) == set(DebateConfig.model_fields)
+    schema = client.assistants.get_schemas(assistant_id(client))["context_schema"]
+    settings = schema["properties"]
+    assert set(settings) == {*DebateConfig.model_fields, *protocol_sections()}
+    assert all("description" in each or "$ref" in each for each in settings.values())
+    assert {"council", "dialogue"} <= set(settings["protocol"]["enum"])
+    assert settings["turns"]["anyOf"][0] == {"minimum": 1, "type": "integer"}
+    assert schema["$defs"]["Budget"]["properties"]["total"]["description"]
 
 
 def test_the_output_schema_has_the_decision_and_the_state_schema_everything(
@@ -136,7 +142,8 @@ def test_a_first_human_message_alone_is_the_topic(client: Client) -> None:
 
 def test_context_decides_turns_and_debaters(client: Client) -> None:
     debaters = [{"name": "Ada"}, {"name": "Ben"}, {"name": "Cem"}]
-    thread = debate_there(client, turns=4, debaters=debaters)
+    thread = debate_there(client, turns=4, debaters=debaters, moderator={"model": "offline"})
+    assert values(client, thread)["config"]["moderator"]["model"] == "offline"  # of another protocol
     speakers = [entry["speaker"] for entry in values(client, thread)["full_transcript"]]
     assert speakers == ["user", "ada", "ben", "cem", "ada"]
 

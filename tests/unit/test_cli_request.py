@@ -6,7 +6,7 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from moot.graph.cli.config_template import config_schema, template
+from moot.graph.cli.config_template import template
 from moot.graph.cli.run_request import (
     file_data,
     merged,
@@ -15,6 +15,7 @@ from moot.graph.cli.run_request import (
     read_topic,
     run_config,
 )
+from moot.graph.config_schema import config_schema
 from moot.state.config import DebateConfig
 from moot.state.config.config_files import make_config
 from moot.state.errors import ConfigError, InputError

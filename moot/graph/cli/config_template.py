@@ -1,17 +1,17 @@
-"""The configuration file with every setting and its default, and its JSON Schema, made from the types."""
+"""The configuration file with every setting and its default, made from the types."""
 
 import textwrap
 from collections.abc import Iterator
 from typing import Any, get_args
 
 import yaml
-from pydantic import BaseModel, Field, create_model
+from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from moot.graph.field_docs import describe, field_docs
-from moot.state.config import DebateConfig, DebaterConfig, JudgeSeat
+from moot.graph.config_schema import whole_config
+from moot.graph.field_docs import field_docs
+from moot.state.config import DebaterConfig, JudgeSeat
 from moot.state.config.model_settings import ModelSettings
-from moot.state.config.section import protocol_sections, terms_table
 from moot.state.entries import JsonObject
 
 HEADING = """\
@@ -34,20 +34,7 @@ WIDTH = 100
 
 def template() -> str:
     """Return the commented YAML file; loading it gives the default configuration."""
-    return HEADING + "".join(f"{line}\n".replace(" \n", "\n") for line in _section(_whole()()))
-
-
-def _whole() -> type[DebateConfig]:
-    """Return the configuration with the sections of all protocols, plugged-in ones too, as fields."""
-    terms_table().load_plugged()
-    sections: JsonObject = {
-        key: (settings, Field(default_factory=settings, description=settings.__doc__))
-        for key, settings in protocol_sections().items()
-    }
-    first_words = str(DebateConfig.__doc__).partition("\n")[0]
-    return create_model(
-        "DebateConfig", __base__=DebateConfig, __doc__=first_words, __module__="protocols", **sections
-    )
+    return HEADING + "".join(f"{line}\n".replace(" \n", "\n") for line in _section(whole_config()()))
 
 
 def _section(values: BaseModel, indent: str = "") -> Iterator[str]:
@@ -95,11 +82,3 @@ def _types_in(annotation: Any) -> Iterator[Any]:
     yield annotation
     for argument in get_args(annotation):
         yield from _types_in(argument)
-
-
-def config_schema() -> JsonObject:
-    """Return the JSON Schema of configuration files, each key with its meaning."""
-    whole = _whole()
-    schema = whole.model_json_schema() | {"additionalProperties": False}
-    describe(schema, whole)
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
