@@ -10,7 +10,7 @@ OTHERS ?= python3.11 python3.12 python3.13 python3.14
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check pythons lint types bench docs clean browser
+.PHONY: help demo test check pythons lint types bench docs site clean browser
 
 help: ## Say what each target does
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -46,6 +46,9 @@ bench: $(VENV)/.dev ## Measure: growth, memory fidelity, prefix, budgets under a
 docs: $(VENV)/.dev ## Write the generated parts of docs/ anew
 	$(BIN)/python -m moot.graph.cli.reference > docs/cli.md
 	$(BIN)/python -m moot.graph.document_schema > docs/debate.schema.json
+
+site: $(VENV)/.dev ## Build the docs as a site, with no broken link, in build/site
+	$(BIN)/python -m mkdocs build --strict
 
 browser: ## Install Debian's Chromium for the report's tests, where that is possible
 	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \

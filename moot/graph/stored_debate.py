@@ -246,8 +246,12 @@ class Debate:
 
         return Debate(fork_debate(self.session, after=after, name=name))
 
-    def ask(self, question: str) -> DebateAnswer:
+    def ask(self, question: str, *, model: str | None = None) -> DebateAnswer:
         """Answer a question about the debate, which stays as it is, citing its messages.
+
+        Args:
+            question: in words.
+            model: who answers; `None` takes the judge's.
 
         Raises:
             InputError: the question is empty.
@@ -255,7 +259,7 @@ class Debate:
         """
         from moot.graph.inquiry import ask_debate
 
-        return ask_debate(self.session, question)
+        return ask_debate(self.session, question, model)
 
     def delete(self) -> None:
         """Delete the debate with all its checkpoints, and what its debaters would remember of it elsewhere.

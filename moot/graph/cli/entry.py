@@ -40,4 +40,6 @@ def run_command_line() -> None:
 
 def complain(message: str) -> None:
     """Say on stderr what went wrong, safe for a terminal."""
-    print(f"moot: {safe(message)}", file=sys.stderr)
+    from moot.graph.cli.screen.output import fitted
+
+    print(fitted(f"moot: {safe(message)}", sys.stderr), file=sys.stderr)

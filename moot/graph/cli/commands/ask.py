@@ -25,6 +25,9 @@ def ask(
     question: Annotated[
         str, typer.Argument(metavar="QUESTION", help="What you want to know; `-` reads stdin.")
     ],
+    model: Annotated[
+        str | None, typer.Option("--model", "-m", metavar="NAME", help="Who answers; else the judge's model.")
+    ] = None,
     db: DbOption = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -32,7 +35,7 @@ def ask(
     """Answer a question about a debate, citing the messages behind the answer; the debate stays as it is."""
     asked = sys.stdin.read() if question == "-" else question
     with opened_debate(db, debate_id) as debate:
-        answer = debate.ask(asked)
+        answer = debate.ask(asked, model=model)
         if as_json:
             print_json({"debate": debate.id, "question": asked.strip(), **answer.to_json()})
             return
@@ -53,6 +56,8 @@ def _lines(debate: Debate, answer: DebateAnswer) -> list[str]:
     values = debate.state().values
     names = {row["id"]: row["name"] for row in values["config"]["debaters"]}
     lines = [answer.text or "The record does not say."]
+    if answer.placeholder:
+        lines = ["No model is configured; this is what was said."]
     if answer.citations:
         lines += ["", "From:"]
     for message_id in answer.citations:

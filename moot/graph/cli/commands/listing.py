@@ -10,15 +10,18 @@ from typer import Option
 
 from moot.graph.cli.database import opened_records
 from moot.graph.cli.options import DbOption, JsonOption
-from moot.graph.cli.screen.output import print_json, print_result, remark
+from moot.graph.cli.screen.output import columns, print_json, print_result, remark
 from moot.graph.cli.screen.terminal_text import local_time, one_line
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
     from rich.table import Table
 
     from moot.state.catalogue import DebateRow
     from moot.state.outcomes import ListedOutcome
 
+WIDE = 100
+"""Columns from which on the list is a table."""
 MATCH = re.compile(r"-vs-.+-\d+-[0-9a-f]{10}")
 """In the name of every match of a tournament."""
 
@@ -50,7 +53,7 @@ def list_debates(
     if as_json:
         return print_json([{**asdict(row), **(asdict(found) if found else {})} for row, found in shown])
     if shown:
-        print_result(_table(shown))
+        print_result(*([_table(shown)] if columns() >= WIDE else _lines(shown)))
     elif not rows:
         remark('no debates yet: begin one with `moot run "TOPIC"`')
     if len(known) > len(shown):
@@ -61,6 +64,26 @@ def list_debates(
 
 def _text(row: DebateRow, outcome: ListedOutcome | None) -> str:
     return "\n".join([row.name, row.topic, *((outcome.model, outcome.winner) if outcome else ())])
+
+
+def _lines(known: list[tuple[DebateRow, ListedOutcome | None]]) -> list[RenderableType]:
+    """Return the list for a narrow terminal."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    parts: list[RenderableType] = []
+    for row, found in known:
+        more = (found.winner, found.model) if found else ()
+        facts = (
+            row.status,
+            *more,
+            f"{row.turns} turns",
+            f"{row.tokens:,} tokens",
+            local_time(row.updated_at),
+        )
+        about = Text(f"{one_line(row.topic, 120)}\n{one_line(' · '.join(filter(None, facts)), 200)}")
+        parts += [Text(one_line(row.name, 60), "bold"), Padding(about, (0, 0, 0, 2))]
+    return parts
 
 
 def _table(known: list[tuple[DebateRow, ListedOutcome | None]]) -> Table:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 import sys
+import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -64,7 +67,24 @@ def print_text(text: str) -> None:
 
 def remark(text: str) -> None:
     """Say something on stderr, safe for a terminal."""
-    print(safe(text), file=sys.stderr, flush=True)
+    print(fitted(safe(text), sys.stderr), file=sys.stderr, flush=True)
+
+
+def fitted(text: str, stream: TextIO) -> str:
+    """Return text wrapped between words for a terminal; a line with a command to paste stays one."""
+    if not stream.isatty():
+        return text
+    width = shutil.get_terminal_size().columns
+    lines = [
+        [line] if re.search(r"(^|[ /`])moot ", line) else textwrap.wrap(line, width, break_long_words=False)
+        for line in text.split("\n")
+    ]
+    return "\n".join("\n".join(each) for each in lines)
+
+
+def columns() -> int:
+    """Return how wide a result is printed."""
+    return _console(sys.stdout).width
 
 
 def format_of(path: Path) -> str:

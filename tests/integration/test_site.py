@@ -1,0 +1,42 @@
+"""The site of the docs: built strictly, and its tutorial does what it shows."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from mkdocs.commands.build import build
+from mkdocs.config import load_config
+from typer.testing import CliRunner
+
+from moot.graph.cli.group import app_of
+
+ROOT = Path(__file__).parents[2]
+BLOCK = re.compile(r"^```console\n\$ moot (.*?)\n(.*?)^```", re.M | re.S)
+
+
+@pytest.mark.filterwarnings("ignore")  # of what builds the site
+def test_the_site_builds_with_no_broken_link(tmp_path: Path) -> None:
+    build(load_config(str(ROOT / "mkdocs.yml"), strict=True, site_dir=str(tmp_path)))
+    assert (tmp_path / "tutorial.html").exists()
+    assert (tmp_path / "report.png").stat().st_size < 200_000
+
+
+def test_the_tutorial_prints_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MOOT_DB", str(tmp_path / "debates.sqlite"))
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "MOOT_MODEL"):
+        monkeypatch.delenv(name, raising=False)
+    blocks = BLOCK.findall((ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8"))
+    assert len(blocks) > 7
+    for words, shown in blocks:
+        name, *rest = shlex.split(words)
+        ran = CliRunner().invoke(app_of(name), rest)
+        assert ran.exit_code == 0, (words, ran.output, ran.exception)
+        printed, at = " ".join(f"{ran.stderr}\n{ran.stdout}".split()), 0
+        for part in filter(None, (" ".join(part.split()) for part in shown.split("…"))):
+            found = printed.find(part, at)
+            assert found >= 0, f"moot {words}: not printed, or not in this order: {part!r} in {printed}"
+            at = found + len(part)
