@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import closing
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
+from moot.graph.many import run_many
 from moot.graph.tournament_config import Pairing, TournamentConfig, pairings
 from moot.nodes.judging.agreement import rate_of
 from moot.nodes.judging.ratings import Match, Rating, WinMatrix, bradley_terry, win_matrix
 from moot.nodes.judging.sides import winning_side
 from moot.state.entries import tokens_of
-from moot.state.errors import DebateNotFound, MootError
+from moot.state.errors import DebateNotFound
 from moot.state.verdict import TIE, Decision, Rate
 
 if TYPE_CHECKING:
@@ -96,28 +94,15 @@ def play_tournament(
     wanted = pairings(tournament)
     for pairing in wanted:
         check_config(Claim.of_operator(pairing.config), debates.environment)
-    stop = threading.Event()
     done: dict[str, MatchResult] = {}
-    pool = ThreadPoolExecutor(max_workers=concurrency or tournament.concurrency)
-    try:
-        futures = [pool.submit(_play, debates, pairing, stop) for pairing in wanted]
-        for future in as_completed(futures):
-            played = future.result()
-            done[played.id] = played
-            if report is not None:
-                report(played, len(done), len(wanted))
-    finally:
-        stop.set()
-        pool.shutdown(wait=True, cancel_futures=True)
+    for pairing, error in run_many(debates, wanted, concurrency or tournament.concurrency):
+        done[pairing.id] = _result(debates, pairing, error)
+        if report is not None:
+            report(done[pairing.id], len(done), len(wanted))
     return make_table(tournament, [done[pairing.id] for pairing in wanted])
 
 
-def _play(debates: Debates, pairing: Pairing, stop: threading.Event) -> MatchResult:
-    error = ""
-    try:
-        _run(debates, pairing, stop)
-    except MootError as failure:
-        error = str(failure)
+def _result(debates: Debates, pairing: Pairing, error: str) -> MatchResult:
     winner, score, turns, tokens, cost = "", None, 0, 0, 0.0
     try:
         debate = debates.get(pairing.id)
@@ -136,21 +121,6 @@ def _play(debates: Debates, pairing: Pairing, stop: threading.Event) -> MatchRes
         error = error or "stopped before its verdict"
     about = (pairing.id, pairing.topic, pairing.first, pairing.second, pairing.seed)
     return MatchResult(*about, winner, score, turns, tokens, cost, error)
-
-
-def _run(debates: Debates, pairing: Pairing, stop: threading.Event) -> None:
-    """Begin a match, or go on with it, to its verdict, unless it has one or the tournament is stopped."""
-    try:
-        debate = debates.get(pairing.id)
-    except DebateNotFound:
-        debate = debates.start(pairing.topic, pairing.config, name=pairing.id)
-    verdict = {} if stop.is_set() else debate.state().values.get("verdict") or {}
-    if stop.is_set() or (debate.is_over() and verdict.get("status") == "ok"):
-        return
-    with closing(debate.stream(tokens=False)) as events:  # type: ignore[type-var]  # a generator
-        for _ in events:
-            if stop.is_set():
-                break
 
 
 def make_table(tournament: TournamentConfig, matches: Sequence[MatchResult]) -> Standings:

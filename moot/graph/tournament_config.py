@@ -12,7 +12,8 @@ from typing import Any
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
-from moot.state.config import RESERVED_IDS, DebateConfig, DebaterConfig, JudgeConfig, Section, slug
+from moot.graph.many import PlannedDebate
+from moot.state.config import RESERVED_IDS, DebaterConfig, JudgeConfig, Section, slug
 from moot.state.config.config_files import make_config
 from moot.state.config.config_mistakes import explain
 from moot.state.errors import ConfigError
@@ -118,17 +119,13 @@ def make_tournament(data: Mapping[str, object]) -> TournamentConfig:
 
 
 @dataclass(frozen=True)
-class Pairing:
+class Pairing(PlannedDebate):
     """One match: a debate of two line-ups on a topic."""
 
-    id: str
-    """Name of its debate; the same for the same match of the same configuration."""
-    topic: str
     first: str
     """Line-up that speaks first."""
     second: str
     seed: int
-    config: DebateConfig
     sides: Mapping[str, str]
     """Debater to line-up."""
 
@@ -179,4 +176,4 @@ def _pairing(tournament: TournamentConfig, topic: str, seed: int, first: str, se
     facts = json.dumps([topic, first, second, config.fingerprint()], ensure_ascii=False)
     digest = hashlib.sha256(facts.encode()).hexdigest()[:10]
     match = f"{slug(tournament.name) or 'tournament'}-{slug(first)}-vs-{slug(second)}-{seed}-{digest}"
-    return Pairing(match, topic, first, second, seed, config, sides)
+    return Pairing(match, topic, config, first, second, seed, sides)

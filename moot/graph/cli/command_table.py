@@ -20,6 +20,7 @@ class Row:
 COMMANDS: dict[str, Row] = {
     "demo": Row("demo:demo", "Watch a sample debate, recorded with a capable model.", "Debates"),
     "run": Row("run:run", "Argue a topic to its end, with a verdict.", "Debates"),
+    "batch": Row("batch:batch", "Have many debates at the same time, one a line of a file.", "Debates"),
     "resume": Row(
         "resume:resume", "Go on with a debate where it stands, or extend a finished one.", "Debates"
     ),

@@ -29,10 +29,14 @@ def _storage_errors() -> Iterator[None]:
         raise storage_error(error) from error
 
 
-@lru_cache(maxsize=1)
-def _loop() -> asyncio.AbstractEventLoop:
+PORTAL, MANY = "moot-portal", "moot-many"
+"""Our event loops: what runs on the second may have its worker threads wait for the first."""
+
+
+@lru_cache
+def _loop(name: str = PORTAL) -> asyncio.AbstractEventLoop:
     loop = asyncio.new_event_loop()
-    threading.Thread(target=loop.run_forever, name="moot-portal", daemon=True).start()
+    threading.Thread(target=loop.run_forever, name=name, daemon=True).start()
     return loop
 
 
@@ -91,7 +95,7 @@ async def _pumping(
     return task
 
 
-def iterate_from_sync(make: Callable[[], AsyncIterator[T]]) -> Generator[T, None, None]:
+def iterate_from_sync(make: Callable[[], AsyncIterator[T]], loop: str = PORTAL) -> Generator[T, None, None]:
     """Iterate an async iterator on our loop from synchronous code.
 
     Whoever stops early, by closing the generator or by an interruption, cancels the iteration and waits until
@@ -99,14 +103,14 @@ def iterate_from_sync(make: Callable[[], AsyncIterator[T]]) -> Generator[T, None
     """
     arrived: queue.SimpleQueue[object] = queue.SimpleQueue()
 
-    started, item = asyncio.run_coroutine_threadsafe(_pumping(make, arrived.put), _loop()), None
+    started, item = asyncio.run_coroutine_threadsafe(_pumping(make, arrived.put), _loop(loop)), None
     try:
         while (item := arrived.get()) is not _END:
             yield cast(T, item)
         with _storage_errors():
             started.result().result()
     finally:
-        _loop().call_soon_threadsafe(started.result().cancel)
+        _loop(loop).call_soon_threadsafe(started.result().cancel)
         while item is not _END:
             item = arrived.get()
 

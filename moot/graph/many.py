@@ -1,0 +1,91 @@
+"""Many debates at the same time in one process, with shared clients; each goes on where it was."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from moot.graph.continuation import verdict_failed
+from moot.nodes.driving.portal import MANY, in_thread, iterate_from_sync
+from moot.state.config import DebateConfig
+from moot.state.errors import DebateBusy, DebateExists, DebateNotFound, MootError
+
+if TYPE_CHECKING:
+    from moot.graph.api import Debates
+    from moot.graph.stored_debate import Debate
+
+
+@dataclass(frozen=True)
+class PlannedDebate:
+    """A debate that is to be had, or has been begun."""
+
+    id: str
+    """Its name in the database, the same for the same debate: by it a later run finds it."""
+    topic: str
+    config: DebateConfig
+
+
+P = TypeVar("P", bound=PlannedDebate)
+
+
+def run_many(debates: Debates, planned: Sequence[P], workers: int) -> Iterator[tuple[P, str]]:
+    """Begin or go on with debates, so many at a time; one that is over and judged is left as it is.
+
+    Args:
+        debates: an open database; other processes may work on the same debates.
+        planned: what is to be run, each under an id of its own.
+        workers: how many run at the same time.
+
+    Yields:
+        Each as it ends, with why it is not over, `""` where it is. Who stops early pauses those under way.
+    """
+    return iterate_from_sync(lambda: _ended(debates, planned, asyncio.Semaphore(workers)), MANY)
+
+
+async def _ended(
+    debates: Debates, planned: Sequence[P], free: asyncio.Semaphore
+) -> AsyncIterator[tuple[P, str]]:
+    async def run(each: P) -> tuple[P, str]:
+        async with free:
+            try:
+                await _run(debates, each)
+            except MootError as error:
+                return each, str(error)
+            return each, ""
+
+    running = [asyncio.create_task(run(each)) for each in planned]
+    try:
+        for ended in asyncio.as_completed(running):
+            yield await ended
+    finally:
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+
+async def _run(debates: Debates, planned: PlannedDebate) -> None:
+    debate = None
+    try:
+        debate = await in_thread(_begun, debates, planned)
+        if not await in_thread(_is_judged, debate):
+            async for _ in debate.astream(tokens=False):
+                pass
+    except DebateBusy:  # another process may have been about to end it
+        if debate is None or not await in_thread(_is_judged, debate):
+            raise
+
+
+def _begun(debates: Debates, planned: PlannedDebate) -> Debate:
+    try:
+        return debates.start(planned.topic, planned.config, name=planned.id)
+    except DebateExists as exists:
+        try:
+            return debates.get(planned.id)
+        except DebateNotFound:  # another process is about to make it
+            raise DebateBusy(str(exists)) from None
+
+
+def _is_judged(debate: Debate) -> bool:
+    return debate.is_over() and not verdict_failed(debate.state().values)

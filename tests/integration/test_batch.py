@@ -1,0 +1,26 @@
+"""`moot batch` as a command: results in order, each debate there, a second run pays for nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.support.moot_command import Moot
+
+
+def test_a_file_of_topics_becomes_debates_and_results(tmp_path: Path) -> None:
+    moot, out = Moot(tmp_path), tmp_path / "out.jsonl"
+    (tmp_path / "topics.txt").write_text("Should cars go?\nShould trains stay?\n")
+    words = ("batch", "topics.txt", "--turns", 2, "-o", out)
+    first = moot(*words)
+    assert first.code == 0, first.err
+    assert "[2/2]" in first.err
+    lines = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [(line["topic"], line["status"]) for line in lines] == [
+        ("Should cars go?", "done"),
+        ("Should trains stay?", "done"),
+    ]
+    assert {row["name"] for row in moot("list", "--json").json} == {line["debate"] for line in lines}
+    before = out.read_text()
+    assert moot(*words, "--quiet").code == 0
+    assert out.read_text() == before
