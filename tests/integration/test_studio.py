@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import sqlite3
@@ -12,6 +13,8 @@ from typing import Any
 
 import pytest
 from langgraph_sdk import get_sync_client
+from mcp import Client as McpClient
+from mcp.types import Tool
 
 from moot import DebateConfig, open_debates
 from moot.state.config.section import protocol_sections
@@ -138,6 +141,16 @@ def test_a_first_human_message_alone_is_the_topic(client: Client) -> None:
     assert state["topic"] == TOPIC
     assert [entry["kind"] for entry in state["full_transcript"]] == ["topic", "speech", "speech"]
     assert [message["id"] for message in state["messages"]] == ["m000000", "m000001", "m000002", "judge-4-1"]
+
+
+def test_the_servers_own_mcp_says_what_the_tool_is_for(server: LangGraphServer) -> None:
+    async def listed() -> list[Tool]:
+        async with McpClient(f"{server.url}/mcp") as client:
+            return list((await client.list_tools()).tools)
+
+    (tool,) = asyncio.run(listed())
+    assert tool.name == "debate"
+    assert "a judge decide it" in (tool.description or "")
 
 
 def test_context_decides_turns_and_debaters(client: Client) -> None:

@@ -37,7 +37,7 @@ OUTSIDE: dict[str, Any] = {
 }
 """Every field that reaches outside, with a value that does."""
 _DATA = """
-limits.refusals models.*.total_timeout_s
+limits.refusals limits.retry_for models.*.total_timeout_s memory.preserve_errors
 topic protocol turns rounds temperature seed language order agreement_intensity
 debaters.*.personality debaters.*.stakes debaters.*.epistemology debaters.*.time_horizon
 debaters.*.flip_conditions debaters.*.evidence_policy debaters.*.voice debaters.*.anchors.*.name
