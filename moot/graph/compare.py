@@ -102,7 +102,8 @@ def render_comparison(compared: DebateComparison) -> str:
         "Models": [row["models"] for row in rows],
         "Turns": [grouped(row["turns"]) for row in rows],
         "Tokens": [
-            f"{row['tokens']:,}" + (f", {row['tokens'] / least:.1f} times the least" if least else "")
+            f"{row['tokens']:,}"
+            + (f", {row['tokens'] / least:.1f} times the least" if row["tokens"] > least > 0 else "")
             for row in rows
         ],
         "Cost": [f"${row['cost_usd']:,.4f}" if row["cost_usd"] else "–" for row in rows],

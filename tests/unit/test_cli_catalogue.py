@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -11,8 +13,10 @@ from typer.testing import CliRunner
 
 from moot.graph.api import DebateConfig, open_debates
 from moot.graph.cli.group import app_of
+from moot.graph.cli.screen.output import fitted
 from moot.nodes.models.recorded import recording_config
 from moot.state.errors import DebateExists, DebateNotFound, InputError
+from moot.state.uncancelled import rest, stop
 
 SPEECHES = (
     "Ann: Trams are cheap.\nBob: Trams are slow.\nPhil: And the clock says time.\nAnn: Not in the rain.\n"
@@ -99,3 +103,29 @@ def test_who_moderates_an_imported_debate_is_told_and_not_scored(
 def test_following_a_debate_that_nobody_runs_shows_it_and_ends(db: str) -> None:
     said = moot("show", "monolith", "--follow", "--db", db).stdout
     assert said.index("Ada Lindqvist") < said.index("Ben Okafor wins")
+
+
+def test_no_word_breaks_on_a_narrow_terminal_and_a_command_stays_a_line(
+    db: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setenv("COLUMNS", "20")
+    command = "  go on: moot resume a-debate --turns 6"
+    wrapped = fitted(f"Antidisestablishmentarianism is long, and so is this.\n{command}", Terminal())
+    assert wrapped.split("\n") == [
+        "Antidisestablishmentarianism",
+        "is long, and so is",
+        "this.",
+        command,
+    ]
+    monkeypatch.setattr("moot.graph.cli.commands.listing.columns", lambda: 40)
+    assert "done · Ben Okafor · recorded:monolith" in moot("list", "--db", db).stdout
+
+
+def test_a_wait_ends_once_a_person_asks_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stop, "times", 1)
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(rest(60))

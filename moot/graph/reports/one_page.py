@@ -48,13 +48,13 @@ def render_brief_html(document: Mapping[str, object]) -> str:
     return as_page(render_brief(document), read(document).title)
 
 
-def as_page(text: str, title: str) -> str:
-    """Render Markdown as a self-contained HTML page, `title` in place of its first line."""
+def as_page(text: str, title: str, kicker: str = "In brief") -> str:
+    """Render Markdown as a self-contained HTML page: `title` for its first line, `kicker` above it."""
     rest = text.partition("\n")[2]
     style = Markup((TEMPLATES / "report.css").read_text(encoding="utf-8"))  # noqa: S704  # our own file
     page = template_environment().get_template("brief.html.j2")
     body = Prose({}).section(rest, base=2)
-    return page.render(title=title, style=style, body=body)
+    return page.render(title=title, style=style, body=body, kicker=kicker)
 
 
 def reasons_of(report: Report, person: Person) -> list[Reason]:

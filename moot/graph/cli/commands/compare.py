@@ -66,6 +66,7 @@ def compare(
     if as_json:
         return print_json(comparison)
     text = render_comparison(comparison)
-    write_file(output, as_page(text, comparison["debates"][0]["asked"]) if form == "html" else text)
+    title = comparison["debates"][0]["asked"] if comparison["same_question"] else "Different questions"
+    write_file(output, as_page(text, title, "Side by side") if form == "html" else text)
     if output != STDOUT and not quiet:
         remark(f"wrote {output}")

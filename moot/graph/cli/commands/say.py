@@ -44,7 +44,7 @@ def say(
         remark("This debate is over, and its protocol takes no more turns: nobody will hear it.")
     elif over:
         line = command_line("resume", debate_id, "--turns", "2", db=db)
-        remark(f"This debate is over: it is heard once it goes on. Extend it with: {line}")
+        remark(f"This debate is over: it is heard once it goes on. Extend it with:\n  {line}")
     else:
         remark("Left on the floor; it is taken up at the next step's boundary.")
 
