@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from moot.nodes.driving.environment import Environment
 from moot.nodes.judging.rubrics import rubric_for
 from moot.nodes.memory.embeddings import embeddings_of
 from moot.nodes.memory.perspective import perspective_settings
 from moot.nodes.memory.summarizers.summarizer_table import summarizer_named
 from moot.nodes.memory.window import WindowLimits
+from moot.nodes.prompts.material import problem_room
 from moot.nodes.protocols.protocol import SPEECH_WORDS, TOKENS_PER_WORD
 from moot.nodes.protocols.protocol_table import protocol_named
 from moot.nodes.protocols.stand_in import WITHOUT_CALLS, forecast
@@ -61,7 +64,24 @@ def warnings_about(config: DebateConfig) -> list[str]:
     late = [each.after for each in config.interjections if turns is not None and each.after >= turns]
     if late:
         said.append(f"interjections: after {late[0]} turns nobody is left to hear it; there are {turns}")
-    return [*said, *_idle_memory(config)]
+    return [*said, *_too_long(config), *_idle_memory(config)]
+
+
+def _too_long(config: DebateConfig) -> list[str]:
+    """Return what is said of a topic and of a context file that no prompt can show whole."""
+    budget, count = config.memory.budget, Environment().count_for(config)
+    file = config.context if config.context and Path(config.context).is_file() else None
+    text = Path(file).read_text("utf-8", "replace") if file else ""
+    given = (
+        ("topic", count(config.topic or ""), problem_room(budget)),
+        ("context", count(text), budget.messages),
+    )
+    return [
+        f"{name}: {tokens:,} tokens, for which prompts have room for {room:,} at least: what does not fit is "
+        "cut, and receipts say so; raise memory.budget.total, or give a folder and tools"
+        for name, tokens, room in given
+        if tokens > room
+    ]
 
 
 def _idle_memory(config: DebateConfig) -> list[str]:

@@ -225,3 +225,55 @@ def test_an_index_grows_with_its_transcript_and_is_made_anew_for_another_one() -
     other = indexes.of("d", "ask", _entries(["one apple", "two figs"]), {})
     assert "pear" not in other.postings
     assert "fig" in other.postings
+
+
+def _thousand_turns() -> ConversationState:
+    """A debate in which the skeptic gives up its no on fares after a survey, and says much else."""
+    said = [
+        f"On matter {n % 97} line {n} must be weighed, for the town of {n * 7} asks." for n in range(1, 1001)
+    ]
+    for seq, words in {
+        102: "Fares must stay: free trams are a waste.",
+        399: "The survey of Tallinn shows that free trams fill.",
+        400: "I was wrong on fares: free trams are worth it, by that survey.",
+        640: "Fares are done: free trams it is.",
+    }.items():
+        said[seq - 1] = words
+    stances = [("denies", 102, said[101]), ("asserts", 400, said[399])]
+    notes: list[Any] = [
+        {
+            "note": "event",
+            "id": f"e{number:03d}",
+            "kind": kind,
+            "proposition": "p001",
+            "debater": "skeptic",
+            "message_id": f"m{seq:06d}",
+            "quote": quote,
+            "condition": "",
+            "ground": False,
+            "confidence": 1.0,
+            "by": "model",
+        }
+        for number, (kind, seq, quote) in enumerate(stances, 1)
+    ]
+    opened = {"note": "proposition", "id": "p001", "text": "Fares go", "aspect": "overall", "seq": 102}
+    notes.insert(0, opened)
+    state = _state(said, minutes=notes)
+    for entry in state["full_transcript"][1:]:
+        entry["speaker"] = ("advocate", "skeptic")[entry["seq"] % 2 == 0]
+    return state
+
+
+@pytest.mark.parametrize(
+    ("question", "wanted"),
+    [
+        ("Who changed their mind about fares, and why?", {102, 399, 400}),
+        ("What did the skeptic say about free trams before and after m000400?", {102, 400, 640}),
+    ],
+)
+def test_a_thousand_turns_answer_who_changed_their_mind_and_what_was_said_before_and_after(
+    question: str, wanted: set[int]
+) -> None:
+    asked = _view(_thousand_turns(), question, budget=2_000)
+    assert wanted <= set(asked.messages.whole)
+    assert asked.view.total_tokens <= 2_000

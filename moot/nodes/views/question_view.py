@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from moot.nodes.blackboard.digest import render_blackboard
+from moot.nodes.blackboard.folding import ledger_of
 from moot.nodes.calls import View, WireMessage
 from moot.nodes.memory.summarizers.points_layout import lay_out, render
 from moot.nodes.prompts.fitting import Block, fit
@@ -16,6 +17,7 @@ from moot.nodes.prompts.library import load_prompt
 from moot.nodes.prompts.pins import pinned_entries
 from moot.nodes.prompts.rendering import cut_message
 from moot.nodes.text.plain import inert
+from moot.nodes.text.terms import term_set
 from moot.nodes.text.tokens import REPLY_PRIMING, TokenCounter, cut_middle, message_tokens
 from moot.nodes.views.passages import Splitting
 from moot.nodes.views.question_quotes import EntryLines, Quoted, quote, quote_cut
@@ -27,7 +29,7 @@ from moot.state.entries import entry_id, kind_of, seq_of
 
 if TYPE_CHECKING:
     from moot.nodes.memory.indexes import Indexes
-    from moot.nodes.memory.retrieval import EvidenceIndex, SelectedEvidence
+    from moot.nodes.memory.retrieval import EvidenceIndex, RetrievalQuestion, SelectedEvidence
 
 ASK = load_prompt("ask", "topic", "speakers")
 QUESTION = load_prompt("question", "question")
@@ -87,12 +89,40 @@ def ask_view(
         read,
         costs=lines.key_cost,
         must_keep=lines.keys(recent_seqs(state, lines, total)),
-        named=lines.keys([*named, *(entry["seq"] for entry in pinned_entries(state))]),
+        named=lines.keys([*_asked_for(state, index, read, named), *_pinned(state)]),
     )
     quoted, failure = _quoted(look, index, lines, room)
     shown = [_shown(quoted)] if len(index) else []
     unknown = unsaid(read, config.names(), ids=map(entry_id, named))
     return AskView(fit([*head, *shown, tail], total, count), quoted, room, unknown, failure)
+
+
+def _pinned(state: ConversationState) -> list[int]:
+    return [entry["seq"] for entry in pinned_entries(state)]
+
+
+def _asked_for(
+    state: ConversationState, index: EvidenceIndex, read: RetrievalQuestion, named: Sequence[int]
+) -> set[int]:
+    """Return the `seq` of the messages that a question asks for before all others.
+
+    They are those that it names; where it names a speaker beside them, what that speaker said, on both sides
+    of them; and where the ledger has changes of mind about what is asked, each with what was held before and
+    the message that it answers.
+    """
+    transcript, ledger = state["full_transcript"], ledger_of(state)
+    whose = {index.speakers[number] for number in read.speakers}
+    wanted = set(named)
+    if named and whose:
+        wanted |= {entry["seq"] for entry in transcript if entry["speaker"] in whose}
+    for change in ledger.changes:
+        events = [change.event, *([change.before] if change.before else [])]
+        about = ledger.propositions.get(change.event["proposition"])
+        words = term_set(" ".join([about["text"] if about else "", *(each["quote"] for each in events)]))
+        if words & read.terms.keys() and (not whose or change.event["debater"] in whose):
+            seqs = [seq for each in events if (seq := seq_of(each["message_id"])) is not None]
+            wanted |= {*seqs, max(1, seqs[0] - 1)}
+    return wanted
 
 
 def named_seqs(question: str, entries: int) -> list[int]:
