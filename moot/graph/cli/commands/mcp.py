@@ -2,7 +2,6 @@
 
 import asyncio
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -35,6 +34,6 @@ def mcp(
     from moot.graph.cli.running import terminated_like_interrupted
     from moot.graph.mcp_server import serve
 
-    usual = configured(Path(config) if config else None, {"model": model})
+    usual = configured(config, {"model": model})
     with terminated_like_interrupted():
         asyncio.run(serve(check_database(db), usual, http))
