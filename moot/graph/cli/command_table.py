@@ -50,6 +50,8 @@ COMMANDS: dict[str, Row] = {
     "models": Row("models:models", "List the models that your endpoint offers.", "Setting up"),
     "config": Row("config:app", "Write, check or describe a configuration file.", "Setting up"),
     "mcp": Row("mcp:mcp", "Serve debates to agents over the Model Context Protocol.", "Setting up"),
+    "backup": Row("backup:backup", "Copy the database to a file, also while debates run.", "Setting up"),
+    "doctor": Row("doctor:doctor", "Look for what is wrong with installation and database.", "Setting up"),
     "studio": Row("studio:studio", "Open the debates in LangGraph Studio.", "Setting up"),
 }
 """Commands by name, in the order of the help."""

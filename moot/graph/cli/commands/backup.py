@@ -1,0 +1,32 @@
+"""`moot backup`."""
+
+from pathlib import Path
+from typing import Annotated
+
+from typer import Argument
+
+from moot.graph.cli.database import opened_records
+from moot.graph.cli.options import DbOption, JsonOption
+from moot.graph.cli.screen.output import print_json, remark
+from moot.state.errors import DebateNotFound, InputError
+
+
+def backup(
+    path: Annotated[Path, Argument(metavar="FILE", help="A new file; use it with --db, or copy it back.")],
+    db: DbOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Copy the database, also while debates run: all of it, as it was at one moment. SQLite alone."""
+    from moot.state.backups import back_up
+    from moot.state.sql import SqliteSql
+
+    with opened_records(db) as records:
+        if records is None:
+            raise DebateNotFound("no debates: there is no database yet")
+        if not isinstance(records.sql, SqliteSql):
+            raise InputError("moot backup copies SQLite files: use pg_dump for Postgres")
+        back_up(records.sql, path)
+    if as_json:
+        print_json({"written": str(path)})
+    else:
+        remark(f"written to {path}")
