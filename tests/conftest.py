@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-settings.register_profile("moot", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "moot", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("moot")
 
 

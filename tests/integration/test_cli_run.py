@@ -165,8 +165,8 @@ def test_a_configuration_that_differs_is_refused_by_name_unless_it_is_to_count(m
     assert taken["config"]["temperature"] == 0.9
 
 
-def test_a_megabyte_is_a_topic_like_any_other(moot: Moot) -> None:
-    topic = ("<|endoftext|> \x1b[31m 日本語 🎉 " * 40_000)[:1_000_000]
+def test_a_very_long_text_is_a_topic_like_any_other(moot: Moot) -> None:
+    topic = ("<|endoftext|> \x1b[31m 日本語 🎉 " * 10_000)[:250_000]
     document = moot("run", "-", "--turns", 2, "--json", stdin=topic.encode()).json
     assert document["status"] == "done"
     assert all(receipt["total_tokens"] <= receipt["budget"] for receipt in document["receipts"])

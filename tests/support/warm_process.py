@@ -46,10 +46,11 @@ def _run(words: Sequence[str], folder: str, environment: Mapping[str, str], file
         descriptor = os.open(path, flags)
         os.dup2(descriptor, number)
         os.close(descriptor)
+    encoding = os.environ.get("PYTHONIOENCODING", "utf-8")
     sys.stdin, sys.stdout, sys.stderr = (
-        os.fdopen(os.dup(0), encoding="utf-8"),
-        os.fdopen(os.dup(1), "w", encoding="utf-8"),
-        os.fdopen(os.dup(2), "w", encoding="utf-8", errors="backslashreplace", buffering=1),
+        os.fdopen(os.dup(0), encoding=encoding),
+        os.fdopen(os.dup(1), "w", encoding=encoding),
+        os.fdopen(os.dup(2), "w", encoding=encoding, errors="backslashreplace", buffering=1),
     )
     sys.argv = ["moot", *words]
     from moot.graph.cli import main

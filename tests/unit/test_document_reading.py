@@ -40,7 +40,7 @@ PLACES = _places(whole())[1:]
 DOCUMENT = TypeAdapter(DebateDocument)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(spoilt=st.lists(st.tuples(st.sampled_from(PLACES), json_values), min_size=1, max_size=4))
 def test_whatever_stands_anywhere_the_rest_is_read_and_what_is_read_is_a_document(
     spoilt: list[tuple[tuple[Any, ...], Any]],

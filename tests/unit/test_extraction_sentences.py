@@ -71,11 +71,11 @@ def test_sentences_are_verbatim_in_order_and_lose_no_word(text: str) -> None:
 
 
 @pytest.mark.parametrize("piece", [" ", "a", ".", "a. ", "\n", "- ", "```\n", "。", '"', "> ", "("])
-def test_a_megabyte_of_anything_is_split_in_linear_time(piece: str) -> None:
-    text = piece * (1_000_000 // len(piece))
+def test_any_long_text_is_split_in_linear_time(piece: str) -> None:
+    text = piece * (300_000 // len(piece))
     began = time.process_time()
     split_sentences(text)
-    assert time.process_time() - began < 10
+    assert time.process_time() - began < 4
 
 
 @given(st.text(), st.integers(0, 60))

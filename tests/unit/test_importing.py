@@ -353,7 +353,7 @@ def test_slugs_stay_close_to_the_name(name: str, slug: str) -> None:
     assert slugs([name]) == {name: slug}
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     names=st.lists(st.text(max_size=50) | st.sampled_from(["a b", "a-b", "speaker-2", "speaker 2", "a-b-2"]))
 )

@@ -119,12 +119,12 @@ def test_the_bootstrap_covers_the_truth_about_as_often_as_it_says() -> None:
     rng = np.random.default_rng(1)
     truth = 1000 + 400 / log(10) * log(2) / 2
     covered = 0
-    for _ in range(60):
+    for _ in range(30):
         scores = rng.random(80) < 2 / 3
-        table = bradley_terry([Match("ada", "bo", float(won)) for won in scores], samples=200, rng=rng)
+        table = bradley_terry([Match("ada", "bo", float(won)) for won in scores], samples=100, rng=rng)
         ada = next(row for row in table if row["player"] == "ada")
         covered += ada["low"] <= truth <= ada["high"]
-    assert covered >= 51
+    assert covered >= 25
 
 
 def test_nobody_makes_an_empty_table() -> None:

@@ -151,7 +151,7 @@ def numbers(draw: st.DrawFn) -> Any:
 MODELS = st.dictionaries(st.sampled_from(NAMES), fields() | numbers(), min_size=1, max_size=6)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(MODELS, st.integers(0, 9), st.sampled_from([{"purpose": "judge"}, {}]))
 def test_any_schema_is_filled(made: dict[str, Any], seed: int, hints: dict[str, Any]) -> None:
     fill(create_model("Made", **made), seed, hints)

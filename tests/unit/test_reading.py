@@ -74,8 +74,8 @@ def test_any_message_matters_from_one_to_ten(text: str, kind: str) -> None:
 
 
 @pytest.mark.parametrize("piece", ["a", "i ", "1,", "a-", "你好。", "that's a ", "(", "http://", "Abc. "])
-def test_a_megabyte_of_anything_is_read_in_linear_time(piece: str) -> None:
-    entry = make_entry(3, "ada", "speech", piece * (1_000_000 // len(piece)))
+def test_any_long_text_is_read_in_linear_time(piece: str) -> None:
+    entry = make_entry(3, "ada", "speech", piece * (200_000 // len(piece)))
     began = time.process_time()
     importance(entry)
-    assert time.process_time() - began < 20
+    assert time.process_time() - began < 5

@@ -258,7 +258,7 @@ json_values = st.recursive(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     key=st.sampled_from(sorted(debate())),
     board_key=st.sampled_from(sorted(BLACKBOARD)),

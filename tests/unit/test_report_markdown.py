@@ -46,7 +46,7 @@ pieces = st.sampled_from(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(parts=st.lists(pieces, max_size=25))
 def test_no_mix_of_markup_gets_through(parts: list[str]) -> None:
     assert dangers(quoted("".join(parts))) == []
