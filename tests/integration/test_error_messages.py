@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 from dataclasses import replace
 from pathlib import Path
@@ -10,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from moot.nodes.models.backoff import Backoff
-from moot.nodes.models.complete import complete
 from moot.nodes.models.registry import Models
 from moot.state.config.model_settings import ModelSettings
 from moot.state.errors import ConfigError
+from tests.support.asking import asked
 from tests.support.model_bench import CALL, FLOOR, Bench
 from tests.support.moot_command import Moot
 from tests.support.openai_server import Act, OpenAIServer
@@ -27,7 +26,7 @@ def test_a_server_that_is_down_is_named_and_asked_after() -> None:
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
     models = Models({"m": ModelSettings(base_url=url, max_attempts=1)})
-    reply = asyncio.run(complete(replace(CALL, model="m"), models))
+    reply = asked(replace(CALL, model="m"), models)
     assert f"nothing answers at {url}: is it running?" in reply.error
 
 
@@ -86,7 +85,7 @@ def test_a_whole_answer_to_a_request_for_a_stream_is_taken(
 def test_an_unknown_model_is_answered_with_what_the_server_offers() -> None:
     with OpenAIServer({"test-modle": [Act(status=404, message="no such model")]}) as server:
         models = Models({"test-modle": ModelSettings(base_url=server.base_url)})
-        reply = asyncio.run(complete(replace(CALL, model="test-modle"), models))
+        reply = asked(replace(CALL, model="test-modle"), models)
     assert "did you mean 'test-model'? The server offers test-model" in reply.error
     assert "moot resume ID --model NAME" in reply.error
 
@@ -102,7 +101,7 @@ def test_a_long_outage_is_waited_out_as_long_as_asked(retry_for: float, answers:
     with OpenAIServer(out) as server:
         settings = {"test-model": ModelSettings(base_url=server.base_url, max_attempts=2)}
         backoff = Backoff(sleep=sleep, dice=lambda: 0.0)
-        reply = asyncio.run(complete(CALL, Models(settings, backoff=backoff, retry_for=retry_for)))
+        reply = asked(CALL, Models(settings, backoff=backoff, retry_for=retry_for))
     assert reply.ok is answers
     assert (1200 in waits) is answers  # longer than is waited within one call's attempts
 

@@ -1,6 +1,7 @@
 """Which model a name stands for, and the clients that reach it."""
 
 import asyncio
+import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
@@ -261,6 +262,15 @@ class Models:
         """Close the clients of the running event loop; they are made anew when they are needed again."""
         here = self._loops.pop(asyncio.get_running_loop(), _Loop())
         for chat in here.clients.values():
-            close = getattr(getattr(chat, "root_async_client", None), "close", None)
-            if close is not None:
+            await _close_client(chat)
+
+
+async def _close_client(chat: object) -> None:
+    """Close what a chat model talks through: LangChain closes nothing, and each provider has its own name."""
+    clients = [getattr(chat, name, None) for name in ("root_async_client", "_async_client")]
+    for owner in (*clients, *(getattr(client, "_client", None) for client in clients)):
+        for name in ("close", "aclose"):
+            close = getattr(owner, name, None)
+            if inspect.iscoroutinefunction(close):
                 await close()
+                break
