@@ -70,15 +70,15 @@ def test_a_perspective_holds_own_proposals_and_critiques_received_and_nothing_el
         assert strange == []
 
 
-def test_the_next_critique_sees_the_summary_in_place_of_what_it_covers(tmp_path: Path) -> None:
+def test_the_next_refinement_sees_the_summary_in_place_of_what_it_covers(tmp_path: Path) -> None:
     document, model = run(tmp_path, council({"threshold_chars": 3000}))
     first = next(v for v in made(document, "perspective") if v["owner"] == "testing")
     calls = [
         c
         for c in model.calls
-        if c.hints.get("phase") == "critique" and c.hints["round"] == 2 and c.hints["speaker"] == "Testing"
+        if c.hints.get("phase") == "refine" and c.hints["round"] == 2 and c.hints["speaker"] == "Testing"
     ]
-    assert len(calls) == 2
+    assert len(calls) == 1
     own = [e for e in document["transcript"] if e["speaker"] == "testing" and e["kind"] == "proposal"]
     for call in calls:
         assert first["text"].splitlines()[0] in text_of(call)

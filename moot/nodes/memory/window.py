@@ -19,7 +19,7 @@ from moot.state.entries import Entry, kind_of, seq_of
 LOW_WATER = {"shared": 0.5, "per-speaker": 0.25}
 """Share of the window's token budget that a compaction leaves at least, by layout: where each speaker has a
 prefix of its own each pays for a compaction, so that there must be fewer (six debaters: 44 % of the tokens
-are cached with a half, 53 % with a quarter)."""
+are cached with a half, 52 % with a quarter)."""
 LEAST = 150
 """Tokens that the window has at least, however long the topic is."""
 
