@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+from moot.state.errors import ConfigError
 from moot.state.redaction import keep_secret
 
 
@@ -81,5 +82,14 @@ def is_postgres(url: str) -> bool:
 
 
 def sqlite_path(url: str) -> Path:
-    """Return the file of a SQLite database given as a path or `sqlite:///path`."""
+    """Return the file of a SQLite database given as a path or `sqlite:///path`.
+
+    Raises:
+        ConfigError: it names no file.
+    """
+    if url.endswith(":memory:"):
+        raise ConfigError(
+            "a database in memory would be gone with each connection: give a file, or build the graph "
+            "with LangGraph's InMemorySaver"
+        )
     return Path(url.removeprefix("sqlite:///")).expanduser()

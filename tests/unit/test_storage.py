@@ -23,7 +23,7 @@ from moot.graph.cli.screen.output import write_file
 from moot.state import checkpoints
 from moot.state.checkpoints import CompressingSerializer
 from moot.state.earlier_builds import up_to_date
-from moot.state.errors import InputError, StorageError
+from moot.state.errors import ConfigError, InputError, StorageError
 from moot.state.records import Records, open_records, records_of
 from moot.state.sql import DATABASE_VERSION, SqliteSql
 from tests.support.fakes import FakeModel
@@ -222,3 +222,10 @@ def test_the_records_of_a_stranger_saver_go_with_it() -> None:
     gc.collect()
     with pytest.raises(StorageError, match="closed"):
         records.sql.execute("SELECT 1")
+
+
+@pytest.mark.parametrize("database", [":memory:", "sqlite:///:memory:"])
+def test_a_database_in_memory_is_refused_and_makes_no_file(database: str) -> None:
+    with pytest.raises(ConfigError, match="InMemorySaver"), open_debates(database):
+        pass
+    assert not list(Path.cwd().glob(":memory:*"))
