@@ -82,6 +82,7 @@ def _taken(
     failure = ""
     for chunk in read_in_batches(entries, config) if by_model else [list(entries)] if entries else []:
         minutes.aspect, minutes.by = _aspect(state, chunk[0]), "model" if by_model else "rule"
+        minutes.about = _in_rooms(state, chunk, minutes)
         minutes.threshold = config.blackboard.confidence if by_model else 0.0
         failed = ""
         if by_model:
@@ -93,6 +94,13 @@ def _taken(
             minutes.entries = {**minutes.entries, **{entry["id"]: entry for entry in before}}
             minutes.take(operations_by_rule(chunk, config.names(), state["topic"], minutes.ledger, before))
     return minutes, failure
+
+
+def _in_rooms(state: ConversationState, entries: Sequence[Entry], minutes: Minutes) -> str:
+    """Return what the rooms are about in which some of the entries were said, `""` for the main floor."""
+    rooms = [state["crux_rooms"][key] for key in dict.fromkeys(entry["room"] for entry in entries) if key]
+    told = (f"{' and '.join(room['between'])} in a room on {room['claim']}" for room in rooms)
+    return "; ".join([minutes.aspect, *told]) if rooms else ""
 
 
 def _aspect(state: ConversationState, entry: Entry) -> str:

@@ -271,6 +271,34 @@ def test_to_concede_again_is_to_say_the_same_again() -> None:
     assert [board.ledger.sign(who, "p001") for who in ("ada", "bob")] == [-1, -1]
     assert len(board.ledger.changes) == 1
     assert len(board.ledger.concessions("ada")) == 2
+    assert board.view("").count("- Ada: p001") == 1
+
+
+def test_a_change_of_mind_that_is_told_again_is_one_and_a_yes_on_a_condition_is_one_from_a_no() -> None:
+    board = Board()
+    for who, kind in (
+        ("ada", "asserts"),
+        ("ada", "withdraws"),
+        ("ada", "withdraws"),
+        ("bob", "denies"),
+        ("bob", "conditional"),
+    ):
+        board.note(who, kind, LEVY)  # type: ignore[arg-type]  # kinds of events
+    changes = [(change.event["debater"], change.event["kind"]) for change in board.ledger.changes]
+    assert changes == [("ada", "withdraws"), ("bob", "conditional")]
+
+
+def test_no_number_of_a_note_is_given_twice_after_one_was_dropped() -> None:
+    board = Board()
+    for _ in range(3):
+        board.note("ada", "asserts", FERRIES)
+    board.state["minutes"] = [note for note in board.state["minutes"] if note.get("id") != "e002"]
+    board.note("bob", "denies", FERRIES)
+    assert [note["id"] for note in board.state["minutes"] if note["note"] == "event"] == [
+        "e001",
+        "e003",
+        "e004",
+    ]
 
 
 def test_a_concession_is_core_where_the_stance_on_the_motion_rested_on_it() -> None:

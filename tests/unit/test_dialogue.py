@@ -265,7 +265,7 @@ def test_a_room_sees_claim_trigger_positions_and_the_whole_room() -> None:
     seen = _shown(model, "crux-steelman")
     for text in (STATEMENTS[0], "speaks in respond", "speaks in crux-positions", "speaks in crux-exchange"):
         assert text in seen
-    assert "# What Bob holds, as noted by the program\n- p001: Night trains carry more" in seen
+    assert seen.count("p001: Night trains carry more") == 1  # between the two; neither's own list repeats it
 
 
 def test_in_a_room_they_take_turns_once_both_have_said_where_they_stand() -> None:

@@ -216,15 +216,20 @@ def test_the_ledger_is_shown_in_the_order_of_presentation() -> None:
     assert second.index("position of bob") < second.index("position of alice")
 
 
-def test_the_judge_reads_its_own_summary_beside_the_rolling_one() -> None:
-    more = {"rolling_summary": {"text": "rolling text"}, "judge_summary": {"text": "own text"}}
-    shown = str(
-        calls_for(entries_of([("alice", "Yes."), ("bob", "No.")]), make_config({"debaters": DEBATERS}), more)[
-            0
-        ].messages
-    )
-    assert "own text" in shown
-    assert "rolling text" in shown
+def test_summaries_and_quotations_stand_in_only_for_messages_that_are_not_shown() -> None:
+    more = {
+        "rolling_summary": {"text": "rolling text"},
+        "judge_summary": {"text": "own text"},
+        "minutes": [{**stance_of("alice", 1, "quoted by rule"), "by": "rule"}],
+    }
+    config = make_config({"debaters": DEBATERS})
+    texts = ("own text", "rolling text", "quoted by rule")
+    for entries, wanted in (
+        (entries_of([("alice", "Yes."), ("bob", "No.")]), False),
+        (long_debate(300), True),
+    ):
+        shown = str(calls_for(entries, config, more)[0].messages)
+        assert [text in shown for text in texts] == [wanted] * 3
 
 
 @given(

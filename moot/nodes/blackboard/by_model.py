@@ -25,8 +25,9 @@ from moot.state.entries import Entry
 from moot.state.ledger import MOTION, Event, EventKind, EvidenceKind
 
 EXTRACT = load_prompt("extract", "topic", "aspect", "debaters", "ledger")
-SECOND_LOOK = load_prompt("second-look", "topic")
+SECOND_LOOK = load_prompt("second-look", "topic", "aspect")
 
+_MOTION = "the topic itself, as a statement that could be true or false"
 FRAME = 900
 """Tokens of the prompt's own words and the schema's, kept free of what is shown."""
 _NEW = 12
@@ -56,7 +57,7 @@ def minutes_schema(entries: Sequence[Entry], debaters: Sequence[str], ledger: Le
     known = [*ledger.propositions, *refs]
     about, perhaps = one_of(known), one_of([*known, ""])
     waiting = [each["id"] for each in (*ledger.open_challenges(), *ledger.open_questions())]
-    notes = [each["id"] for each in (*ledger.events, *ledger.evidence, *ledger.gaps)]
+    notes = [event["id"] for key in ledger.propositions for event in ledger.stances(key).values()]
     answered = {
         "answered_in": (one_of([*(entry["id"] for entry in entries), ""]), ...),
         "answer": (str, ...),
@@ -169,16 +170,20 @@ def minutes_by_model(
         looks = found_in(SecondLook, reply)
         if looks is not None:
             seen = {look["number"]: look["kind"] for look in looks["looks"]}
-            wrong = [
-                e["id"] for n, e in enumerate(doubtful, 1) if seen.get(n, e["kind"]) not in _alike(e["kind"])
-            ]
+            now, numbered = minutes.ledger, enumerate(doubtful, 1)
+            wrong = [e["id"] for n, e in numbered if seen.get(n, e["kind"]) not in _alike(e, now)]
             minutes.drop(wrong, "second look")
     return ""
 
 
-def _alike(kind: EventKind) -> tuple[str, ...]:
-    """Return the kinds that a second look may find where the first found `kind`."""
-    return ("concedes", "withdraws") if kind in ("concedes", "withdraws") else (kind,)
+def _alike(event: Event, ledger: Ledger) -> tuple[str, ...]:
+    """Return the kinds that a second look may find: whoever concedes to those who deny, denies as well."""
+    if event["kind"] not in ("concedes", "withdraws"):
+        return (event["kind"],)
+    turns = ledger.courses.get(event["proposition"], ())
+    sign = next((turn.after for turn in turns if turn.event["id"] == event["id"]), 0)
+    same = {1: ("asserts",), -1: ("denies",)} if event["kind"] == "concedes" else {}
+    return ("concedes", "withdraws", *same.get(sign, ()))
 
 
 def read_in_batches(entries: Sequence[Entry], config: DebateConfig) -> list[list[Entry]]:
@@ -203,7 +208,7 @@ def _reading_call(
     room = 2 * room_for(config)
     system = EXTRACT.render(
         topic=cut_middle(minutes.topic, room // 6, count),
-        aspect=inert(minutes.aspect),
+        aspect=inert(minutes.about or minutes.aspect),
         debaters=debater_lines(config),
         ledger=cut_middle("\n".join(ledger_lines(ledger)) or "- nothing yet", room // 3, count),
     )
@@ -216,7 +221,11 @@ def ledger_lines(ledger: Ledger) -> Iterable[str]:
     for key in ledger.by_salience:
         events = ledger.stances(key).values()
         stances = "; ".join(f"{e['debater']} {e['kind']} ({e['id']}, {e['message_id']})" for e in events)
-        text = "the topic, as a statement" if key == MOTION else inert(ledger.propositions[key]["text"])
+        text = (
+            "the topic itself, as a statement that could be true or false"
+            if key == MOTION
+            else inert(ledger.propositions[key]["text"])
+        )
         yield f"- {key}: {text}" + (f" | {stances}" if stances else "")
     for each in (*ledger.open_challenges(), *ledger.open_questions()):
         whom = f"{each['debater']} to {each['to'] or 'all'}"
@@ -228,19 +237,19 @@ def _second_call(
 ) -> ModelCall:
     room = max(120, 2 * room_for(config) // max(1, len(events)))
     propositions = minutes.ledger.propositions
-    said = []
+    said: dict[str, str] = {}
     for number, event in enumerate(events, 1):
-        context = cut_middle(minutes.entries[event["message_id"]]["content"], room // 2, count)
+        entry = minutes.entries[event["message_id"]]
+        shown = cut_middle(render_entry(entry, config.names())["content"], room // 2, count)
         known = propositions.get(event["proposition"])
         text = minutes.topic if event["proposition"] == MOTION or not known else known["text"]
-        said.append(
-            f"{number}. Proposition: {noted(text)}\nSpeaker: {event['debater']}\n"
-            f"Quotation: {noted(event['quote'], 400)}\nIn its message:\n{context}"
-        )
-    system = SECOND_LOOK.render(topic=cut_middle(minutes.topic, 400, count))
+        note = f"{number}. Quotation: {noted(event['quote'], 400)}\nProposition: {noted(text)}"
+        said[entry["id"]] = f"{said.get(entry['id'], shown)}\n\n{note}"
+    topic = cut_middle(minutes.topic, 400, count)
+    system = SECOND_LOOK.render(topic=topic, aspect=inert(minutes.about or minutes.aspect))
     look = narrowed(Look, {"number": between(1, len(events), int)})
     schema = narrowed(SecondLook, {"looks": many(look, 0, len(events))})
-    return structured_call("extract", config, system, said, schema, count, makes="ledger")
+    return structured_call("extract", config, system, list(said.values()), schema, count, makes="ledger")
 
 
 def structured_call(

@@ -1,6 +1,6 @@
 """The ledger in words: as a speaker sees it, as a judge does, and as a whole; each line with its messages."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import islice, takewhile
 from typing import Any, NamedTuple
 
@@ -20,17 +20,18 @@ SECTIONS = (
     "On the topic itself",
     "Challenges to you, not answered yet",
     "What you hold",
-    "You conceded",
+    "You conceded or withdrew",
     "Between you and whom you answer",
     "Disputed",
     "What the others hold",
+    "Held and not disputed",
     "Conceded",
     "Changes of mind",
     "In the last round",
     "Found out so far",
 )
 """Headings in the order in which they are shown."""
-TOPIC, CHALLENGES, OWN, CONCEDED, BETWEEN, DISPUTED, OTHERS, GIVEN, CHANGES, LAST, FOUND = range(11)
+TOPIC, CHALLENGES, OWN, CONCEDED, BETWEEN, DISPUTED, OTHERS, HELD, GIVEN, CHANGES, LAST, FOUND = range(12)
 
 SAYS: Mapping[EventKind, str] = {
     "asserts": "yes",
@@ -138,16 +139,19 @@ def board_lines(
     board = _Board(state, ledger, shown)
     yield from board.on_topic(speaker)
     if speaker in names:
-        yield from board.own(speaker)
+        board = _Board(state, ledger, shown | {speaker: "you"})
         other = next((who for who in answering if who in names and who != speaker), "")
         told = set[str]()
         if other:
             agreed, differing = ledger.shared(speaker, other)
-            told = {*agreed, *differing} - {MOTION}
-            for key in islice((key for key in differing if key != MOTION), MOST):
+            told = {*agreed[:MOST], *differing[:MOST]} - {MOTION}
+            for key in (key for key in differing[:MOST] if key != MOTION):
                 yield Line(BETWEEN, 3, f"you differ on {board.disputed(key)}")
-            for key in islice((key for key in agreed if key != MOTION), MOST):
+            for key in (key for key in agreed[:MOST] if key != MOTION):
                 yield Line(BETWEEN, 4, f"you agree on {board.named(key)}")
+            yield from board.others(other, told)
+        yield from board.own(speaker, told)
+        yield from board.last_round(speaker)
     else:
         told = set()
         yield from board.standings()
@@ -156,7 +160,6 @@ def board_lines(
     for key in islice((key for key in disputed if key not in told), MOST):
         mine = any(speaker in pair for pair in ledger.pairs(key))
         yield Line(DISPUTED, 4 if mine else 6, board.disputed(key))
-    yield from board.last_round()
     if found:
         yield from board.insights(speaker)
 
@@ -176,7 +179,7 @@ class _Board:
         return noted(self.ledger.propositions[key]["text"])
 
     def named(self, key: str) -> str:
-        return f"{key}: {self.text(key)}"
+        return f"{key}: {self.text(key).removesuffix('.')}"
 
     def quote(self, event: Mapping[str, Any], limit: int = SHORT) -> str:
         return f"“{noted(event['quote'], limit)}” [{event['message_id']}]"
@@ -209,23 +212,39 @@ class _Board:
                 name = "you" if who == speaker else self.name(who)
                 yield Line(TOPIC, 0 if who == speaker else 2, f"{name}: {self.stance(event)}")
 
-    def own(self, who: str) -> Iterator[Line]:
-        """Yield what concerns one debater: challenges to it, what it holds, and what it conceded."""
+    def others(self, who: str, told: Set[str]) -> Iterator[Line]:
+        """Yield what another debater holds and has given up, but for what is told."""
+        for key, event in islice((each for each in self.ledger.held(who) if each[0] not in told), MOST):
+            text = f"{self.name(who)}, on {self.named(key)}: {SAYS[event['kind']]} [{event['message_id']}]"
+            yield Line(OTHERS, 5, text)
+        for key, event in islice(self.ledger.given_up(who), MOST):
+            if key not in told:
+                yield Line(OTHERS, 4, f"{self.name(who)}, {SAYS[event['kind']]}: {self.conceded(event)}")
+
+    def own(self, who: str, told: Set[str]) -> Iterator[Line]:
+        """Yield what concerns one debater: challenges to it, what it holds unless told, what it gave up."""
         for challenge in self.ledger.open_challenges(who)[:MOST]:
             yield Line(CHALLENGES, 1, f"{self.name(challenge['debater'])}: {self.quote(challenge, TEXT)}")
         for question in self.ledger.open_questions(who)[:MOST]:
             yield Line(CHALLENGES, 1, f"{self.name(question['debater'])} asks: {self.quote(question, TEXT)}")
-        for key, event in islice(self.ledger.held(who), MOST):
+        for key, event in islice((each for each in self.ledger.held(who) if each[0] not in told), MOST):
             urgency = 3 if self.ledger.status(key) == "disputed" else 5
             yield Line(OWN, urgency, f"{self.named(key)}: {SAYS[event['kind']]} [{event['message_id']}]")
-        shown = (item for item in reversed(self.ledger.evidence) if item["debater"] == who)
+        gone = {key for key, _ in self.ledger.given_up(who)}
+        own = (item for item in reversed(self.ledger.evidence) if item["debater"] == who)
+        shown = (item for item in own if item["proposition"] not in gone)
         for item in islice(shown, MOST):
             yield Line(OWN, 6, f"your evidence: {self.quote(item)}")
-        for event in self.ledger.concessions(who)[: -MOST - 1 : -1]:
+        for event in self.conceded_once(who):
             yield Line(CONCEDED, 2, self.conceded(event))
         moved = (change.event for change in reversed(self.ledger.changes) if change.event["debater"] == who)
         for event in islice((event for event in moved if event["kind"] != "concedes"), MOST):
             yield Line(CONCEDED, 3, f"you changed your mind: {self.quote(event)}")
+
+    def conceded_once(self, who: str = "") -> Iterator[Event]:
+        """Yield the newest of what a debater, or anybody, conceded; what was conceded again is told once."""
+        events = reversed(self.ledger.concessions(who))
+        return islice((event for event in events if event["id"] not in self.ledger.repeated), MOST)
 
     def conceded(self, event: Event) -> str:
         """Return a concession: what it settles, where that was said, and the words."""
@@ -247,22 +266,23 @@ class _Board:
                 f"{self.name(who)} {SAYS[event['kind']]} [{event['message_id']}]"
                 for who, event in self.ledger.stances(key).items()
             )
-            yield Line(OTHERS, 5, f"{self.named(key)} ({held})")
-        for event in self.ledger.concessions()[: -MOST - 1 : -1]:
+            yield Line(HELD, 5, f"{self.named(key)} ({held})")
+        for event in self.conceded_once():
             yield Line(GIVEN, 2, f"{self.name(event['debater'])}: {self.conceded(event)}")
         moved = (change.event for change in reversed(self.ledger.changes))
         for event in islice((event for event in moved if event["kind"] != "concedes"), MOST):
             yield Line(CHANGES, 3, f"{self.name(event['debater'])}: {self.quote(event)}")
 
-    def last_round(self) -> Iterator[Line]:
-        """Yield what the round before the present one brought."""
+    def last_round(self, speaker: str) -> Iterator[Line]:
+        """Yield what the others gave up in the round before the present one."""
         before = int(self.state.get("round") or 0) - 1
         if before <= 0:
             return
         moved = [change.event for change in reversed(self.ledger.changes)]
         for verb, events in (("moved", moved), ("conceded", self.ledger.concessions()[::-1])):
             late = takewhile(lambda event: self.round_of(event["message_id"]) >= before, events)
-            for event in reversed([e for e in late if self.round_of(e["message_id"]) == before][-MOST:]):
+            of_others = (event for event in late if event["debater"] != speaker)
+            for event in reversed([e for e in of_others if self.round_of(e["message_id"]) == before][-MOST:]):
                 yield Line(LAST, 6, f"{self.name(event['debater'])} {verb}: {self.quote(event)}")
 
     def insights(self, speaker: str) -> Iterator[Line]:
@@ -280,16 +300,6 @@ def whole_board(state: State, names: Names) -> str:
     """Return all of the ledger but what was found out, under the headings of its sections."""
     lines = [*board_lines(state, "", names, found=False)]
     return _join(lines, range(len(lines)), HEADING)
-
-
-def held_text(state: State, names: Names, who: str) -> str:
-    """Return what a debater holds, as whoever is alone with it is told: not what it has given up."""
-    board = _Board(state, ledger_of(state), names)
-    lines = (
-        f"- {board.named(key)}: {SAYS[event['kind']]} [{event['message_id']}]"
-        for key, event in board.ledger.held(who)
-    )
-    return "\n".join(islice(lines, MOST))
 
 
 def found_text(state: State, speaker: str, names: Names) -> str:

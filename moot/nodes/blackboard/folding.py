@@ -21,6 +21,8 @@ def _sign_after(kind: EventKind, before: int, others: int) -> int:
     """Return a debater's sign after an event; whoever concedes goes over to the other side."""
     if kind == "concedes":
         return -before if before else (-1 if others < 0 else 1)
+    if kind == "conditional":
+        return abs(before)
     return {"asserts": 1, "denies": -1, "withdraws": 0}.get(kind, before)
 
 

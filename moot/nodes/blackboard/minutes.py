@@ -49,6 +49,8 @@ class Minutes:
     debaters: Sequence[str]
     by: Reader
     aspect: str = "overall"
+    about: str = ""
+    """What is under discussion, where that is more than the aspect."""
     threshold: float = 0.0
     """Confidence below which an event is not noted."""
     new: list[Note] = field(default_factory=list)
@@ -62,9 +64,13 @@ class Minutes:
     """Ids of the challenges and questions."""
 
     def __post_init__(self) -> None:
-        self._counts = Counter(each["note"] for each in self.known)
         self._texts = {MOTION: self.topic.casefold()}
         for each in self.known:
+            # What was dropped has left gaps: the next number follows the highest, not how many there are.
+            number = str(each.get("id") or "")[1:]
+            self._counts[each["note"]] = max(
+                self._counts[each["note"]], int(number) if number.isdecimal() else 0
+            )
             self._index(each)
 
     @property

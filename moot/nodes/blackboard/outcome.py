@@ -88,7 +88,7 @@ def _changes(ledger: Ledger, names: Names) -> Iterator[str]:
 
 
 def _concessions(ledger: Ledger, names: Names) -> Iterator[str]:
-    told = {change.event["id"] for change in ledger.changes}
+    told = {change.event["id"] for change in ledger.changes} | ledger.repeated
     for event in ledger.concessions():
         if event["id"] not in told:
             core = ", core" if ledger.is_core(event) else ""

@@ -1,7 +1,7 @@
 """How things stand by the ledger's notes: who holds what, what is disputed, what nobody answered."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
@@ -152,6 +152,13 @@ class Ledger:
             if key != MOTION and event["kind"] not in ("concedes", "withdraws"):
                 yield key, event
 
+    def given_up(self, debater: str) -> Iterator[tuple[str, Event]]:
+        """Yield what a debater conceded or withdrew and not taken up again, the motion aside, by salience."""
+        for key in self._spoken_on.get(debater, ()):
+            event = self._stances[key][debater].event
+            if key != MOTION and event["kind"] in ("concedes", "withdraws"):
+                yield key, event
+
     def shared(self, one: str, other: str) -> tuple[list[str], list[str]]:
         """Return the propositions on which two debaters agree and those on which they differ, by salience."""
         agreed, differing = [], []
@@ -179,6 +186,13 @@ class Ledger:
         """Return what a debater, or anybody, conceded."""
         return self.conceded.get(debater, ())
 
+    @cached_property
+    def repeated(self) -> Set[str]:
+        """Ids of the concessions that were made before, on the same proposition."""
+        courses = (course for key, course in self.courses.items() if key)
+        turns = (turn for course in courses for turn in course if turn.before == turn.after)
+        return {turn.event["id"] for turn in turns if turn.event["kind"] == "concedes"}
+
     def is_core(self, concession: Event) -> bool:
         """Return whether a concession gives up the motion, or what the debater's stance on it rests on."""
         key, who = concession["proposition"], concession["debater"]
@@ -188,14 +202,19 @@ class Ledger:
 
     @cached_property
     def changes(self) -> list[Change]:
-        """Changes of mind, oldest first: a withdrawal, a yes that became a no, or a no that became a yes."""
+        """Changes of mind, oldest first: a withdrawal, a yes that became a no, a no a yes, if on a condition.
+
+        One that is told again is none.
+        """
         last: dict[tuple[str, str], Event] = {}
         changed = []
         turns = [turn for course in self.courses.values() for turn in course if turn.event["proposition"]]
         for turn in sorted(turns, key=lambda turn: said_at(turn.event)):
             key = (turn.event["proposition"], turn.event["debater"])
-            if turn.event["kind"] == "withdraws" or turn.before * turn.after < 0:
-                changed.append(Change(turn.event, last.get(key)))
+            before = last.get(key)
+            withdrew = turn.event["kind"] == "withdraws" and not (before and before["kind"] == "withdraws")
+            if withdrew or turn.before * turn.after < 0:
+                changed.append(Change(turn.event, before))
             last[key] = turn.event
         return changed
 

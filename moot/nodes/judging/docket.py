@@ -72,6 +72,10 @@ class Docket:
         """Sort the entries; `fill` shows of what is argued beside the evidence the newest that fits, too."""
         self.sides = sorted(set(sides))
         self._names = names
+        every = [entry for entry in entries if is_argued(entry, sides)]
+        self.argued = sum(map(_cost, every))
+        """Tokens of all that the sides argued."""
+        self._ids = frozenset(entry["id"] for entry in every)
         self._said = [
             entry for entry in (entries if evidence is None else evidence) if is_argued(entry, sides)
         ]
@@ -103,6 +107,10 @@ class Docket:
             return self._with_others([Allotment(entry, room) for entry in self._said], room, None)
         share = (room - part) // len(self.sides)
         return self._with_others(self._shares(query, share), part, share)
+
+    def is_whole(self, shown: Iterable[str]) -> bool:
+        """Return whether all that was argued is among the messages of these ids."""
+        return self._ids <= frozenset(shown)
 
     def beside(self, shown: Iterable[str]) -> list[Entry]:
         """Return what may be shown and is none of the messages of these ids."""

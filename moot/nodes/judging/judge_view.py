@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from moot.nodes.blackboard.digest import board_memory, render_blackboard
+from moot.nodes.blackboard.folding import ledger_of
 from moot.nodes.calls import View, WireMessage
 from moot.nodes.judging.blinding import Blinding
 from moot.nodes.judging.brief import JudgeBrief
@@ -78,12 +79,21 @@ def judge_view(bench: Bench, brief: JudgeBrief = DEBATE) -> View:
     last = Block(
         "tail", {"role": "user", "content": VERDICT.render(ending=ending)}, label="verdict asked for"
     )
-    notes = [*_summary(bench), *_ledger(bench)]
+    ledger, summary = _ledger(bench), _summary(bench)
     topic, room = bench.hide(bench.state["topic"]), bench.config.memory.budget
     head = [frame, problem_block(topic, room, bench.count, heading="# Topic")]
     pins = pin_blocks(bench.state, bench.config, bench.count, partial(_render, bench))
-    fixed = prompt_tokens([*(block.message for block in (*head, *pins, *notes)), last.message], bench.count)
-    blocks = [*head, *notes, *_evidence(bench, budget - fixed), last]
+
+    def evidence(notes: Sequence[Block]) -> list[Block]:
+        fixed = [block.message for block in (*head, *pins, *notes, last)]
+        return _evidence(bench, budget - prompt_tokens(fixed, bench.count))
+
+    notes = ledger if _adds_to_messages(bench.state) else []
+    shown = evidence(notes) if bench.docket.argued <= budget else []
+    if not bench.docket.is_whole(key for block in shown for key in block.ids):
+        notes = [*summary, *ledger]
+        shown = evidence(notes)
+    blocks = [*head, *notes, *shown, last]
     view = fit(with_pins(blocks, pins), budget, bench.count)
     gone = bench.docket.beside(key for block in (*blocks, *pins) for key in block.ids)
     note: LeftOut = {
@@ -108,6 +118,11 @@ def _frame(bench: Bench) -> Block:
     whole: WireMessage = {"role": "system", "content": text}
     message = cut_message(whole, budget, bench.count)
     return Block("system", message, label="rubric", whole=whole if message != whole else None)
+
+
+def _adds_to_messages(state: ConversationState) -> bool:
+    """Return whether the ledger tells more than the messages do: what rules note are quotations of them."""
+    return bool(state.get("crux_cards")) or any(event["by"] != "rule" for event in ledger_of(state).events)
 
 
 def _summary(bench: Bench) -> list[Block]:
@@ -190,5 +205,7 @@ def _render(bench: Bench, entry: Entry) -> WireMessage:
     heading = f"(on {about})\n" if entry["kind"] == "critique" and about else ""
     if entry in bench.docket.earlier:
         heading = f"(before the end, round {entry['round']})\n{heading}"
+    elif entry["kind"] in ("proposal", "refinement"):
+        heading = "(final proposal)\n"
     message = render_entry({**entry, "content": heading + bench.hide(entry["content"])}, bench.labels)
     return {"role": message["role"], "content": message["content"]}  # the wire's name would tell who spoke

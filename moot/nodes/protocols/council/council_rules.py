@@ -20,6 +20,7 @@ from moot.nodes.protocols.council.council_settings import TerminationConfig
 from moot.nodes.protocols.council.council_views import (
     CRITIQUE_WORDS,
     PROPOSAL_WORDS,
+    ROUNDS,
     RUBRIC,
     council_instruction,
     council_view,
@@ -43,8 +44,6 @@ from moot.state.progress import ConvergenceCheck
 
 WANTED = load_prompt("wanted", home=__package__)
 
-ROUNDS = 3
-"""Rounds where none are configured."""
 CHECK_TOKENS = 270
 """What an answer on convergence has: 200 words."""
 KINDS = {"propose": "proposal", "critique": "critique", "refine": "refinement"}

@@ -21,10 +21,13 @@ from moot.state.entries import Entry
 RULES = load_prompt("rules", "debaters", "scored", "language", home=__package__)
 PROPOSE = load_prompt("propose", "words", "focus", home=__package__)
 CRITIQUE = load_prompt("critique", "target", "words", "focus", home=__package__)
-REFINE = load_prompt("refine", "standing", "words", "focus", home=__package__)
+REFINE = load_prompt("refine", "standing", "round", "rounds", "words", "focus", home=__package__)
 
 PROPOSAL_WORDS, CRITIQUE_WORDS = 600, 300
 """What proposals, refinements and critiques are asked to stay within: about 80 words for each part."""
+
+ROUNDS = 3
+"""Rounds where none are configured."""
 
 RUBRIC = "design"
 """What the solution is held against, where the configuration does not say."""
@@ -34,8 +37,9 @@ SUBJECT, GIVEN, OWN, RIVALS = 0, 1, 2, 3
 propose."""
 
 _STANDING = (
-    "Your present proposal and the criticism that it received, numbered, stand above. Answer each number: "
-    '"adopted", and where it now stands, or "refused because", and the reason.'
+    "Your present proposal and the criticism that it received stand above. Under a heading of its own answer "
+    'each point (2.3: the third of criticism 2): "adopted", and where it now stands, or "refused because", '
+    "and the reason."
 )
 _STANDING_ALONE = "Your present proposal stands above; nobody criticised it in this round."
 _NONE_YET = "You have no proposal yet: write one that stands up to what is known so far."
@@ -76,7 +80,9 @@ def council_instruction(scene: Scene) -> str:
         case _:
             standing = _STANDING if _received(scene) else _STANDING_ALONE
             standing = standing if _own_proposal(scene) else _NONE_YET
-            asked = REFINE.render(standing=standing, words=str(PROPOSAL_WORDS), focus=focus)
+            now, most = scene.step["round"], scene.config.rounds or ROUNDS
+            place = {"round": str(now), "rounds": str(max(now, most))}
+            asked = REFINE.render(standing=standing, words=str(PROPOSAL_WORDS), focus=focus, **place)
     return with_agreement("\n\n".join(filter(None, (asked, scene.floor["instruction"]))), scene.config)
 
 
@@ -91,8 +97,7 @@ def _refining(scene: Scene) -> list[Piece]:
     own = _own_proposal(scene)
     pieces = _subject(scene, own, "own proposal", "# Your present proposal") if own else []
     for number, entry in enumerate(_received(scene), 1):
-        heading = "# Criticism that it received\n" if number == 1 else ""
-        pieces += _subject(scene, entry, "critique received", f"{heading}{number}.")
+        pieces += _subject(scene, entry, "critique received", f"# Criticism {number} of your proposal")
     return pieces
 
 

@@ -257,9 +257,11 @@ def _following(place: JsonObject, aspects: int, minirounds: int) -> tuple[str, i
     return ("closing" if stage == "reply" else "end"), aspect, mini
 
 
-def _instruction(config: DebateConfig, stage: str, aspect: str, place: tuple[int, int], target: str) -> str:
-    """Return what a floor asks; `place` is its round, and of how many."""
-    words, name = str(WORDS[stage]), config.names().get(target, "")
+def _instruction(
+    config: DebateConfig, stage: str, aspect: str, place: tuple[int, int], target: str, said: Sequence[str]
+) -> str:
+    """Return what a floor asks; `place` is its round, and of how many, and `said` the message it answers."""
+    words, name = str(WORDS[stage]), " ".join([config.names().get(target, ""), *(f"[{key}]" for key in said)])
     round_no, rounds = map(str, place)
     if stage == "closing":
         text = CLOSING.render(rounds=rounds, words=words)
@@ -277,14 +279,14 @@ def _floors(
     """Return everybody's floor: in a response each answers another, and in a reply whoever responded."""
     ids = list(config.names())
     if stage not in ("respond", "reply"):
-        return [make_floor(who, instruction_of("")) for who in ids]
+        return [make_floor(who, instruction_of("", ())) for who in ids]
     distance = 1 + turn % (len(ids) - 1)
     step = distance if stage == "respond" else -distance
     floors = []
     for place, who in enumerate(ids):
         target = ids[(place + step) % len(ids)]
-        targets = [target, *_last_said(state, target)]
-        floors.append(make_floor(who, instruction_of(target), targets=targets))
+        said = _last_said(state, target)
+        floors.append(make_floor(who, instruction_of(target, said), targets=[target, *said]))
     return floors
 
 

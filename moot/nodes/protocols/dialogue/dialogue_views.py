@@ -11,7 +11,6 @@ from moot.nodes.blackboard.digest import (
     card_text,
     cards_text,
     found_text,
-    held_text,
     reflections_text,
     whole_board,
 )
@@ -117,16 +116,14 @@ def recent_exchange(transcript: Sequence[Entry], round_no: int) -> list[Entry]:
 
 
 def _room(scene: Scene) -> Iterator[Piece]:
-    """Yield the claim's origin, what the other holds, related cards, and the whole room so far."""
+    """Yield the claim's origin, related cards, insights, and the whole room so far."""
     room = scene.state["crux_rooms"][scene.floor["room"]]
-    other = next(who for who in room["between"] if who != scene.speaker.id)
-    title = f"What {display_name(other, scene.names)} holds, as noted by the program"
-    yield from _text_piece(scene, title, held_text(scene.state, scene.names, other), BACKGROUND, "ledger")
     for card in (scene.state.get("crux_cards") or {}).values():
         if set(card["sides"]) & set(room["between"]):
             yield from _text_piece(
                 scene, "An earlier crux", card_text(card, scene.names), BACKGROUND, "cruxes"
             )
+    yield from _text_piece(scene, "Insights", reflections_text(scene.state), BACKGROUND, "reflections")
     entries = room_entries(scene.state, [*room["trigger"], *room["message_ids"]])
     yield from _said(scene, entries, room["message_ids"])
 
@@ -146,7 +143,10 @@ def _said(
             continue
         rank = ranks.get(entry["id"], EXCHANGE)
         yield from tool_pieces(scene, entry, rank)
-        yield entry_piece(scene, entry, rank)
+        apart = entry["room"] and not scene.floor["room"]
+        between = scene.state["crux_rooms"][entry["room"]]["between"] if apart else ()
+        who = " and ".join(display_name(one, scene.names) for one in between)
+        yield entry_piece(scene, entry, rank, heading=f"(in a room, {who} alone)" if apart else "")
 
 
 def _given_piece(scene: Scene, entry: Entry) -> Piece:
