@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from copy import deepcopy
 from pathlib import Path
@@ -60,9 +61,9 @@ class _Looking(GoldReader):
 
     async def __call__(self, call: Any, *_: Any, **__: Any) -> Any:
         if self.calls:
-            shown = [each["content"] for each in call.messages[1:]]
-            quotes = [text.split("Quotation: ")[1].split("\n")[0] for text in shown]
-            self.looks = {n: self.kinds[quote] for n, quote in enumerate(quotes, 1)}
+            shown = "\n".join(each["content"] for each in call.messages[1:])
+            quotes = re.findall(r"^(\d+)\. Quotation: (.*)", shown, re.MULTILINE)
+            self.looks = {int(n): self.kinds[quote] for n, quote in quotes}
         return await super().__call__(call)
 
 
