@@ -148,7 +148,8 @@ def board_lines(
             for key in (key for key in differing[:MOST] if key != MOTION):
                 yield Line(BETWEEN, 3, f"you differ on {board.disputed(key)}")
             for key in (key for key in agreed[:MOST] if key != MOTION):
-                yield Line(BETWEEN, 4, f"you agree on {board.named(key)}")
+                both = "yes" if ledger.sign(speaker, key) > 0 else "no"
+                yield Line(BETWEEN, 4, f"you agree on {board.named(key)}: both {both}")
             yield from board.others(other, told)
         yield from board.own(speaker, told)
         yield from board.last_round(speaker)
