@@ -83,10 +83,6 @@ class DebateSession:
         """Write into the state without moving the debate: what was to run next runs next, if anything was."""
         self.update_after(before_node(self.graph, following[0]) if following else "close", values)
 
-    def amend(self, values: Values, snapshot: StateSnapshot) -> None:
-        """Write into a state beside what it is at; a debate that is over stays over."""
-        self.update(values, snapshot.next)
-
     def update_after(self, node: str, values: Values) -> None:
         """Write into the state as if a node had, after which its successor runs next."""
         call_from_sync(self.graph.aupdate_state, self.run_config, dict(values), node)

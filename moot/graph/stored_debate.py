@@ -17,6 +17,7 @@ from moot.nodes.driving.lost_work import with_failures
 from moot.nodes.driving.portal import in_thread
 from moot.nodes.people.amendments import pinnable
 from moot.nodes.people.questions import PersonQuestion
+from moot.nodes.protocols.limits import limit_reached
 from moot.state.catalogue import DebateRow
 from moot.state.config import DebateConfig, differing_keys, may_speak
 from moot.state.config.boundary import Claim, reaches
@@ -163,6 +164,8 @@ class Debate:
     def reconfigure(self, config: DebateConfig) -> None:
         """Replace the frozen configuration, for what is still to come.
 
+        A debate that a limit ended, which the new one is not at, can go on; any other that is over stays so.
+
         What it names outside beyond the frozen one is allowed with it; for the rest there is `allow`.
 
         Raises:
@@ -174,7 +177,12 @@ class Debate:
         check_config(Claim(config, granted, self.session.environment.harmless), self.session.environment)
         with self.session.writing() as held:
             held.records.grants.add(self.id, added)
-            held.amend({"config": config.to_json()}, held.caught_up())
+            snapshot = held.caught_up()
+            following: Sequence[str] = snapshot.next
+            update: dict[str, object] = {"config": config.to_json()}
+            if snapshot.values.get("status") == "limit" and not limit_reached(snapshot.values, config):
+                following, update = ("plan",), {**update, "status": "running"}
+            held.update(update, following)
 
     def correct(
         self, note: str, kind: str = "", *, why: str = "", same_as: str = "", opposite: bool = False
@@ -202,7 +210,7 @@ class Debate:
                 notes = joined(values, note, same_as, opposite=opposite)
             else:
                 notes = corrected(values, note, kind, why)
-            held.amend({"minutes": notes}, snapshot)
+            held.update({"minutes": notes}, snapshot.next)
         return notes
 
     def pin(self, message: str, *, pinned: bool = True) -> list[str]:
@@ -224,7 +232,7 @@ class Debate:
             key = pinnable(message, snapshot.values["full_transcript"])
             others = [each for each in snapshot.values.get("pinned") or [] if each != key]
             ids = [*others, key] if pinned else others
-            held.amend({"pinned": ids}, snapshot)
+            held.update({"pinned": ids}, snapshot.next)
         return ids
 
     def differing_keys(self, config: DebateConfig) -> list[str]:

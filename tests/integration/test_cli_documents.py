@@ -87,6 +87,8 @@ def test_a_debate_that_goes_on_has_no_reason_to_have_ended(tmp_path: Path) -> No
         assert debate.document()["ended_because"] == ""
         list(events)
         assert debate.document()["ended_because"] == "all 4 turns are taken"
+        debate.reconfigure(make_config({**unjudged, "limits": {"total_tokens": 1}}))
+        assert debate.is_over()
 
 
 def test_every_prompt_can_be_looked_back_at_exactly_also_in_a_fork(tmp_path: Path) -> None:
