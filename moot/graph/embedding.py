@@ -14,7 +14,7 @@ from moot.graph.api import aopen_debates
 from moot.graph.debate import build_graph
 from moot.nodes.close import outcome_text
 from moot.nodes.driving.environment import Environment, environment_of
-from moot.nodes.driving.portal import call_from_sync, in_thread
+from moot.nodes.driving.portal import MANY, call_from_sync, in_thread
 from moot.nodes.models.registry import ChatSource
 from moot.nodes.protocols.protocol_table import PROTOCOLS
 from moot.nodes.text.tokens import counter, cut_end
@@ -128,7 +128,7 @@ def debate_tool(
         return cut_end(text, VERDICT_TOKENS - count(place), count) + place
 
     return StructuredTool.from_function(
-        lambda *words, **request: call_from_sync(lambda: adebate(*words, **request)),
+        lambda *words, **request: call_from_sync(lambda: adebate(*words, **request), loop=MANY),
         adebate,
         name="debate",
         description="Have language models argue a question and a judge decide it, which takes minutes. "

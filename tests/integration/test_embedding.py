@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
@@ -110,6 +111,14 @@ def test_a_tool_answers_with_a_short_verdict_and_the_id_of_a_stored_debate(tmp_p
     assert 80 < counter()(text) <= 300
     with open_debates(database) as debates:
         assert debates.get(text.split()[-1]).row.turns == 2
+
+
+def test_a_tool_may_be_called_by_more_threads_than_there_are_workers(tmp_path: Path) -> None:
+    database = str(tmp_path / "moot.sqlite")
+    tool = debate_tool(SHORT, database=database, environment=FakeModel().environment())
+    with ThreadPoolExecutor(12) as threads:
+        said = list(threads.map(lambda number: tool.invoke(f"{TOPIC} {number}"), range(12)))
+    assert all("Debate " in each for each in said)
 
 
 def test_a_tool_takes_data_alone_bounds_its_turns_and_tells_what_is_wrong(tmp_path: Path) -> None:

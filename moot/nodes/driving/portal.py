@@ -40,12 +40,14 @@ def _loop(name: str = PORTAL) -> asyncio.AbstractEventLoop:
     return loop
 
 
-def call_from_sync(function: Callable[..., Coroutine[Any, Any, T]], *arguments: object) -> T:
+def call_from_sync(
+    function: Callable[..., Coroutine[Any, Any, T]], *arguments: object, loop: str = PORTAL
+) -> T:
     """Run `function(*arguments)` on our loop, in the caller's context, and return its result.
 
     Safe inside a running event loop, as in a notebook; an interruption of the caller cancels the coroutine.
     """
-    future = asyncio.run_coroutine_threadsafe(function(*arguments), _loop())
+    future = asyncio.run_coroutine_threadsafe(function(*arguments), _loop(loop))
     try:
         with _storage_errors():
             return future.result()
