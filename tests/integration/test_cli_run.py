@@ -194,7 +194,7 @@ def test_an_answer_that_nobody_waits_for_is_refused(finished: Moot) -> None:
 @pytest.mark.parametrize(
     ("typed", "offered"),
     [
-        ("moot re", ["resume", "report"]),
+        ("moot res", ["resume"]),
         ("moot config ", ["init", "check", "schema"]),
         ("moot resume --answer", ["--answer", "--answers"]),
         ("moot show mo", ["mono"]),

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from moot.nodes.driving.portal import call_from_sync, iterate_from_sync
+from moot.nodes.driving.portal import call_from_sync, iterate_from_async, iterate_from_sync
 
 mark: contextvars.ContextVar[str] = contextvars.ContextVar("mark", default="unset")
 
@@ -103,3 +103,17 @@ def test_what_is_no_exception_ends_its_own_call_alone() -> None:
     with pytest.raises(Died):
         call_from_sync(die)
     assert call_from_sync(_marked) == "unset"
+
+
+def test_whatever_way_our_loop_is_reached_it_is_one() -> None:
+    async def loop() -> asyncio.AbstractEventLoop:
+        return asyncio.get_running_loop()
+
+    async def loops() -> AsyncIterator[asyncio.AbstractEventLoop]:
+        yield asyncio.get_running_loop()
+
+    async def elsewhere() -> list[asyncio.AbstractEventLoop]:
+        return [each async for each in iterate_from_async(loops)]
+
+    found = {call_from_sync(loop), *iterate_from_sync(loops), *asyncio.run(elsewhere())}
+    assert len(found) == 1

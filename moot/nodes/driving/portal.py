@@ -34,7 +34,7 @@ PORTAL, MANY = "moot-portal", "moot-many"
 
 
 @lru_cache
-def _loop(name: str = PORTAL) -> asyncio.AbstractEventLoop:
+def _loop(name: str) -> asyncio.AbstractEventLoop:
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, name=name, daemon=True).start()
     return loop
@@ -127,7 +127,7 @@ async def iterate_from_async(make: Callable[[], AsyncIterator[T]]) -> AsyncGener
             pass
 
     started = asyncio.run_coroutine_threadsafe(
-        _pumping(make, lambda item: tell(arrived.put_nowait, item)), _loop()
+        _pumping(make, lambda item: tell(arrived.put_nowait, item)), _loop(PORTAL)
     )
     try:
         while (item := await arrived.get()) is not _END:
@@ -135,6 +135,6 @@ async def iterate_from_async(make: Callable[[], AsyncIterator[T]]) -> AsyncGener
         with _storage_errors():
             started.result().result()
     finally:  # told on our loop, once it has begun: this one is never blocked
-        _loop().call_soon_threadsafe(started.add_done_callback, lambda begun: begun.result().cancel())
+        _loop(PORTAL).call_soon_threadsafe(started.add_done_callback, lambda begun: begun.result().cancel())
         if item is not _END:
             await to_the_end(wound_up())
