@@ -81,7 +81,7 @@ def _hold(graph: Any, model: FakeModel, config: DebateConfig) -> None:
 
 
 @settings(
-    max_examples=20,
+    max_examples=12,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
     phases=(Phase.explicit, Phase.generate),  # shrinking whole debates takes longer than reading one
