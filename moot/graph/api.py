@@ -55,7 +55,8 @@ def open_debates(
     Raises:
         InputError: the database cannot be opened.
     """
-    return Debates(database, environment_of(environment, models))
+    used = environment_of(environment, models)
+    return Debates(database, used, own=used is not environment)
 
 
 def aopen_debates(
@@ -69,20 +70,24 @@ def aopen_debates(
     Raises:
         InputError: the database cannot be opened.
     """
-    return entered_in_thread(_opened(database, environment_of(environment, models)))
+    return entered_in_thread(_opened(database, environment, models))
 
 
 @contextmanager
-def _opened(database: str | None, environment: Environment) -> Iterator[Debates]:
-    with open_debates(database, environment=environment) as debates:
+def _opened(
+    database: str | None, environment: Environment | None, models: Mapping[str, ChatSource] | None
+) -> Iterator[Debates]:
+    with open_debates(database, environment=environment, models=models) as debates:
         yield debates
 
 
 class Debates(AbstractContextManager["Debates"]):
     """The debates of one database; a context manager."""
 
-    def __init__(self, database: str | None, environment: Environment) -> None:
+    def __init__(self, database: str | None, environment: Environment, *, own: bool = False) -> None:
         self._stack = AsyncExitStack()
+        if own:  # nobody else uses its clients
+            self._stack.push_async_callback(environment.aclose)
         saver = call_from_sync(self._stack.enter_async_context, open_saver(database))
         store = call_from_sync(self._stack.enter_async_context, open_store(database))
         self.environment, self.records = environment, records_of(saver)
@@ -93,7 +98,7 @@ class Debates(AbstractContextManager["Debates"]):
         self.close()
 
     def close(self) -> None:
-        """Close the database."""
+        """Close the database, and the clients that reached models for it."""
         call_from_sync(self._stack.aclose)
 
     def rows(self) -> list[DebateRow]:

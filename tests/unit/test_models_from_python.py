@@ -14,7 +14,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.rate_limiters import InMemoryRateLimiter
 from langchain_core.runnables import RunnableConfig
-from pydantic import Field
+from pydantic import Field, PrivateAttr
 
 from moot import ConfigError, DebateConfig, build_graph, debate_tool, open_debates
 from moot.nodes.calls import ModelCall, Reply
@@ -72,6 +72,43 @@ def test_a_schema_is_described_to_a_model_that_has_no_way_for_it() -> None:
     assert "JSON Schema" in str(parrot.heard[0][2][-1].content)
     tools = replace(CALL, tools=({"type": "function", "function": {"name": "f"}},))
     assert "takes no tools" in ask(parrot, tools).error
+
+
+class Connection:
+    """What a model is reached through."""
+
+    closed = 0
+
+    async def close(self) -> None:
+        self.closed += 1
+
+
+class Connected(Parrot):
+    """A model that holds a connection open."""
+
+    _async_client: Connection = PrivateAttr(default_factory=Connection)
+
+
+def test_what_a_program_made_stays_open_and_what_was_made_for_its_debates_is_closed(tmp_path: Path) -> None:
+    given, made = Connected(), list[Connected]()
+
+    def make() -> Connected:
+        made.append(Connected())
+        return made[-1]
+
+    config = DebateConfig.model_validate(
+        {
+            "turns": 2,
+            "judge": {"enabled": False},
+            "debaters": [{"name": "Ada"}, {"name": "Bo", "model": "own"}],
+        }
+    )
+    config = config.model_copy(update={"model": "mine"})
+    with open_debates(str(tmp_path / "d.sqlite"), models={"mine": make, "own": given}) as debates:
+        debates.start("Trams?", config).run()
+        assert [each._async_client.closed for each in made] == [0]
+    assert [each._async_client.closed for each in made] == [1]
+    assert (given._async_client.closed, len(given.heard)) == (0, 1)
 
 
 def test_its_callbacks_and_its_rate_limiter_are_honoured() -> None:

@@ -109,6 +109,11 @@ class Environment:
             )
         return self._models[key]
 
+    async def aclose(self) -> None:
+        """Close the clients of the running event loop."""
+        for models in self._models.values():
+            await models.aclose()
+
 
 def environment_of(
     environment: Environment | None, models: Mapping[str, ChatSource] | None = None

@@ -259,10 +259,14 @@ class Models:
         self._methods[name] = method
 
     async def aclose(self) -> None:
-        """Close the clients of the running event loop; they are made anew when they are needed again."""
+        """Close the clients of the running event loop; they are made anew when they are needed again.
+
+        A model from Python is closed by whoever made it, unless a function makes it here.
+        """
         here = self._loops.pop(asyncio.get_running_loop(), _Loop())
-        for chat in here.clients.values():
-            await _close_client(chat)
+        for (name, _), chat in here.clients.items():
+            if not isinstance(self.chats.get(name), BaseChatModel):
+                await _close_client(chat)
 
 
 async def _close_client(chat: object) -> None:
