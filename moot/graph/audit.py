@@ -112,7 +112,11 @@ def replay_without(
     if not receipts or first > last or first < 1:
         count = len(values.get("receipts") or [])
         raise InputError(f"--turns {first}-{last}: this debate has turns 1 to {count}")
-    return [_replayed(session, _known(kind), receipt, model) for receipt in receipts]
+    transcript = values["full_transcript"]
+    return [
+        _replayed(session, _known(kind), receipt, transcript[receipt["seq"]]["content"], model)
+        for receipt in receipts
+    ]
 
 
 def _known(kind: str) -> MemoryKind:
@@ -122,7 +126,9 @@ def _known(kind: str) -> MemoryKind:
     return cast(MemoryKind, kind)
 
 
-def _replayed(session: DebateSession, kind: MemoryKind, receipt: Receipt, model: str | None) -> Replayed:
+def _replayed(
+    session: DebateSession, kind: MemoryKind, receipt: Receipt, said: str, model: str | None
+) -> Replayed:
     holder, before = state_at(session, receipt["checkpoint"])
     state = without(before, kind)
     if model:
@@ -142,7 +148,6 @@ def _replayed(session: DebateSession, kind: MemoryKind, receipt: Receipt, model:
         raise InputError(f"a person said {receipt['entry_id']}: there is nobody to ask again")
     answering = Answering(session.environment, claim, JournalPlace())
     spoken = call_from_sync(_speak, seat.asked, answering)
-    said = session.state().values["full_transcript"][receipt["seq"]]["content"]
     shown = receipt.get("memory", {}).get(kind, 0)
     tokens = tokens_of(answering.spent.totals)
     return Replayed(

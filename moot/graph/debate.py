@@ -29,7 +29,7 @@ from moot.nodes.driving.portal import entered_in_thread
 from moot.nodes.judge import judge
 from moot.nodes.models.registry import ChatSource
 from moot.nodes.open import open_debate
-from moot.nodes.people.amendments import settled
+from moot.nodes.people.amendments import SETTLED, settled
 from moot.nodes.plan import plan
 from moot.nodes.record import record
 from moot.nodes.reflect import reflect
@@ -102,15 +102,18 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
     ) -> RunnableConfig:
         """Write into a debate's state, as `update_state` does: changed words become amendments."""
         with self._held(config) as held:
-            return super().bulk_update_state(held, _settled(supersteps, self.get_state(config)))
+            if _to_settle(supersteps):
+                supersteps = _settled(supersteps, self.get_state(config))
+            return super().bulk_update_state(held, supersteps)
 
     async def abulk_update_state(
         self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]
     ) -> RunnableConfig:
         """Write into a debate's state like `bulk_update_state`."""
         async with self._aheld(config) as held:
-            changed = _settled(supersteps, await self.aget_state(config))
-            return await super().abulk_update_state(held, changed)
+            if _to_settle(supersteps):
+                supersteps = _settled(supersteps, await self.aget_state(config))
+            return await super().abulk_update_state(held, supersteps)
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Any:
         """Run the debate and return its output."""
@@ -173,6 +176,12 @@ def _touches_what_was_said(given: object, config: RunnableConfig | None) -> bool
 
 
 _SAID = ("topic", "full_transcript", "messages")
+
+
+def _to_settle(supersteps: Sequence[Sequence[StateUpdate]]) -> bool:
+    """Return whether an update has to be held against the state, which takes loading it."""
+    updates = (update.values for superstep in supersteps for update in superstep)
+    return any(isinstance(values, dict) and not SETTLED.isdisjoint(values) for values in updates)
 
 
 def _settled(supersteps: Sequence[Sequence[StateUpdate]], snapshot: StateSnapshot) -> list[list[StateUpdate]]:

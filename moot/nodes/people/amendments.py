@@ -13,6 +13,10 @@ AMENDS = "amends"
 """Marks, among a message's `additional_kwargs`, one that amends the entry of this id."""
 
 
+SETTLED = frozenset({"messages", "full_transcript", "pinned"})
+"""What of an update is held against the state; without these there is nothing to settle."""
+
+
 def amended_entry(message: BaseMessage, transcript: list[Entry]) -> Entry | None:
     """Return the entry that a message from outside amends, `None` for any other message."""
     seq = seq_of(str(message.additional_kwargs.get(AMENDS, "")))
