@@ -23,9 +23,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
+from tests.support.loopback import LoopbackServer
 from tests.support.openai_answers import Act, Json, completion, embeddings, events
 
 __all__ = ["Act", "OpenAIServer", "Recorded"]
@@ -64,7 +64,7 @@ class Recorded:
         return json.dumps(fields) + "\n"
 
 
-class OpenAIServer:
+class OpenAIServer(LoopbackServer):
     """The server; a context manager that serves from threads of its own."""
 
     def __init__(
@@ -79,31 +79,19 @@ class OpenAIServer:
         self._plan = plan
         self._asked: dict[str, int] = {}
         self._running = 0
-        self._lock = threading.Lock()
-        self._http = _Http(("127.0.0.1", port), _Handler)
-        self._http.owner = self
-        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.02,), daemon=True)
+        http = _Http(("127.0.0.1", port), _Handler)
+        http.owner = self
+        super().__init__(http)
 
     @property
     def base_url(self) -> str:
         """What goes into `OPENAI_BASE_URL`."""
-        return f"http://127.0.0.1:{self._http.server_address[1]}/v1"
+        return f"{super().base_url}/v1"
 
     @property
     def chats(self) -> list[Json]:
         """Bodies of the chat requests, in order of arrival."""
         return [item.json for item in self.requests if item.path.endswith("/chat/completions")]
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._http.shutdown()
-        self._http.server_close()
-        self._thread.join()
 
     def serve_forever(self) -> None:
         """Serve in this thread until the process ends."""

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from moot.nodes.models.neutral import fill
+from tests.support.loopback import LoopbackServer
 from tests.support.openai_answers import NAMED, Json
 
 
@@ -38,7 +37,7 @@ class Turn:
     """Whether a stream ends in an error event after its first word."""
 
 
-class ProviderServer:
+class ProviderServer(LoopbackServer):
     """A server; a context manager that serves from threads of its own."""
 
     path: ClassVar[str]
@@ -47,26 +46,9 @@ class ProviderServer:
     def __init__(self, turns: Sequence[Turn] = ()) -> None:
         self.turns, self.asked = list(turns), list[Json]()
         self.headers: list[dict[str, str]] = []
-        self._lock = threading.Lock()
-        self._http = _Http(("127.0.0.1", 0), _Handler)
-        self._http.owner = self
-        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.02,), daemon=True)
-
-    @property
-    def base_url(self) -> str:
-        """Address, as a client is given it."""
-        return f"http://127.0.0.1:{self._http.server_address[1]}"
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._http.shutdown()
-        self._http.server_close()
-        self._thread.join()
+        http = _Http(("127.0.0.1", 0), _Handler)
+        http.owner = self
+        super().__init__(http)
 
     def turn(self, asked: Json, headers: dict[str, str]) -> Turn:
         """Record a request and say what is done with it."""

@@ -24,8 +24,8 @@ from moot.state.conversation import ConversationState
 from moot.state.entries import Entry, make_entry
 from moot.state.errors import ConfigError
 from moot.state.ledger import MOTION
+from tests.support.board import opened, plain
 from tests.support.fakes import FakeModel, answer
-from tests.unit.test_blackboard import opened, plain
 
 count = counter()
 NAMES = {"ada": "Ada", "bo": "Bo"}

@@ -1,0 +1,284 @@
+"""The ledger: how things stand, computed from notes."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from moot.nodes.blackboard.folding import fold_notes
+from moot.nodes.blackboard.standing import stage_of
+from moot.state.ledger import MOTION, CruxCard, Note
+from moot.state.reducers import append
+from tests.support.board import (
+    FERRIES,
+    LEVY,
+    NAMES,
+    Board,
+    opened,
+    plain,
+    retracted,
+)
+
+
+@pytest.mark.parametrize(
+    ("said", "status"),
+    [
+        ([("ada", "asserts")], "open"),
+        ([("ada", "asserts"), ("bob", "asserts")], "agreed"),
+        ([("ada", "asserts"), ("bob", "denies")], "disputed"),
+        ([("ada", "conditional"), ("bob", "denies")], "disputed"),
+        ([("ada", "conditional"), ("bob", "asserts")], "open"),
+        ([("ada", "asserts"), ("bob", "denies"), ("bob", "concedes")], "settled"),
+        ([("ada", "asserts"), ("bob", "denies"), ("ada", "withdraws")], "settled"),
+        ([("ada", "asserts"), ("bob", "concedes")], "agreed"),
+        ([("ada", "asserts"), ("ada", "withdraws")], "open"),
+        ([("ada", "asserts"), ("bob", "denies"), ("cyd", "denies"), ("bob", "concedes")], "disputed"),
+        ([("ada", "asserts"), ("bob", "denies"), ("bob", "concedes"), ("bob", "denies")], "disputed"),
+        ([("bob", "concedes")], "open"),
+        ([("ada", "unsure")], "open"),
+    ],
+    ids=lambda each: each if isinstance(each, str) else " ".join(f"{who}-{kind}" for who, kind in each),
+)
+def test_a_proposition_stands_as_those_who_spoke_of_it_last_left_it(said: Any, status: str) -> None:
+    events = [plain(number, who, kind) for number, (who, kind) in enumerate(said, 1)]
+    assert fold_notes([*opened("p001"), *events]).status("p001") == status
+
+
+def test_a_point_that_was_pressed_and_then_granted_is_settled() -> None:
+    place = {"debater": "ada", "message_id": "m000001", "quote": "…", "by": "model"}
+    pressed: Any = {**place, "note": "challenge", "id": "c001", "to": "bob", "proposition": "p001"}
+    notes = [*opened("p001"), plain(1, "ada", "asserts"), pressed, plain(2, "bob", "concedes")]
+    assert fold_notes(notes).status("p001") == "settled"
+
+
+def test_what_is_retracted_is_as_if_it_had_not_been_said() -> None:
+    notes = [
+        *opened("p001"),
+        plain(1, "ada", "asserts"),
+        plain(2, "bob", "denies"),
+        retracted("e002", "model"),
+    ]
+    assert fold_notes(notes).status("p001") == "open"
+
+
+EVENTS = st.lists(
+    st.tuples(
+        st.sampled_from(sorted(NAMES)),
+        st.sampled_from(["asserts", "denies", "conditional", "concedes", "withdraws", "unsure"]),
+        st.sampled_from(["p001", "p002"]),
+        st.sampled_from(["rule", "model", "person"]),
+    ),
+    max_size=8,
+)
+
+
+def _notes(said: Any) -> list[Note]:
+    return [plain(n, who, kind, key, by=by) for n, (who, kind, key, by) in enumerate(said, 1)]
+
+
+def _standing(notes: Sequence[Note]) -> Any:
+    ledger = fold_notes([*opened("p001", "p002"), *notes])
+    changes = [change.event["id"] for change in ledger.changes]
+    return [{key: (ledger.status(key), ledger.stances(key)) for key in ("p001", "p002")}, changes]
+
+
+@settings(max_examples=60)
+@given(EVENTS, st.data())
+def test_when_a_note_was_retracted_makes_no_difference(said: Any, data: Any) -> None:
+    notes = _notes(said)
+    gone = [retracted(f"e{data.draw(st.integers(1, 8)):03d}", "model") for _ in range(2)]
+    place = data.draw(st.integers(0, len(notes)))
+    assert _standing([*notes[:place], *gone, *notes[place:]]) == _standing([*notes, *gone[::-1]])
+
+
+@settings(max_examples=60)
+@given(EVENTS)
+def test_notes_taken_in_any_order_stand_in_the_order_in_which_it_was_said(said: Any) -> None:
+    assert _standing(_notes(said)[::-1]) == _standing(_notes(said))
+
+
+@settings(max_examples=60)
+@given(EVENTS)
+def test_a_dispute_put_the_other_way_round_is_the_same_dispute(said: Any) -> None:
+    flip = {"asserts": "denies", "denies": "asserts"}
+    same: Note = {"note": "same", "one": "p001", "other": "p002", "opposite": True, "by": "model"}
+    straight = [
+        (who, flip.get(kind, kind) if key == "p002" else kind, "p001", by) for who, kind, key, by in said
+    ]
+    merged = fold_notes([*opened("p001", "p002"), *_notes(said), same])
+    plainly = fold_notes([*opened("p001"), *_notes(straight)])
+    assert list(merged.propositions) == [MOTION, "p001"]
+    assert merged.status("p001") == plainly.status("p001")
+    assert merged.pairs("p001") == plainly.pairs("p001")
+
+
+def test_a_negation_s_negation_is_the_statement_itself() -> None:
+    same: list[Note] = [
+        {"note": "same", "one": one, "other": other, "opposite": True, "by": "model"}
+        for one, other in (("p001", "p002"), ("p002", "p003"))
+    ]
+    events = [plain(1, "ada", "asserts", "p001"), plain(2, "bob", "asserts", "p003")]
+    assert fold_notes([*opened("p001", "p002", "p003"), *events, *same]).status("p001") == "agreed"
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+def test_on_one_message_a_person_outranks_a_model_and_a_model_the_rules(order: Any) -> None:
+    noted = [
+        plain(1, "ada", "asserts", by="rule"),
+        plain(1, "ada", "denies", by="model", id="e002"),
+        plain(1, "ada", "conditional", by="person", id="e003"),
+    ]
+    stance = fold_notes([*opened("p001"), *(noted[place] for place in order)]).stance("ada", "p001")
+    assert stance
+    assert stance["kind"] == "conditional"
+
+
+def test_what_a_person_took_back_no_later_reading_brings_back() -> None:
+    notes = [
+        *opened("p001"),
+        plain(1, "ada", "denies"),
+        retracted("e001", "person"),
+        plain(1, "ada", "denies", id="e002"),
+    ]
+    assert fold_notes(notes).stance("ada", "p001") is None
+    assert fold_notes([*notes, plain(2, "ada", "asserts", id="e003")]).stance("ada", "p001")
+
+
+def test_a_reader_cannot_take_back_what_a_person_noted() -> None:
+    notes = [*opened("p001"), plain(1, "ada", "denies", by="person"), retracted("e001", "model")]
+    assert fold_notes(notes).stance("ada", "p001")
+
+
+def test_restating_is_no_change_of_mind_and_crossing_over_is_one() -> None:
+    said = [
+        ("ada", "asserts"),
+        ("ada", "asserts"),
+        ("ada", "conditional"),
+        ("ada", "denies"),
+        ("ada", "denies"),
+    ]
+    events = [plain(number, who, kind) for number, (who, kind) in enumerate(said, 1)]  # type: ignore[arg-type]  # kinds
+    (change,) = fold_notes([*opened("p001"), *events]).changes
+    assert (change.event["id"], change.before and change.before["id"]) == ("e004", "e003")
+
+
+def test_to_concede_again_is_to_say_the_same_again() -> None:
+    board = Board()
+    for who, kind in (("ada", "asserts"), ("bob", "denies"), ("ada", "concedes"), ("ada", "concedes")):
+        board.note(who, kind, LEVY)  # type: ignore[arg-type]  # kinds of events
+    assert [board.ledger.sign(who, "p001") for who in ("ada", "bob")] == [-1, -1]
+    assert len(board.ledger.changes) == 1
+    assert len(board.ledger.concessions("ada")) == 2
+    assert board.view("").count("- Ada: p001") == 1
+
+
+def test_a_change_of_mind_that_is_told_again_is_one_and_a_yes_on_a_condition_is_one_from_a_no() -> None:
+    board = Board()
+    for who, kind in (
+        ("ada", "asserts"),
+        ("ada", "withdraws"),
+        ("ada", "withdraws"),
+        ("bob", "denies"),
+        ("bob", "conditional"),
+    ):
+        board.note(who, kind, LEVY)  # type: ignore[arg-type]  # kinds of events
+    changes = [(change.event["debater"], change.event["kind"]) for change in board.ledger.changes]
+    assert changes == [("ada", "withdraws"), ("bob", "conditional")]
+
+
+def test_no_number_of_a_note_is_given_twice_after_one_was_dropped() -> None:
+    board = Board()
+    for _ in range(3):
+        board.note("ada", "asserts", FERRIES)
+    board.state["minutes"] = [note for note in board.state["minutes"] if note.get("id") != "e002"]
+    board.note("bob", "denies", FERRIES)
+    assert [note["id"] for note in board.state["minutes"] if note["note"] == "event"] == [
+        "e001",
+        "e003",
+        "e004",
+    ]
+
+
+def test_a_concession_is_core_where_the_stance_on_the_motion_rested_on_it() -> None:
+    events = [
+        plain(1, "ada", "asserts", "p001", ground=True),
+        plain(2, "ada", "asserts", "p002"),
+        plain(3, "ada", "concedes", "p001"),
+        plain(4, "ada", "concedes", "p002"),
+        plain(5, "ada", "concedes", MOTION),
+    ]
+    ledger = fold_notes([*opened("p001", "p002"), *events])
+    assert [ledger.is_core(each) for each in ledger.concessions()] == [True, False, True]
+
+
+def test_a_side_concession_leaves_the_motion_and_every_other_dispute_open() -> None:
+    events = [
+        plain(1, "ada", "asserts", MOTION),
+        plain(2, "bob", "denies", MOTION),
+        plain(3, "ada", "asserts", "p001"),
+        plain(4, "bob", "concedes", "p001"),
+    ]
+    ledger = fold_notes([*opened("p001"), *events])
+    assert (ledger.status(MOTION), ledger.status("p001")) == ("disputed", "agreed")
+
+
+def test_agreement_and_difference_follow_from_stances_for_any_number_of_debaters() -> None:
+    events = [
+        plain(1, "ada", "asserts"),
+        plain(2, "bob", "denies"),
+        plain(3, "cyd", "asserts"),
+        plain(4, "bob", "asserts", "p002"),
+        plain(5, "cyd", "asserts", "p002"),
+    ]
+    ledger = fold_notes([*opened("p001", "p002"), *events])
+    assert ledger.shared("ada", "bob") == ([], ["p001"])
+    assert ledger.shared("ada", "cyd") == (["p001"], [])
+    assert ledger.shared("bob", "cyd") == (["p002"], ["p001"])
+    assert ledger.pairs("p001") == [("ada", "bob"), ("cyd", "bob")]
+
+
+def card(*ids: str, resolved: bool = True) -> CruxCard:
+    return {
+        "id": "card",
+        "question": "?",
+        "claim": "p001",
+        "sides": {},
+        "type": "claim",
+        "diagnosis": "",
+        "resolved": resolved,
+        "resolution": "",
+        "message_ids": list(ids),
+        "round": 1,
+    }
+
+
+def test_nothing_is_final_but_the_end() -> None:
+    notes = [*opened("p001"), plain(1, "ada", "asserts"), plain(2, "bob", "denies")]
+    before, after = fold_notes(notes), fold_notes([*notes, plain(9, "bob", "denies", id="e009")])
+    assert stage_of(before, "p001", []) == "active"
+    assert stage_of(before, "p001", [], in_room=True) == "in_crux_room"
+    assert stage_of(before, "p001", [card("m000005")]) == "resolved"
+    assert stage_of(after, "p001", [card("m000005")]) == "active"
+    assert stage_of(after, "p001", [card("m000005", resolved=False)], over=True) == "abandoned"
+    conceded = fold_notes([*notes, plain(9, "bob", "concedes", id="e009")])
+    assert stage_of(conceded, "p001", [card("m000005", resolved=False)], over=True) == "resolved"
+
+
+def test_what_most_rests_on_comes_first_and_age_makes_nothing_fall_off() -> None:
+    keys = [f"p{number:03d}" for number in range(1, 60)]
+    events: list[Note] = [plain(number, "ada", "asserts", key) for number, key in enumerate(keys, 1)]
+    events += [plain(70, "bob", "denies", "p002"), plain(71, "cyd", "asserts", "p003", ground=True)]
+    order = fold_notes([*opened(*keys), *events]).by_salience
+    assert order[:3] == [MOTION, "p002", "p003"]
+    assert set(order) == {MOTION, *keys}
+
+
+@given(EVENTS, EVENTS)
+def test_notes_fold_the_same_in_any_batches(first: Any, second: Any) -> None:
+    notes = _notes(first), _notes(second)
+    assert append(append([], [notes[0]]), [notes[1]]) == append([], list(notes))
