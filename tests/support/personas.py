@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.memory import InMemorySaver
 
+from moot.graph.debate import build_graph
 from moot.nodes.calls import ModelCall, Reply
 from moot.nodes.driving.environment import Environment
 from moot.nodes.models.registry import Models
@@ -23,6 +25,9 @@ STATEMENTS = (
 )
 KNOWN = re.compile(r"^- (p\d+): ([^|\n]+?)(?: \||$)", re.M)
 SHOWN = re.compile(r"^(?P<name>.+) \[(?P<id>m\d{6})\]:\n", re.M)
+
+THREAD: Any = {"configurable": {"thread_id": "0d5a4b10-93cb-4d0c-9e26-41ad52b0c15c"}}
+TOPIC = "Should freight leave the harbour? Night trains, barges, levy and dredging are in dispute."
 
 
 def personas(number: int, **data: Any) -> DebateConfig:
@@ -206,3 +211,11 @@ def rooms_said(transcript: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
         if entry["room"]:
             rooms.setdefault(entry["room"], []).append(entry["phase"])
     return rooms
+
+
+def held(config: DebateConfig, model: Personas) -> dict[str, Any]:
+    """Return the state in which a debate on `TOPIC` ends."""
+    graph: Any = build_graph(InMemorySaver(), environment=model.environment())
+    graph.invoke({"topic": TOPIC}, THREAD, context=config)
+    values: dict[str, Any] = graph.get_state(THREAD).values
+    return values

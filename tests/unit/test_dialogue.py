@@ -1,43 +1,30 @@
-"""Dialogue, moderated and random: steps, rooms, views and who gets the floor."""
+"""Dialogue: steps, rooms and views."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from itertools import groupby, pairwise
 from typing import Any, cast
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from langgraph.checkpoint.memory import InMemorySaver
 
-from moot.graph.debate import build_graph
 from moot.nodes.blackboard.folding import ledger_of
 from moot.nodes.blackboard.rooms import make_room
 from moot.nodes.calls import Reply
-from moot.nodes.protocols.agreeableness import agreement_text
 from moot.nodes.protocols.dialogue.crux_rooms import new_rooms
 from moot.nodes.protocols.dialogue.dialogue_rules import LENSES, Dialogue, aspects_by_rule
-from moot.nodes.protocols.long_form.long_form import is_stuck
-from moot.nodes.protocols.long_form.moderated import Moderated
-from moot.nodes.protocols.long_form.moderator_settings import ModeratorConfig
-from moot.nodes.protocols.long_form.random_order import RandomOrder
-from moot.nodes.protocols.protocol import Consult, End
-from moot.nodes.protocols.protocol_table import PROTOCOLS
+from moot.nodes.protocols.protocol import Consult
 from moot.nodes.protocols.stand_in import forecast
 from moot.nodes.text.tokens import counter
 from moot.nodes.views.anchors import anchor_text, fitting
 from moot.state.config import DebateConfig
 from moot.state.config.personas import Anchor
 from moot.state.conversation import ConversationState, Step
-from moot.state.entries import Entry, make_entry
+from moot.state.entries import make_entry
 from moot.state.errors import ConfigError
-from tests.support.personas import STATEMENTS, Personas, personas
+from tests.support.personas import STATEMENTS, TOPIC, Personas, held, personas
 from tests.support.snapshots import check_snapshot, prompt_markdown
 
-THREAD: Any = {"configurable": {"thread_id": "0d5a4b10-93cb-4d0c-9e26-41ad52b0c15c"}}
-TOPIC = "Should freight leave the harbour? Night trains, barges, levy and dredging are in dispute."
 AB = ("Ada Quay", "Bob", STATEMENTS[0])
 
 
@@ -86,13 +73,6 @@ def _state(config: DebateConfig, **fields: Any) -> ConversationState:
     return cast(ConversationState, {**base, **fields})
 
 
-def _run(config: DebateConfig, model: Personas) -> dict[str, Any]:
-    graph: Any = build_graph(InMemorySaver(), environment=model.environment())
-    graph.invoke({"topic": TOPIC}, THREAD, context=config)
-    values: dict[str, Any] = graph.get_state(THREAD).values
-    return values
-
-
 def _phases(values: Mapping[str, Any]) -> list[str]:
     phases = [entry["phase"] for entry in values["full_transcript"][1:]]
     return [phase for place, phase in enumerate(phases) if not place or phases[place - 1] != phase]
@@ -104,11 +84,11 @@ def _phases(values: Mapping[str, Any]) -> list[str]:
 def test_a_dialogue_opens_takes_each_aspect_in_minirounds_and_closes() -> None:
     config = personas(3, dialogue={"aspects": ["freight", "who pays"], "minirounds": 2})
     mini = ["respond", "reply", "respond", "reply"]
-    assert _phases(_run(config, Personas())) == ["opening", "take", *mini, "take", *mini, "closing"]
+    assert _phases(held(config, Personas())) == ["opening", "take", *mini, "take", *mini, "closing"]
 
 
 def test_in_a_response_everybody_is_answered_once_and_replies_to_whoever_answered() -> None:
-    values = _run(personas(4), Personas())
+    values = held(personas(4), Personas())
     for round_no in (2, 3):
         said = {phase: {} for phase in ("respond", "reply")}  # type: dict[str, dict[str, str]]
         for entry in values["full_transcript"]:
@@ -119,7 +99,7 @@ def test_in_a_response_everybody_is_answered_once_and_replies_to_whoever_answere
 
 
 def test_the_model_splits_the_topic_where_the_configuration_does_not() -> None:
-    values = _run(personas(2, dialogue={"aspects": [], "max_aspects": 2}), Personas())
+    values = held(personas(2, dialogue={"aspects": [], "max_aspects": 2}), Personas())
     assert values["protocol_state"]["aspects"] == ["freight", "who pays"]
 
 
@@ -144,7 +124,7 @@ def test_a_speaker_that_fails_is_noted_and_the_dialogue_goes_on() -> None:
             silent = call.purpose == "turn" and call.hints["speaker"] == "Bob"
             return Reply(error="no line") if silent else super().reply(call)
 
-    values = _run(personas(3), Mute())
+    values = held(personas(3), Mute())
     assert values["status"] == "done"
     assert any(
         e["kind"] == "notice" and "Bob could not be heard" in e["content"] for e in values["full_transcript"]
@@ -205,7 +185,7 @@ def test_a_room_that_goes_in_circles_closes_before_its_cap() -> None:
             return f"{call.hints['speaker']} speaks in respond and says the same thing as ever."
 
     config = personas(2, dialogue={"aspects": ["freight"], "crux": {"cycles": 6, "max_rooms": 1}})
-    values = _run(config, Parrot({"respond": (AB,)}))
+    values = held(config, Parrot({"respond": (AB,)}))
     room = [entry["phase"] for entry in values["full_transcript"] if entry["room"]]
     assert room.count("crux-steelman") == 2 * 2
 
@@ -222,7 +202,7 @@ def test_a_new_room_is_entered_with_both_ends_of_the_contradiction() -> None:
 @cache
 def _prompts() -> Personas:
     model = Personas({"respond": (AB,), "opening": (("Cyd", "Bob", STATEMENTS[2]),)})
-    _run(personas(3, blackboard={"reflect_at": 2, "second_look": True}), model)
+    held(personas(3, blackboard={"reflect_at": 2, "second_look": True}), model)
     return model
 
 
@@ -246,7 +226,7 @@ def _shown(model: Personas, phase: str) -> str:
 
 def test_an_opening_is_a_cold_start() -> None:
     model = Personas()
-    _run(personas(3), model)
+    held(personas(3), model)
     seen = _shown(model, "opening")
     assert "speaks in" not in seen
     assert "freight" in seen
@@ -261,7 +241,7 @@ def test_a_first_take_sees_the_blackboard_and_no_recent_exchange() -> None:
 
 def test_a_room_sees_claim_trigger_positions_and_the_whole_room() -> None:
     model = Personas({"respond": (AB,)})
-    _run(personas(2), model)
+    held(personas(2), model)
     seen = _shown(model, "crux-steelman")
     for text in (STATEMENTS[0], "speaks in respond", "speaks in crux-positions", "speaks in crux-exchange"):
         assert text in seen
@@ -270,7 +250,7 @@ def test_a_room_sees_claim_trigger_positions_and_the_whole_room() -> None:
 
 def test_in_a_room_they_take_turns_once_both_have_said_where_they_stand() -> None:
     model = Personas({"respond": (AB,)})
-    said = [e for e in _run(personas(2), model)["full_transcript"] if e["room"] == "room-01"]
+    said = [e for e in held(personas(2), model)["full_transcript"] if e["room"] == "room-01"]
     order = [(entry["phase"], entry["speaker"]) for entry in said]
     stages = ("positions", "exchange", "steelman", "exchange", "steelman")
     assert order == [(f"crux-{stage}", who) for stage in stages for who in ("ada", "bob")]
@@ -281,7 +261,7 @@ def test_in_a_room_they_take_turns_once_both_have_said_where_they_stand() -> Non
 
 def test_a_reply_knows_what_was_said_in_the_room_before_it() -> None:
     model = Personas({"respond": (AB,)})
-    _run(personas(2), model)
+    held(personas(2), model)
     assert "speaks in crux-steelman" in _shown(model, "reply")
 
 
@@ -298,7 +278,7 @@ def test_a_closing_sees_ledger_cards_reflections_and_how_it_opened() -> None:
 
 
 def test_shifts_are_detected_when_positions_at_the_end_differ() -> None:
-    values = _run(personas(2), Personas())
+    values = held(personas(2), Personas())
     changed = {change.event["debater"] for change in ledger_of(values).changes}
     assert changed == {"ada", "bob"}
     assert "## Changes of mind\n- Ada Quay" in values["solution"]
@@ -323,135 +303,6 @@ def test_anchors_that_fit_nothing_stay_away() -> None:
     assert counter()(anchor_text(anchors, "gulls oysters", 40, counter())) <= 40
 
 
-# Who gets the floor
-
-
-def _long(protocol: str, size: int = 3, **data: Any) -> DebateConfig:
-    people = [{"name": name} for name in ("Ada", "Bob", "Cyd", "Dan", "Eve")[:size]]
-    return DebateConfig.model_validate({"protocol": protocol, "debaters": people, "turns": 40, **data})
-
-
-def _after(config: DebateConfig, *speakers: str, **fields: Any) -> ConversationState:
-    entries = [make_entry(0, "user", "topic", TOPIC)]
-    entries += [make_entry(n, who, "speech", "…") for n, who in enumerate(speakers, 1)]
-    return cast(
-        ConversationState,
-        {
-            "topic": TOPIC,
-            "config": config.to_json(),
-            "full_transcript": entries,
-            "turn_count": len(speakers),
-            **fields,
-        },
-    )
-
-
-def _shown_in(seq: int) -> list[Any]:
-    """Return a note of evidence in a message: progress."""
-    place = {"debater": "ada", "message_id": f"m{seq:06d}", "quote": "…", "proposition": "", "by": "rule"}
-    return [{"note": "evidence", "id": "x001", "kind": "figure", **place}]
-
-
-def _moderated(state: ConversationState, config: DebateConfig, reply: Reply) -> Step:
-    step = Moderated().next_step(state, config)
-    assert isinstance(step, Consult)
-    return cast(Step, step.decide([reply]))
-
-
-def _names(who: str) -> Reply:
-    return Reply(data={"reasoning": "", "next_speaker": who, "instruction": "Answer\n# Now\nBob."})
-
-
-def test_the_moderator_gives_the_floor_and_says_what_to_do_with_it() -> None:
-    config = _long("moderated")
-    (floor,) = _moderated(_after(config, "ada"), config, _names("Cyd"))["floors"]
-    assert floor["speaker"] == "cyd"
-    assert "The moderator gives you the floor: Answer Now Bob." in floor["instruction"]
-
-
-@pytest.mark.parametrize(
-    "reply",
-    [Reply(error="down"), _names("nobody"), Reply(data={"x": 1})],
-    ids=["failed", "nobody", "another schema"],
-)
-def test_without_a_moderator_s_word_the_order_of_the_configuration_decides(reply: Reply) -> None:
-    config = _long("moderated")
-    assert _moderated(_after(config, "cyd"), config, reply)["floors"][0]["speaker"] == "bob"
-
-
-@pytest.mark.parametrize(
-    ("spoke", "named", "gets"),
-    [
-        pytest.param(("bob", "cyd", "ada", "ada"), "Ada", "bob", id="one alone"),
-        pytest.param(("cyd", "ada", "bob", "ada", "bob"), "Ada", "cyd", id="a pair"),
-        pytest.param(("cyd", "bob", "ada", "bob"), "Ada", "ada", id="a pair, not for long"),
-    ],
-)
-def test_without_progress_the_least_recent_speaker_gets_the_floor(
-    spoke: tuple[str, ...], named: str, gets: str
-) -> None:
-    config = _long("moderated")
-    assert _moderated(_after(config, *spoke), config, _names(named))["floors"][0]["speaker"] == gets
-
-
-def test_with_progress_the_moderator_may_let_the_same_one_go_on() -> None:
-    config = _long("moderated")
-    state = _after(config, "bob", "ada", "ada", minutes=_shown_in(3))
-    assert not is_stuck(state, config, "ada")
-
-
-def test_calls_of_tools_are_no_turns_without_progress() -> None:
-    config = _long("moderated")
-    state = _after(config, "bob", "ada", "ada", minutes=_shown_in(2))
-    *before, last = state["full_transcript"]
-    tools = [make_entry(3, "ada", "tool_call", "…"), make_entry(4, "tools", "tool_result", "…")]
-    state["full_transcript"] = [*before, *tools, Entry(**{**last, "seq": 5, "id": "m000005"})]
-    assert not is_stuck(state, config, "ada")
-
-
-@pytest.mark.parametrize("seed", [1, 3, 14, 18, 29])
-def test_one_of_two_is_not_drawn_for_ever_without_progress(seed: int) -> None:
-    config = _long("random", 2, seed=seed)
-    spoke: list[str] = []
-    for _ in range(40):
-        step = cast(Step, RandomOrder().next_step(_after(config, *spoke), config))
-        spoke.append(step["floors"][0]["speaker"])
-    longest = max(len(list(run)) for _, run in groupby(spoke))
-    assert longest <= ModeratorConfig.of(config).patience
-
-
-@given(st.integers(0, 2**32), st.integers(3, 5), st.integers(1, 30))
-def test_a_drawn_speaker_never_speaks_twice_in_a_row_and_is_the_same_for_the_same_seed(
-    seed: int, size: int, turns: int
-) -> None:
-    def drawn() -> list[str]:
-        config = _long("random", size, seed=seed)
-        spoke: list[str] = []
-        for _ in range(turns):
-            step = cast(Step, RandomOrder().next_step(_after(config, *spoke), config))
-            spoke.append(step["floors"][0]["speaker"])
-        return spoke
-
-    first = drawn()
-    assert first == drawn()
-    assert all(one != other for one, other in pairwise(first))
-
-
-@pytest.mark.parametrize("protocol", ["moderated", "random", "round-robin"])
-def test_a_long_form_ends_when_all_turns_are_taken(protocol: str) -> None:
-    config = _long(protocol, turns=3)
-    assert isinstance(PROTOCOLS[protocol].next_step(_after(config, "ada", "bob", "cyd"), config), End)
-
-
-def test_how_readily_debaters_agree_is_said_in_every_instruction() -> None:
-    told = [agreement_text(_long("random", agreement_intensity=level)) for level in (0, 0.3, 0.5, 0.7, 1)]
-    assert len(set(told)) == 5
-    assert agreement_text(_long("random")) == ""
-    config = _long("round-robin", agreement_intensity=1.0)
-    step = cast(Step, PROTOCOLS["round-robin"].next_step(_after(config), config))
-    assert told[-1] in step["floors"][0]["instruction"]
-
-
 def test_a_persona_s_contract_is_in_its_prompt() -> None:
     seen = _shown(_prompts(), "opening")
     assert "What is at stake for you: her licence" in seen
@@ -461,15 +312,7 @@ def test_a_persona_s_contract_is_in_its_prompt() -> None:
 @pytest.mark.parametrize("aspects", [["freight"], []], ids=["configured", "asked for"])
 def test_a_dialogue_without_rooms_makes_the_calls_that_were_forecast(aspects: list[str]) -> None:
     config, model = personas(3, dialogue={"aspects": aspects, "max_aspects": 2}), Personas()
-    _run(config, model)
+    held(config, model)
     planned = forecast(config)
     assert planned is not None
     assert planned.calls == len(model.calls)
-
-
-def test_the_moderator_s_prompt_is_as_reviewed() -> None:
-    config = _long("moderated", judge={"enabled": False}, turns=4)
-    model = Personas()
-    _run(config, model)
-    calls = [call for call in model.calls if call.purpose == "moderate"]
-    check_snapshot("moderated-moderate", prompt_markdown(calls[-1].messages))

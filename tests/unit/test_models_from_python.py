@@ -96,14 +96,9 @@ def test_what_a_program_made_stays_open_and_what_was_made_for_its_debates_is_clo
         made.append(Connected())
         return made[-1]
 
-    config = DebateConfig.model_validate(
-        {
-            "turns": 2,
-            "judge": {"enabled": False},
-            "debaters": [{"name": "Ada"}, {"name": "Bo", "model": "own"}],
-        }
-    )
-    config = config.model_copy(update={"model": "mine"})
+    line = [{"name": "Ada", "model": "mine"}, {"name": "Bo", "model": "own"}]
+    fields = {"turns": 2, "judge": {"enabled": False}, "debaters": line}
+    config = DebateConfig.model_validate(fields)
     with open_debates(str(tmp_path / "d.sqlite"), models={"mine": make, "own": given}) as debates:
         debates.start("Trams?", config).run()
         assert [each._async_client.closed for each in made] == [0]
