@@ -12,7 +12,9 @@ from moot import DebateConfig, open_debates
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.protocols.protocol import End, Protocol, make_floor, make_step
 from moot.nodes.protocols.protocol_table import register
-from moot.nodes.views.scene import debate_blocks, rules_block, tail_block, window_blocks
+from moot.nodes.views.head import rules_block
+from moot.nodes.views.rolling import window_blocks
+from moot.nodes.views.tail import debate_blocks, tail_block
 from moot.state.config import ProtocolSettings
 
 DUEL = load_prompt("duel", "opponent", "words", home=Path(__file__).parent)

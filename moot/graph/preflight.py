@@ -15,7 +15,7 @@ from moot.nodes.protocols.protocol import SPEECH_WORDS, TOKENS_PER_WORD
 from moot.nodes.protocols.protocol_table import protocol_named
 from moot.nodes.protocols.stand_in import WITHOUT_CALLS, forecast
 from moot.nodes.tools.context_documents import check_tools
-from moot.nodes.views.scene import head_tokens
+from moot.nodes.views.head import head_tokens
 from moot.state.config import DebateConfig
 from moot.state.config.boundary import Claim
 from moot.state.config.budgets import NO_SUMMARY

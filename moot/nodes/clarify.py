@@ -19,7 +19,8 @@ from moot.nodes.prompts.request import make_call, voice_of
 from moot.nodes.protocols.protocol import make_floor, make_step
 from moot.nodes.roles.role import shipped_role
 from moot.nodes.text.tokens import TokenCounter
-from moot.nodes.views.scene import Scene, contract_text, rules_block, topic_block
+from moot.nodes.views.head import contract_text, rules_block, topic_block
+from moot.nodes.views.scene import Scene
 from moot.state.config import DebateConfig, DebaterConfig
 from moot.state.config.frozen import frozen_config
 from moot.state.conversation import ConversationState, Step

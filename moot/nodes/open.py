@@ -17,7 +17,7 @@ from moot.nodes.people.interjections import adopt_operation, foreign_messages
 from moot.nodes.prompts.library import LOADED
 from moot.nodes.protocols.protocol_table import protocol_named
 from moot.nodes.tools.context_documents import check_tools, context_document
-from moot.nodes.views.scene import head_tokens
+from moot.nodes.views.head import head_tokens
 from moot.state.config import DebateConfig
 from moot.state.config.frozen import frozen_config
 from moot.state.conversation import SCHEMA_VERSION, ConversationState

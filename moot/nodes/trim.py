@@ -4,7 +4,7 @@ from moot.nodes.driving.environment import NodeContext
 from moot.nodes.effects import Body
 from moot.nodes.memory.window import WindowLimits, compact, first_seq
 from moot.nodes.prompts.pins import pin_blocks, pins_tokens
-from moot.nodes.views.scene import head_tokens
+from moot.nodes.views.head import head_tokens
 from moot.state.config.frozen import frozen_config
 from moot.state.conversation import ConversationState
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from moot.nodes.prompts.fitting import KEEP, LEAST_PART, Block, fit, fit_messages
 from moot.nodes.prompts.rendering import cut_message
 from moot.nodes.text.tokens import counter, message_tokens, prompt_tokens
-from moot.nodes.views.scene import Scene, summary_blocks
+from moot.nodes.views.rolling import summary_blocks
+from moot.nodes.views.scene import Scene
 from moot.state.config import DebateConfig
 
 count = counter()

@@ -22,7 +22,7 @@ from moot.nodes.memory.window import WindowLimits
 from moot.nodes.protocols.forecast import Batch, Forecast, Tokens
 from moot.nodes.protocols.protocol import SPEECH_WORDS, TOKENS_PER_WORD, Consult, Course, End, Outlay
 from moot.nodes.protocols.protocol_table import protocol_named
-from moot.nodes.views.scene import head_tokens
+from moot.nodes.views.head import head_tokens
 from moot.state.config import DebateConfig
 from moot.state.config.budgets import NO_SUMMARY
 from moot.state.conversation import ConversationState, Floor, StateValues, Step

@@ -21,7 +21,7 @@ from moot.nodes.text.terms import term_set
 from moot.nodes.text.tokens import REPLY_PRIMING, TokenCounter, cut_middle, message_tokens
 from moot.nodes.views.passages import Splitting
 from moot.nodes.views.question_quotes import EntryLines, Quoted, quote, quote_cut
-from moot.nodes.views.scene import SUMMARY
+from moot.nodes.views.rolling import SUMMARY
 from moot.nodes.views.unknown_words import unsaid
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState

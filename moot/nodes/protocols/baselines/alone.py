@@ -11,7 +11,9 @@ from moot.nodes.prompts.rendering import cut_message
 from moot.nodes.protocols.protocol import Protocol
 from moot.nodes.views.anchors import anchor_text
 from moot.nodes.views.entry_pieces import given_entries, given_piece
-from moot.nodes.views.scene import ANCHOR_SHARE, NO_PARTS, TAIL, Scene, contract_text
+from moot.nodes.views.head import contract_text
+from moot.nodes.views.scene import Scene
+from moot.nodes.views.tail import ANCHOR_SHARE, NO_PARTS, TAIL
 from moot.state.config import DebateConfig, DebaterConfig
 from moot.state.entries import Entry, kind_of
 

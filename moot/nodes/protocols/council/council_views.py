@@ -14,7 +14,9 @@ from moot.nodes.roles.role import role_of
 from moot.nodes.text.tokens import cut_middle
 from moot.nodes.views.anchors import anchor_text
 from moot.nodes.views.entry_pieces import entry_piece, given_entries, given_piece, tool_pieces
-from moot.nodes.views.scene import ANCHOR_SHARE, NO_PARTS, TAIL, Scene, contract_text, members_text
+from moot.nodes.views.head import contract_text, members_text
+from moot.nodes.views.scene import Scene
+from moot.nodes.views.tail import ANCHOR_SHARE, NO_PARTS, TAIL
 from moot.state.conversation import MemoryKind
 from moot.state.entries import Entry
 

@@ -8,7 +8,8 @@ from moot.nodes.prompts.library import load_prompt
 from moot.nodes.protocols.agreeableness import with_agreement
 from moot.nodes.protocols.long_form.moderator_settings import ModeratorConfig
 from moot.nodes.protocols.protocol import SPEECH_WORDS, Consult, End, Protocol, make_floor, make_step
-from moot.nodes.views.scene import Scene, debate_blocks
+from moot.nodes.views.scene import Scene
+from moot.nodes.views.tail import debate_blocks
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState, Step
 from moot.state.entries import Entry, takes_turn

@@ -1,0 +1,83 @@
+"""The head of a view: the rules that are everybody's, the topic, and what a debater is told about itself."""
+
+from collections.abc import Iterator
+
+from moot.nodes.calls import WireMessage
+from moot.nodes.judging.rubrics import scored_text
+from moot.nodes.prompts.fitting import Block
+from moot.nodes.prompts.library import load_prompt
+from moot.nodes.prompts.material import problem_block
+from moot.nodes.prompts.rendering import cut_message
+from moot.nodes.text.tokens import TokenCounter, message_tokens
+from moot.nodes.views.scene import Scene
+from moot.state.config import DebateConfig, DebaterConfig, slug
+
+RULES = load_prompt("rules", "debaters", "scored", "language")
+CONTRACT = load_prompt("contract", "name", "role", "stance", "persona", "contract")
+
+
+def contract_text(debater: DebaterConfig) -> str:
+    """Return what a debater is told about itself."""
+    return CONTRACT.render(
+        name=debater.name,
+        role=f"Your role: {debater.role}." if _adds(debater, debater.role) else "",
+        stance=f"Your stance: {debater.stance}." if debater.stance else "",
+        persona="\n\n".join(filter(None, [debater.system_prompt, debater.persona])),
+        contract="\n".join(_contract_lines(debater)),
+    )
+
+
+def _contract_lines(debater: DebaterConfig) -> Iterator[str]:
+    flips = "; ".join(debater.flip_conditions)
+    for title, text in (
+        ("Your temper", debater.personality),
+        ("What is at stake for you", debater.stakes),
+        ("What counts as knowledge for you", debater.epistemology),
+        ("How far ahead you look", debater.time_horizon),
+        ("What would change your mind", flips),
+        ("Evidence", debater.evidence_policy),
+        ("Your voice", debater.voice),
+    ):
+        if text:
+            yield f"{title}: {text}"
+
+
+def rules_text(config: DebateConfig) -> str:
+    """Return the debate's rules: the same for everybody, for the whole debate."""
+    language = f"- Speak {config.language}." if config.language else ""
+    return RULES.render(debaters=members_text(config), scored=scored_text(config), language=language)
+
+
+def members_text(config: DebateConfig) -> str:
+    """Return a line for each debater: its name, and of id, role and stance what the name does not say."""
+    told = (
+        (d.name, ", ".join(part for part in (d.id, d.role, d.stance) if _adds(d, part)))
+        for d in config.debaters
+    )
+    return "\n".join(f"- {name} ({rest})" if rest else f"- {name}" for name, rest in told)
+
+
+def _adds(debater: DebaterConfig, part: str) -> bool:
+    return bool(part) and slug(part) != slug(debater.name)
+
+
+def topic_block(topic: str, config: DebateConfig, count: TokenCounter) -> Block:
+    """Return the topic, a message of its own after the rules."""
+    return problem_block(topic, config.memory.budget, count, heading="# Topic")
+
+
+def head_tokens(topic: str, config: DebateConfig, count: TokenCounter) -> int:
+    """Return what rules and topic take; where each speaker's rules are others, the whole of their section."""
+    rules = config.memory.budget.system
+    if config.memory.layout == "shared":
+        message: WireMessage = {"role": "system", "content": rules_text(config)}
+        rules = min(message_tokens(message, count), rules)
+    return rules + message_tokens(topic_block(topic, config, count).message, count)
+
+
+def rules_block(scene: Scene, *, extra: str = "") -> Block:
+    """Return the system message, within the system section's budget."""
+    content = "\n\n".join(filter(None, [rules_text(scene.config), extra]))
+    whole: WireMessage = {"role": "system", "content": content}
+    message = cut_message(whole, scene.config.memory.budget.system, scene.count)
+    return Block("system", message, label="rules", whole=whole if message != whole else None)

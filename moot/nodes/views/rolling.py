@@ -1,0 +1,101 @@
+"""The middle of a view: the rolling summary and the window of recent messages."""
+
+from collections.abc import Sequence
+
+from moot.nodes.calls import WireMessage
+from moot.nodes.memory.summarizers.points_layout import NOTICE_BELOW
+from moot.nodes.prompts.fitting import KEEP, Block
+from moot.nodes.prompts.rendering import cut_message, render_entry
+from moot.nodes.text.tokens import cut_once, message_tokens
+from moot.nodes.views.head import head_tokens
+from moot.nodes.views.scene import Scene
+from moot.state.conversation import MemoryKind
+from moot.state.entries import Entry, kind_of
+
+SUMMARY, RECENT, OLDER = 3, 5, 7
+"""Priorities: a summary outlives recent messages, which outlive older ones."""
+LEAST_SUMMARY = 32
+"""Tokens of the notice that stands in a summary's place."""
+MESSAGE_SHARE = 0.5
+"""Most of the messages' budget that one message of the window takes; a longer one is cut in its middle."""
+NAME_TOKENS = 150
+"""More than a message's frame, label and name ever take."""
+RECENT_MESSAGES = 4
+"""The newest messages of the window count as recent; the rest of it as older."""
+
+
+def summary_blocks(scene: Scene) -> list[Block]:
+    """Return the rolling summary as one message, `[]` while there is none."""
+    summary = scene.state.get("rolling_summary", {})
+    text = summary.get("text", "")
+    if not text:
+        return []
+    room = _summary_room(scene)
+    whole: WireMessage = {"role": "user", "content": f"# Summary of the debate so far\n{text}"}
+    message = whole
+    if room < min(NOTICE_BELOW, scene.config.memory.budget.summary):
+        notice = f"{summary['messages']} earlier messages; there is no room for their summary."
+        message = {**whole, "content": f"# Summary of the debate so far\n{notice}"}
+    message = cut_message(message, max(room, LEAST_SUMMARY), scene.count)
+    held: dict[MemoryKind, int] = {"rolling summary": scene.count(message["content"])}
+    cut = whole if message != whole else None
+    return [Block("summary", message, SUMMARY, label="rolling summary", whole=cut, memory=held)]
+
+
+def _summary_room(scene: Scene) -> int:
+    """Return the summary's tokens: its section's, or where room is short at most a tenth of what is left."""
+    budget = scene.config.memory.budget
+    left = scene.room - budget.tail - head_tokens(scene.state["topic"], scene.config, scene.count)
+    roomy = left >= budget.summary + budget.messages * MESSAGE_SHARE
+    return budget.summary if roomy else max(0, min(budget.summary, left // 10))
+
+
+def window_blocks(scene: Scene, entries: Sequence[Entry] | None = None) -> list[Block]:
+    """Return recent messages, each under its speaker's name; the newest one always stays.
+
+    One that is longer than its share of the messages' budget is cut, so that it drives nothing else out.
+    """
+    shown = scene.window if entries is None else entries
+    last = len(shown) - 1
+    return [
+        Block(
+            "messages",
+            message,
+            KEEP if i == last else (RECENT if i > last - RECENT_MESSAGES else OLDER),
+            ids=(entry["id"],),
+            group=_pair(entry),
+            label=f"message {entry['id']}" if i == last else "window messages",
+            whole=whole,
+        )
+        for i, entry in enumerate(shown)
+        for message, whole in [_window_message(scene, entry)]
+    ]
+
+
+def _window_message(scene: Scene, entry: Entry) -> tuple[WireMessage, WireMessage | None]:
+    """Return an entry as the window shows it, and the whole of it where it was cut."""
+    message = own_words(scene, entry) or render_entry(entry, scene.names)
+    cap = int(scene.config.memory.budget.messages * MESSAGE_SHARE)
+    # The entry's own count is another encoding's for some models: only what is well below needs no second.
+    if entry["tokens"] + NAME_TOKENS < cap / 2:
+        return message, None
+    if message_tokens(message, scene.count) <= cap:
+        return message, None
+    room = max(1, cap - message_tokens(message, scene.count, content=0))
+    short: WireMessage = {**message, "content": cut_once(message["content"], room, scene.count)}
+    return short, message
+
+
+def _pair(entry: Entry) -> str:
+    """Return what a tool's call shares with its result and a question with its answer, `""` for the rest."""
+    pair = kind_of(entry).pair
+    if pair == "closes" and entry["targets"]:
+        return entry["targets"][0]
+    return entry["id"] if pair == "opens" else ""
+
+
+def own_words(scene: Scene, entry: Entry) -> WireMessage | None:
+    """Return the speaker's own message in the assistant's role, in the per-speaker layout only."""
+    if scene.config.memory.layout == "shared" or entry["speaker"] != scene.floor["speaker"]:
+        return None
+    return {"role": "assistant", "content": entry["content"]}
