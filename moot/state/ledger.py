@@ -34,20 +34,25 @@ class Proposition(TypedDict):
     """`seq` of the message in which it first came up."""
 
 
-class Event(TypedDict):
+class Saying(TypedDict):
+    """What a stance is, apart from who holds it and where it was said."""
+
+    kind: EventKind
+    condition: str
+    """What a `conditional` yes, or a no (`denies`), depends on: “if …”; `""` for nothing."""
+
+
+class Event(Saying):
     """What a debater said about a proposition."""
 
     note: Literal["event"]
     id: str
-    kind: EventKind
     proposition: str
     """Its id; `""` where somebody concedes without saying what."""
     debater: str
     message_id: str
     quote: str
     """The words that show it, verbatim from the message."""
-    condition: str
-    """What a conditional stance depends on, `""` for nothing."""
     ground: bool
     """Whether the debater's stance on the motion was said to rest on it."""
     by: Reader

@@ -268,3 +268,13 @@ def test_a_title_is_blinded_with_the_name_and_alone_it_is_nobody(said: str, blin
     restored = blinding.unblind_text(blinded)
     assert "Vice President Vice President" not in restored
     assert "President President" not in restored
+
+
+def test_a_pronoun_beside_a_label_tells_no_more_than_the_label() -> None:
+    blinding = make_blinding([{"id": "ann", "name": "Ann"}, {"id": "ben", "name": "Ben"}], 1)
+    ann, ben = blinding.label_of("ann"), blinding.label_of("ben")
+    she = blinding.blind_text("Ann said she trusts her own counts; I asked her for them and doubt hers.")
+    he = blinding.blind_text("Ben said he trusts his own counts; I asked him for them and doubt his.")
+    assert she.replace(ann, ben) == he
+    assert "he or she trusts his or her own counts; I asked him or her for them" in he
+    assert blinding.blind_text("The mayor kept her word.") == "The mayor kept her word."

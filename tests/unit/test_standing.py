@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moot.nodes.blackboard.folding import fold_notes
+from moot.nodes.blackboard.outcome import outcome_text
 from moot.nodes.blackboard.standing import stage_of
 from moot.state.ledger import MOTION, CruxCard, Note
 from moot.state.reducers import append
@@ -19,6 +20,7 @@ from tests.support.board import (
     LEVY,
     NAMES,
     Board,
+    event,
     opened,
     plain,
     retracted,
@@ -282,3 +284,33 @@ def test_what_most_rests_on_comes_first_and_age_makes_nothing_fall_off() -> None
 def test_notes_fold_the_same_in_any_batches(first: Any, second: Any) -> None:
     notes = _notes(first), _notes(second)
     assert append(append([], [notes[0]]), [notes[1]]) == append([], list(notes))
+
+
+def test_a_no_on_a_condition_disputes_agrees_with_nobody_and_turned_round_is_a_yes_on_it() -> None:
+    unless = plain(1, "ada", "denies", condition="the levy is not repaid")
+    notes = [*opened("p001", "p002"), unless, plain(2, "bob", "asserts"), plain(3, "cyd", "denies")]
+    ledger = fold_notes(notes)
+    assert ledger.sides("p001") == (["bob"], ["ada", "cyd"])
+    assert fold_notes([*opened("p001"), unless, plain(2, "cyd", "denies")]).status("p001") == "open"
+    mirrored: Note = {"note": "same", "one": "p002", "other": "p001", "opposite": True, "by": "model"}
+    turned = plain(4, "ada", "denies", "p002", condition="storms are rare")
+    stance = fold_notes([*notes, turned, mirrored]).stance("ada", "p001")
+    assert stance is not None
+    assert (stance["kind"], stance["condition"]) == ("conditional", "storms are rare")
+    board = Board()
+    entry = board.entry("ada", "No, unless they are repaid.")
+    said = event(entry, "denies", LEVY, quote="No, unless they are repaid", condition="they are not repaid")
+    board.take([entry], "model", {"propositions": [{"ref": "n1", "text": LEVY}], "events": [said]})
+    assert "no, if they are not repaid" in board.view("cyd", answering=["ada"])
+
+
+def test_what_somebody_admits_not_to_know_is_told_to_everybody_and_is_no_evidence() -> None:
+    board = Board()
+    entry = board.entry("bob", "Nobody has counted the night crossings, neither have we.")
+    gap = {"message_id": entry["id"], "quote": "Nobody has counted the night crossings", "proposition": ""}
+    board.take([entry], "model", {"gaps": [gap]})
+    told = f"Admitted not to know:\n- Bob: “Nobody has counted the night crossings” [{entry['id']}]"
+    assert told in board.view("cyd")
+    assert told in board.view("judge")
+    assert not board.ledger.evidence
+    assert "Admitted not to know" in outcome_text(board.state, NAMES, {})

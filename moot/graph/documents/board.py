@@ -9,14 +9,12 @@ from moot.nodes.blackboard.outcome import stages
 from moot.nodes.blackboard.standing import Ledger, Stage, Status
 from moot.state.conversation import StateValues
 from moot.state.entries import Entry, seq_of
-from moot.state.ledger import MOTION, CruxCard, Event, EventKind, Note, Reflection
+from moot.state.ledger import MOTION, CruxCard, Event, Note, Reflection, Saying
 
 
-class Stance(TypedDict):
+class Stance(Saying):
     """What one debater says of a proposition, at last."""
 
-    kind: EventKind
-    condition: str
     message_id: str
     quote: str
     history: list[str]

@@ -15,11 +15,11 @@ from moot.graph.reports.spending import Comparison, Figure, Prompts, read_plan, 
 from moot.graph.reports.transcript_blocks import Transcript, anchors_of, read_transcript
 from moot.graph.reports.verdict_view import Panel, VerdictView, read_decision, read_panel
 from moot.graph.reports.wording import as_json, cleaned, clock, shortened
-from moot.nodes.blackboard.digest import SAYS
+from moot.nodes.blackboard.digest import says
 from moot.nodes.protocols.protocol import Protocol
 from moot.nodes.protocols.protocol_table import rules_of
 from moot.state.config.model_settings import RECORDED
-from moot.state.ledger import MOTION, EventKind
+from moot.state.ledger import MOTION, Saying
 
 TITLE = 160
 """Characters of a topic that still make a title."""
@@ -78,10 +78,10 @@ class Report:
         """Whether the answer stands before the verdict, because it is what was asked for."""
         return bool(self.solution and self.rules.answer_leads)
 
-    @property
-    def says(self) -> Mapping[EventKind, str]:
-        """What a stance is called."""
-        return SAYS
+    @staticmethod
+    def says(saying: Saying) -> str:
+        """Return what a stance is called."""
+        return says(saying)
 
     @property
     def has_rounds(self) -> bool:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from moot.graph.documents import DebateDocument
 from moot.graph.documents.board import PropositionStanding, Stance
 from moot.graph.reports.cast import People, Person
-from moot.nodes.blackboard.digest import SAYS
+from moot.nodes.blackboard.digest import says
+from moot.nodes.blackboard.folding import fold_notes
 from moot.state.ledger import MOTION, Challenge, Event, Evidence
 
 MOST_MOMENTS = 24
@@ -61,7 +62,7 @@ def contested(document: DebateDocument) -> list[PropositionStanding]:
 
 def mark(stance: Stance) -> str:
     """Return a stance with its quotation."""
-    return f"{SAYS[stance['kind']]}: {quoted(stance)}"
+    return f"{says(stance)}: {quoted(stance)}"
 
 
 def quoted(note: Stance | Event | Evidence | Challenge) -> str:
@@ -74,14 +75,16 @@ def _standing(document: DebateDocument, person: Person, people: People) -> Debat
     propositions = standing["propositions"]
     motion = next((each["stances"].get(person.id) for each in propositions if each["id"] == MOTION), None)
     others = [each for each in propositions if each["id"] != MOTION]
-    shared = {other: _shared(others, person.id, other.id) for other in people if other.id != person.id}
+    ledger = fold_notes(document["blackboard"]["minutes"], document["topic"])
+    texts = {each["id"]: each["text"] for each in others}
+    shared = {other: ledger.shared(person.id, other.id) for other in people if other.id != person.id}
     holdings = tuple(_holdings(document, others, person.id))
     return DebaterPosition(
         person=person,
         stance=mark(motion) if motion else person.stance,
         holdings=holdings,
-        agreements=tuple(f"{other.name}: {text}" for other, (same, _) in shared.items() for text in same),
-        disagreements=tuple(f"{other.name}: {text}" for other, (_, not_) in shared.items() for text in not_),
+        agreements=tuple(_on(texts, {other.name: agreed for other, (agreed, _) in shared.items()})),
+        disagreements=tuple(_on(texts, {other.name: differing for other, (_, differing) in shared.items()})),
         concessions=tuple(
             f"“{each['quote']}” [{each['message_id']}]"
             for each in standing["concessions"]
@@ -91,17 +94,10 @@ def _standing(document: DebateDocument, person: Person, people: People) -> Debat
     )
 
 
-def _shared(propositions: Sequence[PropositionStanding], one: str, other: str) -> tuple[list[str], list[str]]:
-    """Return on what two debaters agree and on what they differ."""
-    agreed, differing = [], []
-    for each in propositions:
-        kinds = {each["stances"][who]["kind"] for who in (one, other) if who in each["stances"]}
-        both = one in each["stances"] and other in each["stances"]
-        if both and "denies" in kinds and kinds & {"asserts", "conditional"}:
-            differing.append(each["text"])
-        elif both and kinds in ({"asserts"}, {"denies"}, {"asserts", "concedes"}):
-            agreed.append(each["text"])
-    return agreed, differing
+def _on(texts: Mapping[str, str], shared: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """Yield on which propositions each other debater agrees or differs; the motion is told elsewhere."""
+    for name, keys in shared.items():
+        yield from (f"{name}: {texts[key]}" for key in keys if key in texts)
 
 
 def _holdings(

@@ -179,7 +179,7 @@ def minutes_by_model(
 def _alike(event: Event, ledger: Ledger) -> tuple[str, ...]:
     """Return the kinds that a second look may find: whoever concedes to those who deny, denies as well."""
     if event["kind"] not in ("concedes", "withdraws"):
-        return (event["kind"],)
+        return (event["kind"], "conditional") if event["condition"] else (event["kind"],)
     turns = ledger.courses.get(event["proposition"], ())
     sign = next((turn.after for turn in turns if turn.event["id"] == event["id"]), 0)
     same = {1: ("asserts",), -1: ("denies",)} if event["kind"] == "concedes" else {}

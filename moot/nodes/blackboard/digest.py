@@ -11,7 +11,7 @@ from moot.nodes.text.plain import inert
 from moot.nodes.text.tokens import TokenCounter
 from moot.state.conversation import MemoryKind
 from moot.state.entries import seq_of
-from moot.state.ledger import MOTION, Event, EventKind
+from moot.state.ledger import MOTION, Event, EventKind, Saying
 
 HEADING = "# Where the debate stands, as noted by the program"
 INSIGHTS = 4
@@ -27,11 +27,14 @@ SECTIONS = (
     "Held and not disputed",
     "Conceded",
     "Changes of mind",
+    "Admitted not to know",
     "In the last round",
     "Found out so far",
 )
 """Headings in the order in which they are shown."""
-TOPIC, CHALLENGES, OWN, CONCEDED, BETWEEN, DISPUTED, OTHERS, HELD, GIVEN, CHANGES, LAST, FOUND = range(12)
+TOPIC, CHALLENGES, OWN, CONCEDED, BETWEEN, DISPUTED, OTHERS, HELD, GIVEN, CHANGES, GAPS, LAST, FOUND = range(
+    len(SECTIONS)
+)
 
 SAYS: Mapping[EventKind, str] = {
     "asserts": "yes",
@@ -44,6 +47,14 @@ SAYS: Mapping[EventKind, str] = {
 
 MOVED = "has changed its mind"
 """What the rules know of a withdrawal: that somebody says so, not where it leads."""
+
+
+def says(saying: Saying) -> str:
+    """Return what somebody says of a proposition, in a word, with the condition where there is one."""
+    if saying["condition"]:
+        return f"{'no' if saying['kind'] == 'denies' else 'yes'}, if {saying['condition']}"
+    return SAYS[saying["kind"]]
+
 
 MOST = 12
 """Lines of one section that are considered: the most salient or the newest of them."""
@@ -156,6 +167,8 @@ def board_lines(
     else:
         told = set()
         yield from board.standings()
+    for gap in islice(reversed(ledger.gaps), MOST):
+        yield Line(GAPS, 6, f"{board.name(gap['debater'])}: {board.quote(gap)}")
     others = (key for key in ledger.by_salience if key != MOTION)
     disputed = takewhile(lambda key: ledger.status(key) == "disputed", others)
     for key in islice((key for key in disputed if key not in told), MOST):
@@ -192,9 +205,7 @@ class _Board:
     def stance(self, event: Event) -> str:
         round_no = self.round_of(event["message_id"])
         when = f" (round {round_no})" if round_no else ""
-        said = f"yes, if {event['condition']}" if event["condition"] else SAYS[event["kind"]]
-        if event["kind"] == "withdraws" and event["by"] == "rule":
-            said = MOVED
+        said = MOVED if event["kind"] == "withdraws" and event["by"] == "rule" else says(event)
         return f"{said}: {self.quote(event, TEXT)}{when}"
 
     def disputed(self, key: str) -> str:
@@ -216,7 +227,7 @@ class _Board:
     def others(self, who: str, told: Set[str]) -> Iterator[Line]:
         """Yield what another debater holds and has given up, but for what is told."""
         for key, event in islice((each for each in self.ledger.held(who) if each[0] not in told), MOST):
-            text = f"{self.name(who)}, on {self.named(key)}: {SAYS[event['kind']]} [{event['message_id']}]"
+            text = f"{self.name(who)}, on {self.named(key)}: {says(event)} [{event['message_id']}]"
             yield Line(OTHERS, 5, text)
         for key, event in islice(self.ledger.given_up(who), MOST):
             if key not in told:
@@ -230,7 +241,11 @@ class _Board:
             yield Line(CHALLENGES, 1, f"{self.name(question['debater'])} asks: {self.quote(question, TEXT)}")
         for key, event in islice((each for each in self.ledger.held(who) if each[0] not in told), MOST):
             urgency = 3 if self.ledger.status(key) == "disputed" else 5
-            yield Line(OWN, urgency, f"{self.named(key)}: {SAYS[event['kind']]} [{event['message_id']}]")
+            yield Line(
+                OWN,
+                urgency,
+                f"{self.named(key)}: {says(event)} [{event['message_id']}]",
+            )
         gone = {key for key, _ in self.ledger.given_up(who)}
         own = (item for item in reversed(self.ledger.evidence) if item["debater"] == who)
         shown = (item for item in own if item["proposition"] not in gone)
@@ -264,7 +279,7 @@ class _Board:
         taken = (key for key in quiet if key != MOTION and self.is_held(key))
         for key in islice(taken, MOST):
             held = "; ".join(
-                f"{self.name(who)} {SAYS[event['kind']]} [{event['message_id']}]"
+                f"{self.name(who)} {says(event)} [{event['message_id']}]"
                 for who, event in self.ledger.stances(key).items()
             )
             yield Line(HELD, 5, f"{self.named(key)} ({held})")

@@ -8,22 +8,28 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from moot.nodes.blackboard.standing import Ledger, Turn, said_at
+from moot.nodes.blackboard.standing import Ledger, Turn, is_conditional, leaning, said_at
 from moot.state.ledger import MOTION, Event, EventKind, Note, Proposition, Sameness
 
 RANK = {"rule": 0, "model": 1, "person": 2}
 """On the same message the higher one is believed."""
 
-_MIRRORED: Mapping[EventKind, EventKind] = {"asserts": "denies", "denies": "asserts"}
 
-
-def _sign_after(kind: EventKind, before: int, others: int) -> int:
+def _sign_after(event: Event, before: int, others: int) -> int:
     """Return a debater's sign after an event; whoever concedes goes over to the other side."""
-    if kind == "concedes":
+    if event["kind"] == "concedes":
         return -before if before else (-1 if others < 0 else 1)
-    if kind == "conditional":
-        return abs(before)
-    return {"asserts": 1, "denies": -1, "withdraws": 0}.get(kind, before)
+    if is_conditional(event):
+        return leaning(event) * abs(before)
+    return 0 if event["kind"] == "withdraws" else leaning(event) or before
+
+
+def _mirrored(event: Event) -> EventKind:
+    """Return what an event is of the negation of its proposition."""
+    if leaning(event) < 0:
+        return "conditional" if event["condition"] else "asserts"
+    # A yes on a condition that nobody noted cannot be told from one of its negation.
+    return "denies" if event["kind"] == "asserts" or event["condition"] else event["kind"]
 
 
 _recent: deque[tuple[Sequence[Note], str, Ledger]] = deque(maxlen=8)
@@ -126,7 +132,7 @@ def _courses(ledger: Ledger, events: Iterable[Event]) -> Mapping[str, Sequence[T
             before = signs.get(who, 0)
             again = kind == "concedes" == last.get(who)
             others = sum(sign for other, sign in signs.items() if other != who)
-            after = before if again else _sign_after(kind, before, others)
+            after = before if again else _sign_after(event, before, others)
             signs[who], last[who] = after, kind
             course.append(Turn(event, before, after))
         courses[key] = course
@@ -173,7 +179,7 @@ def _standing_events(
             continue
         if event["proposition"] in leading:
             key, flipped = leading[event["proposition"]]
-            kind = _MIRRORED.get(event["kind"], event["kind"]) if flipped else event["kind"]
+            kind = _mirrored(event) if flipped else event["kind"]
             event = Event(**{**event, "proposition": key, "kind": kind})
         place, rank = _place(event), RANK[event["by"]]
         taken_back = retracted.get(event["id"], -1)

@@ -123,12 +123,14 @@ class Minutes:
         if not key and (self.by != "rule" or each["kind"] != "concedes"):
             self.dropped["no such proposition"] += 1
             return
+        stance = each["kind"] in ("asserts", "denies", "conditional")
+        condition = noted(each["condition"]) if stance else ""
         self._note(
             {
                 "note": "event",
-                "kind": each["kind"],
+                "kind": "conditional" if each["kind"] == "asserts" and condition else each["kind"],
                 "proposition": key,
-                "condition": noted(each["condition"]),
+                "condition": condition,
                 "ground": bool(each["ground"]),
                 "confidence": round(float(each["confidence"]), 2),
                 **self._said(quote),

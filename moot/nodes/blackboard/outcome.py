@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from moot.nodes.blackboard.bounds import SHORT, noted
-from moot.nodes.blackboard.digest import SAYS
+from moot.nodes.blackboard.digest import says
 from moot.nodes.blackboard.folding import ledger_of
 from moot.nodes.blackboard.standing import Ledger, Stage, stage_of
 from moot.nodes.text.plain import inert
 from moot.state.ledger import MOTION
 
 LINES = 4
-"""Lines of one section, of which there are six: with more, the rest is folded away below."""
+"""Lines of one section, of which there are seven: with more, the rest is folded away below."""
 
 State = Mapping[str, Any]
 Names = Mapping[str, str]
@@ -47,6 +47,7 @@ def outcome_text(state: State, names: Names, flips: Mapping[str, Sequence[str]])
         ("Changes of mind", list(_changes(ledger, shown))),
         ("Conceded", list(_concessions(ledger, shown))),
         ("Propositions", list(_propositions(state, ledger, shown))),
+        ("Admitted not to know", list(_gaps(ledger, shown))),
     )
     return "\n\n".join(f"## {title}\n{_folded(lines)}" for title, lines in sections if lines)
 
@@ -60,8 +61,7 @@ def _folded(lines: Sequence[str]) -> str:
 
 def _stances(ledger: Ledger, names: Names) -> Iterator[str]:
     for who, event in ledger.stances(MOTION).items():
-        said = f"yes, if {event['condition']}" if event["condition"] else SAYS[event["kind"]]
-        yield f"- {names.get(who, who)}: {said}: “{noted(event['quote'])}” [{event['message_id']}]"
+        yield f"- {names.get(who, who)}: {says(event)}: “{noted(event['quote'])}” [{event['message_id']}]"
 
 
 def _propositions(state: State, ledger: Ledger, names: Names) -> Iterator[str]:
@@ -73,7 +73,7 @@ def _propositions(state: State, ledger: Ledger, names: Names) -> Iterator[str]:
         if key == MOTION or status == "open":
             continue
         stances = "; ".join(
-            f"{names.get(who, who)}: {SAYS[event['kind']]} [{event['message_id']}]"
+            f"{names.get(who, who)}: {says(event)} [{event['message_id']}]"
             for who, event in ledger.stances(key).items()
         )
         state_of = {"active": "open", "abandoned": "still open", "": status}.get(found[key], found[key])
@@ -94,6 +94,12 @@ def _concessions(ledger: Ledger, names: Names) -> Iterator[str]:
             core = ", core" if ledger.is_core(event) else ""
             who = names.get(event["debater"], event["debater"])
             yield f"- {who}{core}: “{noted(event['quote'], SHORT)}” [{event['message_id']}]"
+
+
+def _gaps(ledger: Ledger, names: Names) -> Iterator[str]:
+    for gap in ledger.gaps:
+        who = names.get(gap["debater"], gap["debater"])
+        yield f"- {who}: “{noted(gap['quote'], SHORT)}” [{gap['message_id']}]"
 
 
 def _cruxes(state: State, ledger: Ledger, names: Names) -> Iterator[str]:

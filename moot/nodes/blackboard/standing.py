@@ -89,10 +89,10 @@ class Ledger:
         return turn.after if turn else 0
 
     def sides(self, proposition: str) -> tuple[list[str], list[str]]:
-        """Return who asserts a proposition, be it on a condition, and who denies it."""
+        """Return who asserts a proposition and who denies it, be it on a condition."""
         stances = self.stances(proposition)
-        yes = [who for who, event in stances.items() if event["kind"] in ("asserts", "conditional")]
-        return yes, [who for who, event in stances.items() if event["kind"] == "denies"]
+        yes = [who for who, event in stances.items() if leaning(event) > 0]
+        return yes, [who for who, event in stances.items() if leaning(event) < 0]
 
     def status(self, proposition: str) -> Status:
         """Return how a proposition stands."""
@@ -111,7 +111,7 @@ class Ledger:
         if given_up and (self._pressed[proposition] & given_up or self._was_disputed(proposition)):
             return "settled"
         held = Counter(
-            self.sign(who, proposition) for who in stances if stances[who]["kind"] != "conditional"
+            self.sign(who, proposition) for who, event in stances.items() if not is_conditional(event)
         )
         return "agreed" if max(held[1], held[-1]) > 1 else "open"
 
@@ -126,7 +126,7 @@ class Ledger:
     def _was_disputed(self, proposition: str) -> bool:
         held: dict[str, int] = {}
         for event, _, after in self.courses.get(proposition, ()):
-            held[event["debater"]] = 1 if event["kind"] == "conditional" else after
+            held[event["debater"]] = leaning(event) if is_conditional(event) else after
             if {1, -1} <= set(held.values()):
                 return True
         return False
@@ -262,6 +262,16 @@ class Ledger:
     def open_questions(self, to: str = "") -> list[Question]:
         """Return the questions that wait for an answer, to one debater or all, the newest first."""
         return [each for each in self._waiting[1] if to in ("", each["to"])]
+
+
+def leaning(event: Event) -> int:
+    """Return 1 for what asserts a proposition, -1 for what denies it, if only on a condition, else 0."""
+    return {"asserts": 1, "conditional": 1, "denies": -1}.get(event["kind"], 0)
+
+
+def is_conditional(event: Event) -> bool:
+    """Return whether a stance holds only if something is so."""
+    return event["kind"] == "conditional" or bool(event["condition"])
 
 
 def said_at(note: Mapping[str, Any]) -> int:

@@ -40,6 +40,20 @@ _TITLES = word_set(
     " congressman congresswoman representative governor mayor secretary ambassador justice"
 )
 """What may stand before a name and is no part of it: with it, a label would tell who is meant."""
+_PRONOUN = re.compile(
+    r"\b(?:(?P<subject>s?he)|(?P<possessive>his(?=\s+\w)|her(?=\s+(?!(?:and|as|at|for|in|on|or|that|to)\b)[\w“\"]))"
+    r"|(?P<object>him|her)|(?P<own>his|hers)|(?P<self>himself|herself))\b",
+    re.IGNORECASE,
+)
+_BOTH = {
+    "subject": "he or she",
+    "possessive": "his or her",
+    "object": "him or her",
+    "own": "his or hers",
+    "self": "himself or herself",
+}
+"""What stands for a pronoun in a sentence that names a debater: it told as much as a first name would."""
+_SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
 _ID_FIELDS = frozenset({"winner", "debater", "debaters", "speaker", "targets", "order", "by", "about"})
 
 
@@ -76,8 +90,13 @@ class Blinding:
     kind: str
 
     def blind_text(self, text: str) -> str:
-        """Return `text` with every mention of a debater replaced by its label."""
-        return self._repeated.sub(r"\1", self._mention.sub(self._blinded, text))
+        """Return `text` with a label for every mention of a debater, and pronouns near it neutral."""
+        blinded = self._repeated.sub(r"\1", self._mention.sub(self._blinded, text))
+        return _SENTENCE.sub(self._without_gender, blinded)
+
+    def _without_gender(self, sentence: re.Match[str]) -> str:
+        named = any(label in sentence[0] for label in self.labels.values())
+        return _PRONOUN.sub(_both, sentence[0]) if named else sentence[0]
 
     def unblind_text(self, text: str) -> str:
         """Return `text` with labels replaced by display names; also "Debaters A and B"."""
@@ -216,6 +235,11 @@ def _free_letters(number: int, texts: Iterable[str]) -> list[str]:
     taken = {each for text in texts for each in re.findall(rf"\b{_LETTERS}\b", text)}
     free = [letter for letter in _LETTERED if letter not in taken]
     return (free if len(free) >= number else _LETTERED)[:number]
+
+
+def _both(pronoun: re.Match[str]) -> str:
+    both = _BOTH[pronoun.lastgroup or ""]
+    return both.capitalize() if pronoun[0][0].isupper() else both
 
 
 def _key(said: str) -> str:

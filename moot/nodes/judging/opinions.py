@@ -122,7 +122,7 @@ def opinion_schema(
         SolutionOpinion if solution else JudgeOpinion,
         {
             "scores": many(Union[tuple(rows)], count, count),  # noqa: UP007  # of as many as there are scales
-            "winner": one_of([*sides, TIE, SYNTHESIS]),
+            "winner": one_of([*sides, SYNTHESIS] if solution else [*sides, TIE, SYNTHESIS]),
             "confidence": between(0, 100),
             **{name: many(str, 0, MOST_POINTS) for name in points},
             "unmet_requirements": many(UnmetRequirement, 0, MOST_POINTS),
