@@ -87,9 +87,9 @@ class StandIn:
         self._summarised: dict[str, int] = {}
         """How many of them its last summary covers."""
         self._own_past = 0.0
+        """Tokens that a debater is shown of its perspective, as the round begins."""
         self._unread = 0.0
         """Tokens of what no minutes have been taken of yet."""
-        """Tokens that a debater is shown of its perspective, as the round begins."""
         self._passed_over = 0
         """Tokens of the turns that were not walked one by one."""
         self._summary = 0
