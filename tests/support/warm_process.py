@@ -25,6 +25,8 @@ _MODULES = [
     "moot.graph.cli.entry",
     "moot.graph.debate",
     "moot.graph.reports.html",
+    "moot.graph.work_queue",
+    "moot.state.postgres",
     "rich.live",
     "rich.markdown",
     "tests.support.warm_process",

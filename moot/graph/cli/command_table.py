@@ -21,6 +21,9 @@ COMMANDS: dict[str, Row] = {
     "demo": Row("demo:demo", "Watch a sample debate, recorded with a capable model.", "Debates"),
     "run": Row("run:run", "Argue a topic to its end, with a verdict.", "Debates"),
     "batch": Row("batch:batch", "Have many debates at the same time, one a line of a file.", "Debates"),
+    "enqueue": Row("enqueue:enqueue", "Leave the debates of a file to workers.", "Debates"),
+    "worker": Row("worker:worker", "Run what is enqueued, on as many machines as there are.", "Debates"),
+    "jobs": Row("jobs:app", "See, cancel or retry what is enqueued.", "Debates"),
     "resume": Row(
         "resume:resume", "Go on with a debate where it stands, or extend a finished one.", "Debates"
     ),
@@ -51,6 +54,7 @@ COMMANDS: dict[str, Row] = {
     "config": Row("config:app", "Write, check or describe a configuration file.", "Setting up"),
     "mcp": Row("mcp:mcp", "Serve debates to agents over the Model Context Protocol.", "Setting up"),
     "backup": Row("backup:backup", "Copy the database to a file, also while debates run.", "Setting up"),
+    "gc": Row("gc:gc", "Free what finished debates take beyond need.", "Setting up"),
     "doctor": Row("doctor:doctor", "Look for what is wrong with installation and database.", "Setting up"),
     "studio": Row("studio:studio", "Open the debates in LangGraph Studio.", "Setting up"),
 }

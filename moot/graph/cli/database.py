@@ -16,6 +16,7 @@ from moot.state.settings import database_url, is_postgres, sqlite_path
 
 if TYPE_CHECKING:
     from moot.graph.api import Debate, Debates
+    from moot.graph.work_queue import WorkQueue
     from moot.nodes.driving.environment import Environment
     from moot.state.records import Records
 
@@ -92,6 +93,23 @@ def opened_records(db: str | None) -> Iterator[Records | None]:
         yield records
     finally:
         records.close()
+
+
+def opened_queue(db: str | None) -> WorkQueue:
+    """Return the queue of a Postgres database.
+
+    Raises:
+        InputError: it is no Postgres database.
+        ConfigError: the `queue` extra is not installed.
+    """
+    url = check_database(db)
+    if not is_postgres(url):
+        raise InputError(
+            "a queue takes a Postgres database: give --db postgresql://…; here alone `moot batch` runs a file"
+        )
+    from moot.graph.work_queue import WorkQueue
+
+    return WorkQueue(url)
 
 
 def command_line(*words: str, db: str | None = None) -> str:

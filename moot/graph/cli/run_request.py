@@ -144,8 +144,13 @@ def configured(path: Path | None, flags: Mapping[str, object]) -> DebateConfig:
     Raises:
         ConfigError: it is none.
     """
+    return make_config(usual_data(path, flags))
+
+
+def usual_data(path: Path | None, flags: Mapping[str, object]) -> Data:
+    """Return the data of a configuration that flags, `--config`, `MOOT_MODEL` make, in this order."""
     model = default_model()
-    return make_config(merged({**({"model": model} if model else {}), **file_data(path)}, flags))
+    return merged({**({"model": model} if model else {}), **file_data(path)}, flags)
 
 
 def go_on_with(debate: Debate, path: Path | None, flags: Mapping[str, object], *, reconfigure: bool) -> None:

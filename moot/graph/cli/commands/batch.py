@@ -36,7 +36,7 @@ def batch(
     protocol: shared.ProtocolOption = None,
     turns: shared.TurnsOption = None,
     rounds: shared.RoundsOption = None,
-    model: Annotated[str | None, Option("--model", "-m", metavar="NAME", help="Model of everybody.")] = None,
+    model: shared.ModelOption = None,
     output: Annotated[
         Path | None, Option("-o", "--output", metavar="FILE", help="Write results to a .jsonl file.")
     ] = None,
@@ -51,20 +51,17 @@ def batch(
     failed.
     """
     from moot.graph.cli.database import opened
-    from moot.graph.cli.run_request import file_data, merged
+    from moot.graph.cli.run_request import usual_data
     from moot.graph.cli.running import terminated_like_interrupted
     from moot.graph.cli.screen.output import check_folder, print_json, print_result, write_file
     from moot.graph.cli.screen.result_tables import Grid
     from moot.graph.many import run_many
     from moot.state.redaction import redacted
-    from moot.state.settings import default_model
 
     if output is not None:
         check_folder(output)
     flags = {"protocol": protocol, "turns": turns, "rounds": rounds, "model": model}
-    usual = default_model()
-    base = merged({**({"model": usual} if usual else {}), **file_data(config)}, flags)
-    planned = read_batch(path, base)
+    planned = read_batch(path, usual_data(config, flags))
     errors: dict[str, str] = {}
     with opened(db, make=True) as debates:
         try:

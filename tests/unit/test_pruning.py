@@ -1,0 +1,56 @@
+"""What `moot gc` drops is missed by nothing: forks, replays, prompts and going on are as before."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moot import DebateConfig, open_debates
+from moot.graph.pruning import prune, shrink
+from tests.support.fakes import FakeModel
+from tests.support.history import past
+from tests.support.transcripts import said
+
+CONFIGS: dict[str, Any] = {
+    "round-robin": {"turns": 5, "memory": {"budget": {"messages": 200}}},
+    "dialogue": {"protocol": "dialogue", "rounds": 1},
+    "council": {"protocol": "council", "rounds": 1},
+}
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_nothing_that_is_read_of_the_past_changes(name: str, tmp_path: Path) -> None:
+    environment = FakeModel().environment()
+    with open_debates(str(tmp_path / "m.sqlite"), environment=environment) as debates:
+        debate = debates.start("Should we?", DebateConfig.model_validate(CONFIGS[name]), name="d")
+        debate.run()
+        before = past(debate)
+        dropped, stored = prune(debate.session)
+        assert dropped >= stored // 4
+        assert past(debate) == before
+        assert prune(debate.session) == (0, stored - dropped)
+        replayed = debates.replay("d", name="again").run()
+        assert said(replayed) == said(before["document"])
+        if debate.can_go_on():
+            longer = debate.run(turns=2)["transcript"]
+            assert longer[: len(before["document"]["transcript"])] == before["document"]["transcript"]
+            assert prune(debate.session)[0]
+            assert debate.document()["transcript"] == longer
+
+
+def test_a_debate_that_is_not_over_or_runs_keeps_all(tmp_path: Path) -> None:
+    with open_debates(str(tmp_path / "m.sqlite"), environment=FakeModel().environment()) as debates:
+        debate = debates.start("Should we?", DebateConfig(turns=3))
+        assert prune(debate.session) == (0, 0)
+
+
+def test_a_file_is_rewritten_where_that_pays(tmp_path: Path) -> None:
+    with open_debates(str(tmp_path / "m.sqlite"), environment=FakeModel().environment()) as debates:
+        debate = debates.start("Should we?", DebateConfig(turns=9))
+        debate.run()
+        assert not shrink(debates.records.sql, pruned=False)
+        debate.delete()
+        assert shrink(debates.records.sql, pruned=False)
+        assert debates.records.sql.execute("PRAGMA freelist_count") == [(0,)]
