@@ -10,18 +10,16 @@ from moot.nodes.blackboard.standing import Ledger
 from moot.nodes.reading.exhibits import EvidenceForm, shows_evidence
 from moot.nodes.reading.moves import (
     SHARED,
-    Side,
+    asks,
     asks_somebody,
     concedes,
     contradicts,
     denies_plainly,
-    keeps_position,
     shifts,
-    standpoint,
-    stems,
-    unquoted,
 )
 from moot.nodes.reading.names import debaters_among, mentions
+from moot.nodes.reading.phrases import stems, unquoted
+from moot.nodes.reading.standpoints import Side, keeps_position, standpoint
 from moot.nodes.text.likeness import likeness
 from moot.nodes.text.sentences import Sentence, split_sentences
 from moot.nodes.text.terms import term_set
@@ -178,11 +176,13 @@ class RuleReader:
     def _ask(self, entry: Entry, sentences: Sequence[Sentence]) -> None:
         others = [who for who in self.names if who != entry["speaker"]]
         for sentence in sentences:
-            if asks_somebody(sentence.text):
+            to_floor = sentence is sentences[-1] and asks(sentence.text)
+            if to_floor or asks_somebody(sentence.text):
                 named = mentions(sentence.text, self.names, entry["speaker"])
                 meant = debaters_among(entry["targets"], self.names, entry["speaker"])
-                for to in (named or meant or others[: len(others) == 1])[:1]:
-                    item = self._wait("questions", entry, to, sentence.text)
+                to = [*named, *meant, *others[: len(others) == 1], *[""] * to_floor]
+                for whom in to[:1]:
+                    item = self._wait("questions", entry, whom, sentence.text)
                     self._insist(item)
                     self._waiting.append(("", item))
 
@@ -216,7 +216,10 @@ class RuleReader:
             wanted = term_set(question["quote"])
             return not question.get("insisted") or 2 * len(wanted & said) >= len(wanted)
 
-        mine = [each for each in self._waiting if each[1]["to"] == entry["speaker"] and answers(each[1])]
+        def is_asked(question: Mapping[str, Any]) -> bool:
+            return question["to"] in (entry["speaker"], "") and question["debater"] != entry["speaker"]
+
+        mine = [each for each in self._waiting if is_asked(each[1]) and answers(each[1])]
         met = [each for each in self._challenges if each[1]["to"] == entry["speaker"] and takes_up(each[1])]
         for key, item in (*mine, *met):
             if key:

@@ -15,7 +15,8 @@ from moot.nodes.blackboard.rooms import CYCLES
 from moot.nodes.calls import ModelCall
 from moot.nodes.prompts.enumerated import many, narrowed, one_of
 from moot.nodes.prompts.library import load_prompt
-from moot.nodes.reading.moves import concedes, keeps_position, shifts
+from moot.nodes.reading.moves import concedes, shifts
+from moot.nodes.reading.standpoints import keeps_position
 from moot.nodes.text.likeness import likeness
 from moot.nodes.text.sentences import split_sentences
 from moot.nodes.text.terms import term_set

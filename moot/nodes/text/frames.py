@@ -33,7 +33,7 @@ From Unicode's confusables.txt (UTS #39), those that a name, an id or a mark of 
 
 _FOLDED_LABEL = re.compile(
     r"""^[\s>*_`"'(]*                      # however it is set off
-    [^\[\n]{0,120}?                        # a name
+    (?:[^\s\[]{1,60}\s+){0,5}[^\s\[]{0,60}?  # a name, not half a sentence
     \[\s*\W{0,3}m\s*\d[\d\s]{4,}\W{0,3}\]  # an id in brackets
     [\s*_`"')]*:                           # and a colon: a label""",
     re.VERBOSE,

@@ -1,0 +1,69 @@
+"""What the rules read in a sentence: changes of mind, questions, sides that the topic said again tells."""
+
+import pytest
+
+from moot.nodes.reading.moves import asks, concedes, shifts
+from moot.nodes.reading.standpoints import standpoint
+from tests.support.board import Board
+
+FERRY = "Should the ferries be closed?"
+
+
+@pytest.mark.parametrize(
+    ("text", "shifted"),
+    [
+        ("I'd no longer call that a pilot.", True),
+        ("We counted again, and I'm not asking for the bridge any more.", True),
+        ("I came in sure of the toll, and now I think it is the wrong tool.", True),
+        ("I was leaning towards the toll, but those figures end it for me.", True),
+        ("Revised position: a toll, and only on lorries.", True),
+        ("I'll come round to your view, then.", True),
+        ("If I no longer need the car I shall sell it.", False),
+        ("I no longer remember who said so.", False),
+        ("Would you say that you don't want it any more?", False),
+        ("Ada said “I am not asking for it any more”.", False),
+        ("We revised the estimate of the cost in May.", False),
+    ],
+)
+def test_a_change_of_mind_is_declared_in_the_first_person(text: str, shifted: bool) -> None:
+    assert shifts(text) is shifted
+
+
+@pytest.mark.parametrize(
+    ("text", "waits"),
+    [
+        ("How many ships run at night in winter?", True),
+        ("Who pays for the second crew, then?", True),
+        ("They run at night as well, don't they?", False),
+        ("That is what the chart says, no?", False),
+        ("Shall we put it to the harbour board?", False),
+        ("And who says so?", False),
+    ],
+    ids=["how many", "who pays", "a tag", "no", "a suggestion", "an echo"],
+)
+def test_a_question_waits_for_an_answer_and_a_suggestion_does_not(text: str, waits: bool) -> None:
+    assert asks(text) is waits
+
+
+def test_a_question_to_nobody_in_particular_is_open_until_somebody_else_speaks() -> None:
+    board = Board()
+    board.say("ada", "The charts are old. How many ships run at night in winter?")
+    (question,) = board.ledger.open_questions()
+    assert question["to"] == ""
+    board.say("ada", "I could not find out.")
+    assert board.ledger.open_questions()
+    board.say("cyd", "Eleven.")
+    assert not board.ledger.open_questions()
+    board.say("bob", "Who would count them anew in winter? We have a month.")
+    assert not board.ledger.open_questions()
+
+
+def test_what_somebody_would_have_done_if_it_had_not_looked_is_no_concession() -> None:
+    assert not concedes("I'd have said the same if I hadn't looked it up.")
+    assert concedes("I hadn't thought of the night crews.")
+
+
+def test_a_side_is_read_clause_by_clause() -> None:
+    found = standpoint("The ferries must be closed, in my view there is no other way.", FERRY)
+    assert found
+    assert found.side == "for"
