@@ -10,7 +10,7 @@ OTHERS ?= python3.11 python3.12 python3.13 python3.14
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check pythons lint types bench docs site clean browser
+.PHONY: help demo test check pythons lint types bench docs site clean browser vendor
 
 help: ## Say what each target does
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -46,6 +46,9 @@ bench: $(VENV)/.dev ## Measure: growth, memory fidelity, prefix, budgets under a
 docs: $(VENV)/.dev ## Write the generated parts of docs/ anew
 	$(BIN)/python -m moot.graph.cli.reference > docs/cli.md
 	$(BIN)/python -m moot.graph.document_schema > docs/debate.schema.json
+
+vendor: ## Renew the live page's libraries from npm, at the versions that vendor.sh names
+	sh vendor.sh
 
 site: $(VENV)/.dev ## Build the docs as a site, with no broken link, in build/site
 	$(BIN)/python -m mkdocs build --strict

@@ -1,8 +1,6 @@
 """Debates for agents over the Model Context Protocol, as `moot mcp` serves them. Imported lazily.
 
-What an agent says is data, which claims and is admitted like any other request's; what it leaves out is the
-operator's configuration. A debate runs in a task of its own, so that a call that is cut off, or a client that
-comes back, loses nothing.
+Its debates are a `DebateHost`'s, so that a call that is cut off, or a client that comes back, loses nothing.
 """
 
 from __future__ import annotations
@@ -20,15 +18,15 @@ from pydantic import BaseModel, Field
 
 from moot.graph.api import Debate, DebateConfig, Debates, aopen_debates
 from moot.graph.compare import compare_debates, render_comparison
-from moot.graph.embedding import VERDICT_SHARE, DebateRequest, requested
+from moot.graph.debate_host import DebateHost
+from moot.graph.embedding import VERDICT_SHARE, DebateRequest
 from moot.graph.reports.markdown import render_markdown
 from moot.nodes.close import outcome_text
 from moot.nodes.driving.portal import in_thread
 from moot.nodes.protocols.stand_in import forecast
 from moot.nodes.text.tokens import counter, cut_end
-from moot.state.config.boundary import Claim, reaches
 from moot.state.entries import JsonObject
-from moot.state.errors import DebatePaused, MootError, WaitingForPerson
+from moot.state.errors import MootError
 
 INSTRUCTIONS = (
     "Moot has language models argue a question, a design or a decision, and a judge decide it. `debate` "
@@ -93,9 +91,8 @@ class McpDebates:
     """The debates of a database, as an MCP server offers them."""
 
     def __init__(self, debates: Debates, usual: DebateConfig) -> None:
-        self._debates, self._usual = debates, usual
-        self._runs: dict[str, asyncio.Task[None]] = {}
-        self._errors: dict[str, str] = {}
+        self._debates, self._host = debates, DebateHost(debates, usual)
+        self.close = self._host.close
 
     def server(self) -> MCPServer[object]:
         """Return a server with the tools, resources and prompts."""
@@ -129,22 +126,23 @@ class McpDebates:
         made = await self._made(question, protocol, debaters, turns, model)
         planned = await in_thread(forecast, made.config())
         said: asyncio.Queue[JsonObject] = asyncio.Queue()
-        run, done = self._run(made, tell=said.put_nowait), 0
-        try:
-            while not run.done() or not said.empty():
-                event = asyncio.ensure_future(said.get())
-                await asyncio.wait({run, event}, return_when=asyncio.FIRST_COMPLETED)
-                if event.cancel():
-                    continue
-                done += 1
-                words = f"{event.result()['speaker']}: {event.result()['content'][:80]}"
-                await ctx.report_progress(done, planned.turns if planned else None, words)
-        except BaseException:
-            if done:  # what is paid already comes in; before that, nobody would hear it
-                made.pause()
-            else:
-                run.cancel()
-            raise
+        run, done = self._host.run(made), 0
+        with self._host.hearing(made.id, said.put_nowait):
+            try:
+                while not run.done() or not said.empty():
+                    event = asyncio.ensure_future(said.get())
+                    await asyncio.wait({run, event}, return_when=asyncio.FIRST_COMPLETED)
+                    if event.cancel() or event.result()["event"] != "entry":
+                        continue
+                    done, entry = done + 1, event.result()["entry"]
+                    words = f"{entry['speaker']}: {entry['content'][:80]}"
+                    await ctx.report_progress(done, planned.turns if planned else None, words)
+            except BaseException:
+                if done:  # what is paid already comes in; before that, nobody would hear it
+                    made.pause()
+                else:
+                    run.cancel()
+                raise
         return await self._outcome(made)
 
     @_told
@@ -165,7 +163,7 @@ class McpDebates:
             if debate
             else await self._made(question, protocol, debaters, turns, model)
         )
-        self._run(made)
+        self._host.run(made)
         return await self._outcome(made)
 
     @_told
@@ -179,7 +177,7 @@ class McpDebates:
     ) -> DebateOutcome:
         """Return a debate's verdict; where it is running still, wait for it so many seconds at most."""
         found = await in_thread(self._debates.get, debate)
-        if run := self._runs.get(found.id):
+        if run := self._host.last_run(found.id):
             await asyncio.wait({run}, timeout=wait_s)
         return await self._outcome(found)
 
@@ -193,7 +191,9 @@ class McpDebates:
     async def answer(self, debate: DebateId, answers: str | dict[str, str]) -> DebateOutcome:
         """Answer what a waiting debate asks, by the questions' ids or in one text, and let it go on."""
         found = await in_thread(self._debates.get, debate)
-        await asyncio.wait({self._run(found, answers)}, timeout=1.0)  # a refused answer is told here
+        await asyncio.wait(
+            {self._host.run(found, answer=answers)}, timeout=1.0
+        )  # a refused answer is told here
         return await self._outcome(found)
 
     @_told
@@ -229,55 +229,23 @@ class McpDebates:
             f"**{each['speaker']}** [{each['id']}]\n{each['content']}" for each in document["transcript"]
         )
 
-    async def close(self) -> None:
-        """Pause what runs."""
-        for run in self._runs.values():
-            run.cancel()
-        await asyncio.gather(*self._runs.values(), return_exceptions=True)
-
     async def _made(
         self, question: str, protocol: str, debaters: Sequence[DebaterRequest], turns: int, model: str
     ) -> Debate:
         line = [each.model_dump(exclude_defaults=True) for each in debaters]
-        said = {"protocol": protocol, "debaters": line, "turns": turns, "model": model}
-
-        def make() -> Debate:
-            config, allowed = requested(self._usual, said), self._debates.environment.harmless
-            config = Claim(config, reaches(self._usual), allowed).admitted()
-            return self._debates.start(question, config)
-
-        return await in_thread(make)
-
-    def _run(
-        self, debate: Debate, answer: object = None, tell: Callable[[JsonObject], None] = lambda _: None
-    ) -> asyncio.Task[None]:
-        """Let a debate run in a task, unless it does; `tell` is given every entry."""
-        if (known := self._runs.get(debate.id)) and not known.done():
-            return known
-
-        async def run() -> None:
-            try:
-                async for event in debate.astream(answer=answer, tokens=False):
-                    if event["event"] == "entry":
-                        tell(event["entry"])
-            except (WaitingForPerson, DebatePaused):
-                pass
-            except MootError as error:
-                self._errors[debate.id] = str(error)
-
-        self._errors.pop(debate.id, None)
-        self._runs[debate.id] = asyncio.create_task(run())
-        return self._runs[debate.id]
+        return await self._host.make(
+            question, {"protocol": protocol, "debaters": line, "turns": turns, "model": model}
+        )
 
     async def _outcome(self, debate: Debate) -> DebateOutcome:
         """Return where a debate stands in `MOST_TOKENS` tokens of JSON."""
         snapshot, row = await in_thread(debate.state), await in_thread(lambda: debate.row)
         values, over, count = snapshot.values, await in_thread(debate.is_over), counter()
-        run, spoken = self._runs.get(debate.id), values["full_transcript"]
+        spoken = values["full_transcript"]
         winner = (values.get("verdict") or {}).get("winner")
         outcome = DebateOutcome(
             debate=debate.id,
-            status="running" if run and not run.done() else row.status,
+            status="running" if self._host.running(debate.id) else row.status,
             turns=row.turns,
             cost_usd=round(row.cost_usd, 4),
             winner=winner if over and winner != "tie" else None,
@@ -285,7 +253,7 @@ class McpDebates:
             questions={
                 each["id"]: cut_end(each["question"], LATEST_TOKENS, count) for each in debate.questions()[:3]
             },
-            error=cut_end(self._errors.get(debate.id, ""), LATEST_TOKENS, count),
+            error=cut_end(self._host.errors.get(debate.id, ""), LATEST_TOKENS, count),
         )
         if not over:
             return outcome

@@ -15,7 +15,7 @@ from moot.graph.cli.reference import reference
 
 ROOT = Path(__file__).resolve().parents[2]
 HEAVY = ("langgraph", "langchain_core", "openai", "numpy", "rich.console", "yaml")
-NEEDS_NO_DEBATE = ("config", "jobs", "mcp", "studio", "plan", "models")
+NEEDS_NO_DEBATE = ("config", "jobs", "mcp", "serve", "studio", "plan", "models")
 WRITES_A_PAGE = ("report",)
 """What it makes is no data."""
 LENIENT_S = 1.5

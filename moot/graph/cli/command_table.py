@@ -56,6 +56,7 @@ COMMANDS: dict[str, Row] = {
     "backup": Row("backup:backup", "Copy the database to a file, also while debates run.", "Setting up"),
     "gc": Row("gc:gc", "Free what finished debates take beyond need.", "Setting up"),
     "doctor": Row("doctor:doctor", "Look for what is wrong with installation and database.", "Setting up"),
+    "serve": Row("serve:serve", "Watch and hold debates in a browser, as they happen.", "Debates"),
     "studio": Row("studio:studio", "Open the debates in LangGraph Studio.", "Setting up"),
 }
 """Commands by name, in the order of the help."""

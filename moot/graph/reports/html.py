@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import CodeType
+from typing import Literal
 
 from jinja2 import BytecodeCache, Environment, FileSystemLoader, StrictUndefined, select_autoescape
 from jinja2.bccache import Bucket
 from markupsafe import Markup
 
+from moot.graph.documents import DebateDocument, as_far_as_it_goes
+from moot.graph.reports.cast import People
 from moot.graph.reports.charts import NARROW, SECTIONS, WIDE, floor_chart, leading, prompt_chart
 from moot.graph.reports.contents import Report, read
 from moot.graph.reports.prose import Prose
-from moot.graph.reports.wording import clock, grouped, one_decimal
+from moot.graph.reports.transcript_blocks import Message, anchors_of, read_transcript
+from moot.graph.reports.wording import cleaned, clock, grouped, one_decimal
 from moot.nodes.judging.decision import RULES
-from moot.state.entries import entry_id
+from moot.state.entries import Entry, entry_id
 
 TEMPLATES = Path(__file__).parent / "templates"
+ReportPart = Literal["verdict", "positions", "board", "record"]
+"""A part of the page, as its template is called."""
 
 
 def render_html(document: Mapping[str, object]) -> str:
@@ -36,27 +42,55 @@ def render_html(document: Mapping[str, object]) -> str:
         The page, without control characters and lone surrogates, so that it encodes to UTF-8.
     """
     report = read(document)
-    prose = Prose(report.anchors)
     script = (TEMPLATES / "report.js").read_text(encoding="utf-8")
     digest = hashlib.sha256(script.encode("utf-8")).digest()
-    floor_sizes = (WIDE, NARROW) if report.transcript.count > 3 and len(report.people) else ()
-    prompt_sizes = (WIDE, NARROW) if len(report.prompts.receipts) > 1 else ()
-    environment = template_environment(
-        block=prose.block,
-        section=prose.section,
-        inline=prose.inline,
-        cites=lambda ids: Markup(" ").join(map(prose.link, ids)),
-    )
-    return environment.get_template("report.html.j2").render(
-        report=report,
+    return _rendered(
+        "report.html.j2",
+        report,
         contents=_contents(report),
         style=Markup((TEMPLATES / "report.css").read_text(encoding="utf-8")),  # noqa: S704  # our own file
         script=Markup(script),  # noqa: S704  # our own file
         script_hash=base64.b64encode(digest).decode("ascii"),
+    )
+
+
+def render_part(document: Mapping[str, object], part: ReportPart) -> str:
+    """Render one part of the page that `render_html` makes, for a page that has its style."""
+    return _rendered("part.html.j2", read(document), part=f"{part}.html.j2")
+
+
+def render_messages(entries: Sequence[Entry], among: DebateDocument) -> list[tuple[Message, str]]:
+    """Render some entries of a document's transcript as the page does, each with what is known of it."""
+    anchors = anchors_of(among["transcript"])
+    ids = {entry["id"] for entry in entries}
+    receipts = [each for each in among["receipts"] if each["entry_id"] in ids]
+    few = {"config": among["config"], "transcript": list(entries), "receipts": receipts}
+    document = as_far_as_it_goes(DebateDocument, cleaned(few))
+    folds = read_transcript(document, People(document), anchors).blocks
+    template = _environment(Prose(anchors)).get_template("message.html.j2").module
+    return [(each, str(template.message(each))) for fold in folds for each in fold.messages]  # type: ignore[attr-defined]  # a macro
+
+
+def _rendered(template: str, report: Report, **more: object) -> str:
+    floor_sizes = (WIDE, NARROW) if report.transcript.count > 3 and len(report.people) else ()
+    prompt_sizes = (WIDE, NARROW) if len(report.prompts.receipts) > 1 else ()
+    environment = _environment(Prose(report.anchors))
+    return environment.get_template(template).render(
+        report=report,
         sections=SECTIONS,
         prompt_charts=[prompt_chart(report.prompts, size) for size in prompt_sizes],
         floor_charts=[floor_chart(report.transcript.blocks, report.people, s) for s in floor_sizes],
         floor_people=leading(report.people),
+        **more,
+    )
+
+
+def _environment(prose: Prose) -> Environment:
+    return template_environment(
+        block=prose.block,
+        section=prose.section,
+        inline=prose.inline,
+        cites=lambda ids: Markup(" ").join(map(prose.link, ids)),
     )
 
 

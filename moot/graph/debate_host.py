@@ -1,0 +1,110 @@
+"""Debates that a server runs for its clients, each in a task of its own: agents' and the live page's.
+
+What a client says is data, which claims and is admitted like any other request's; what it leaves out is the
+operator's configuration. Whoever is cut off or comes back loses nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+from moot.graph.api import Debate, DebateConfig, Debates, Event
+from moot.graph.embedding import requested
+from moot.nodes.driving.portal import in_thread
+from moot.state.config.boundary import Claim, reaches
+from moot.state.errors import DebatePaused, MootError, WaitingForPerson
+
+Hearer = Callable[[Event], object]
+
+
+class DebateHost:
+    """The debates of a database, and those of them that run here.
+
+    Args:
+        debates: the open database, which stays its owner's to close.
+        usual: the operator's configuration, for all that a client does not say.
+        tokens: whether what is said is heard word by word.
+    """
+
+    def __init__(self, debates: Debates, usual: DebateConfig, *, tokens: bool = False) -> None:
+        self.debates, self.usual = debates, usual
+        self.errors: dict[str, str] = {}
+        """Why the last run here of a debate failed, by its id."""
+        self.speeches: dict[str, dict[str, Event]] = {}
+        """What is being said in debates that run here, by their ids and the entries' that it will be."""
+        self._tokens = tokens
+        self._runs: dict[str, asyncio.Task[None]] = {}
+        self._hearers: dict[str, list[Hearer]] = {}
+
+    async def make(self, question: str, said: Mapping[str, object]) -> Debate:
+        """Make a debate of what a client says.
+
+        Raises:
+            ConfigError: it cannot be used, or reaches what the operator does not allow.
+            InputError: there is no question.
+        """
+
+        def made() -> Debate:
+            config, allowed = requested(self.usual, said), self.debates.environment.harmless
+            return self.debates.start(question, Claim(config, reaches(self.usual), allowed).admitted())
+
+        return await in_thread(made)
+
+    def run(self, debate: Debate, *, turns: int | None = None, answer: object = None) -> asyncio.Task[None]:
+        """Let a debate run on in a task, unless it does, and return that task."""
+        if known := self.running(debate.id):
+            return known
+
+        async def run() -> None:
+            try:
+                async for event in debate.astream(turns=turns, answer=answer, tokens=self._tokens):
+                    self._hear(debate.id, event)
+            except (WaitingForPerson, DebatePaused):
+                pass
+            except MootError as error:
+                self.errors[debate.id] = str(error)
+            finally:
+                self.speeches.pop(debate.id, None)
+
+        self.errors.pop(debate.id, None)
+        self._runs[debate.id] = asyncio.create_task(run())
+        return self._runs[debate.id]
+
+    def running(self, debate: str) -> asyncio.Task[None] | None:
+        """Return the task in which a debate runs here at this moment."""
+        run = self._runs.get(debate)
+        return run if run and not run.done() else None
+
+    def last_run(self, debate: str) -> asyncio.Task[None] | None:
+        """Return the task of a debate's last run here, over or not."""
+        return self._runs.get(debate)
+
+    @contextmanager
+    def hearing(self, debate: str, hearer: Hearer) -> Iterator[None]:
+        """Have a function called with everything that happens in a debate while it runs here."""
+        hearers = self._hearers.setdefault(debate, [])
+        hearers.append(hearer)
+        try:
+            yield
+        finally:
+            hearers.remove(hearer)
+
+    def _hear(self, debate: str, event: Event) -> None:
+        under_way = self.speeches.setdefault(debate, {})
+        if event["event"] == "token":
+            speech = under_way.setdefault(event["id"], {"speaker": event["speaker"], "text": ""})
+            speech["text"] += event["text"]
+        elif event["event"] == "entry":
+            under_way.pop(event["entry"]["id"], None)
+        elif event["event"] == "step":
+            under_way.clear()
+        for hearer in list(self._hearers.get(debate, ())):
+            hearer(event)
+
+    async def close(self) -> None:
+        """Pause what runs."""
+        for run in self._runs.values():
+            run.cancel()
+        await asyncio.gather(*self._runs.values(), return_exceptions=True)

@@ -1,0 +1,365 @@
+"""The live page's routes: static files, debates as JSON and as parts of the report, events, and actions."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, TypeVar, get_args
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from sse_starlette import EventSourceResponse
+from starlette.applications import Starlette
+from starlette.datastructures import MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import FileResponse, JSONResponse, RedirectResponse, Response
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from moot.graph.api import Debate, DebateConfig, Debates
+from moot.graph.compare import compare_debates, render_comparison
+from moot.graph.debate_host import DebateHost
+from moot.graph.live.debate_feed import DebateReader, follow
+from moot.graph.live.doorkeeper import COOKIE, PAGE
+from moot.graph.live.page_actions import ACTIONS
+from moot.graph.lookback import look_back
+from moot.graph.reports import render_brief, render_brief_html, render_html, render_markdown
+from moot.graph.reports.charts import SECTIONS
+from moot.graph.reports.html import TEMPLATES, ReportPart, render_messages, render_part
+from moot.graph.reports.prose import Prose
+from moot.nodes.driving.portal import in_thread
+from moot.nodes.protocols.protocol_table import PROTOCOLS
+from moot.state import settings as environment
+from moot.state.entries import JsonObject
+from moot.state.errors import DebateBusy, DebateNotFound, MootError
+from moot.state.redaction import redacted
+
+STATIC = Path(__file__).parent / "static"
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; style-src-attr 'unsafe-inline'; "
+    "img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+"""No script and no style but the page's own files; the reports' bars carry their width as an attribute."""
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+MOST_ENTRIES = 100
+"""Entries that one answer holds."""
+MOST_ROWS = 500
+"""Debates that the list holds at once; the search looks at all."""
+MOST_BYTES = 1_000_000
+"""Of a request's body: a long topic has a hundredth of it."""
+FILES: dict[str, tuple[str, Callable[[JsonObject], str]]] = {
+    "json": ("application/json", lambda document: json.dumps(document, ensure_ascii=False, indent=2)),
+    "html": ("text/html", render_html),
+    "md": ("text/markdown", render_markdown),
+    "brief.html": ("text/html", render_brief_html),
+    "brief.md": ("text/markdown", render_brief),
+    "adr.md": ("text/markdown", lambda document: render_brief(document, "adr")),
+}
+"""What can be downloaded of a debate, by the file's ending."""
+
+Body = TypeVar("Body", bound=BaseModel)
+
+
+class NewDebater(BaseModel):
+    """Somebody who is to argue."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str
+    role: str = ""
+    stance: str = ""
+    model: str = ""
+
+
+class NewDebate(BaseModel):
+    """A debate that is asked for: data alone, everything else is the operator's."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    question: str
+    protocol: str = ""
+    debaters: Sequence[NewDebater] = ()
+    turns: int = Field(0, ge=0, le=1000)
+    model: str = ""
+
+
+class _PlainJson(JSONResponse):
+    def render(self, content: object) -> bytes:
+        """Write JSON without any known secret; a lone surrogate becomes a question mark."""
+        return redacted(json.dumps(content, ensure_ascii=False)).encode("utf-8", "replace")
+
+
+class _WithHeaders:
+    """Puts the page's policy on whatever is answered."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def sent(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+                headers.setdefault("Cache-Control", "no-cache")
+            await send(message)
+
+        await self._app(scope, receive, sent)
+
+
+class LivePage:
+    """The page and its data; the database is opened by who comes first.
+
+    Args:
+        debates: opens the database.
+        usual: makes the operator's configuration, which debates have where their makers say nothing.
+    """
+
+    def __init__(self, debates: Callable[[], Debates], usual: Callable[[], DebateConfig]) -> None:
+        self._debates, self._usual = debates, usual
+        self._host: DebateHost | None = None
+        self._opening = asyncio.Lock()
+
+    def routes(self) -> list[BaseRoute]:
+        """Return the routes, all under `/moot`."""
+        debate, api = "/api/debates/{debate}", self._answering
+        inner: list[BaseRoute] = [
+            Route("/api/setup", api(self._setup)),
+            Route("/api/compare", api(self._compare)),
+            Route("/api/debates", api(self._list)),
+            Route("/api/debates", api(self._start), methods=["POST"]),
+            Route(debate, api(self._debate)),
+            Route(f"{debate}/events", self._events),
+            Route(f"{debate}/entries", api(self._entries)),
+            Route(f"{debate}/find", api(self._find)),
+            Route(f"{debate}/parts/{{part}}", api(self._part)),
+            Route(f"{debate}/ledger", api(self._ledger)),
+            Route(f"{debate}/receipts", api(self._receipts)),
+            Route(f"{debate}/prompts/{{what}}", api(self._prompt)),
+            Route(f"{debate}/files/{{form}}", self._file),
+            Route(f"{debate}/{{action}}", api(self._act), methods=["POST"]),
+            Route("/static/report.css", lambda _: FileResponse(TEMPLATES / "report.css")),
+            Mount("/static", StaticFiles(directory=STATIC)),
+            Route("/compare", self._page),
+            Route("/d/{debate}", self._page),
+        ]
+        told: Mapping[Any, Any] = {MootError: _mistake, ValidationError: _mistake, HTTPException: _mistake}
+        headers = [Middleware(_WithHeaders)]
+        app = Starlette(routes=inner, exception_handlers=told, middleware=headers)
+        return [Route(PAGE, self._page, middleware=headers), Mount(PAGE, app)]
+
+    @asynccontextmanager
+    async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
+        """Close what was opened, and pause what runs, as the server ends."""
+        try:
+            yield
+        finally:
+            if self._host:
+                await self._host.close()
+                await in_thread(self._host.debates.close)
+
+    async def open(self) -> DebateHost:
+        """Return the host of the debates, whose database is open."""
+        async with self._opening:
+            if not self._host:
+                usual = await in_thread(self._usual)
+                debates = await in_thread(self._debates)
+                self._host = DebateHost(debates, usual, tokens=True)
+                self._reader = DebateReader(self._host)
+        return self._host
+
+    def _answering(
+        self, answer: Callable[[Request, DebateHost], Awaitable[object]]
+    ) -> Callable[[Request], Awaitable[Response]]:
+        async def endpoint(request: Request) -> Response:
+            return _PlainJson(await answer(request, await self.open()))
+
+        return endpoint
+
+    async def _found(self, request: Request) -> Debate:
+        host = await self.open()
+        return await in_thread(host.debates.get, request.path_params["debate"])
+
+    async def _document(self, request: Request) -> JsonObject:
+        return (await in_thread(self._reader.read, await self._found(request))).document
+
+    async def _page(self, request: Request) -> Response:
+        if token := request.query_params.get("token"):
+            answer = RedirectResponse(PAGE, status_code=303)
+            answer.set_cookie(COOKIE, token, httponly=True, samesite="strict", path="/")
+            return answer
+        return FileResponse(STATIC / "index.html")
+
+    async def _setup(self, request: Request, host: DebateHost) -> JsonObject:
+        named = (*host.usual.model_names(), environment.default_model() or "", *environment.allowed_models())
+        graph = host.debates.graph.get_graph()
+        return {
+            "protocols": {name: (each.__doc__ or "").partition("\n")[0] for name, each in PROTOCOLS.items()},
+            "protocol": host.usual.protocol,
+            "model": host.usual.model,
+            "models": [name for name in dict.fromkeys(named) if name and not {"*", "?", "["} & set(name)],
+            "sections": SECTIONS,
+            "nodes": [name for name in graph.nodes if not name.startswith("__")],
+            "edges": [[edge.source, edge.target] for edge in graph.edges],
+            "files": list(FILES),
+        }
+
+    async def _list(self, request: Request, host: DebateHost) -> JsonObject:
+        words, status = request.query_params.get("q", "").casefold(), request.query_params.get("status")
+
+        def listed() -> JsonObject:
+            outcomes = host.debates.records.outcomes.all()
+            known = [
+                {**asdict(row), **(asdict(outcomes[row.id]) if row.id in outcomes else {})}
+                for row in host.debates.rows()
+            ]
+            keys = ("name", "topic", "model", "winner")
+            found = [
+                row
+                for row in known
+                if status in (None, "", row["status"])
+                and words in "\n".join(str(row.get(key, "")) for key in keys).casefold()
+            ]
+            return {"debates": found[:MOST_ROWS], "found": len(found), "all": len(known)}
+
+        return await in_thread(listed)
+
+    async def _start(self, request: Request, host: DebateHost) -> JsonObject:
+        said = (await _body(request, NewDebate)).model_dump(exclude_defaults=True)
+        debate = await host.make(said.pop("question", ""), said)
+        host.run(debate)
+        return {"id": debate.id}
+
+    async def _debate(self, request: Request, host: DebateHost) -> JsonObject:
+        return await in_thread(self._reader.overview, await self._found(request))
+
+    async def _events(self, request: Request) -> Response:
+        debate, host = await self._found(request), await self.open()
+
+        async def events() -> AsyncIterator[dict[str, str]]:
+            async for told in follow(host, self._reader, debate):
+                yield {"data": bytes(_PlainJson(told).body).decode()}
+
+        return EventSourceResponse(events())
+
+    async def _entries(self, request: Request, host: DebateHost) -> object:
+        document, first = await self._document(request), _number(request, "from")
+        transcript = document["transcript"]
+        if ids := request.query_params.getlist("id"):
+            wanted = [entry for entry in transcript if entry["id"] in ids]
+        else:
+            wanted = transcript[first : min(first + MOST_ENTRIES, _number(request, "to", len(transcript)))]
+        shown = await in_thread(render_messages, wanted, document)
+        return [
+            {
+                **{key: each.entry[key] for key in ("id", "seq", "speaker", "kind", "phase", "room")},
+                "tone": each.person.tone,
+                "new_phase": each.new_phase,
+                "prompt": bool(each.view),
+                "html": html,
+            }
+            for each, html in shown
+        ]
+
+    async def _find(self, request: Request, host: DebateHost) -> object:
+        words, document = request.query_params.get("q", "").casefold(), await self._document(request)
+        return [each["seq"] for each in document["transcript"] if words in each["content"].casefold()]
+
+    async def _part(self, request: Request, host: DebateHost) -> JsonObject:
+        part = request.path_params["part"]
+        if part not in get_args(ReportPart):
+            raise HTTPException(404, f"a report has no part {part!r}")
+        return {"html": await in_thread(render_part, await self._document(request), part)}
+
+    async def _ledger(self, request: Request, host: DebateHost) -> JsonObject:
+        document = await self._document(request)
+        board = document["blackboard"]
+        rooms = document["state"].get("crux_rooms", {})
+        return {"propositions": board["standing"]["propositions"], "rooms": list(rooms.values())}
+
+    async def _receipts(self, request: Request, host: DebateHost) -> JsonObject:
+        document, keys = await self._document(request), ("sections", "total_tokens", "budget")
+        return {
+            "prompts": [_some(each, "entry_id", "seq", "speaker", *keys) for each in document["receipts"]],
+            "calls": [_some(each, "id", "purpose", "makes", *keys) for each in document["calls"]],
+        }
+
+    async def _prompt(self, request: Request, host: DebateHost) -> JsonObject:
+        what, debate = request.path_params["what"], await self._found(request)
+        wanted = int(what) if what.isdecimal() else what
+        return (await in_thread(look_back, debate.session, wanted)).to_json()
+
+    async def _file(self, request: Request) -> Response:
+        form, debate = request.path_params["form"], await self._found(request)
+        if form not in FILES:
+            raise HTTPException(404, f"no file of a debate ends in {form!r}")
+        kind, render = FILES[form]
+        text = redacted(await in_thread(render, await self._document(request))).encode("utf-8", "replace")
+        named = {"Content-Disposition": f'attachment; filename="debate-{debate.id[:8]}.{form}"'}
+        return Response(text, media_type=kind, headers=named)
+
+    async def _compare(self, request: Request, host: DebateHost) -> JsonObject:
+        names = request.query_params.getlist("debate")
+        if len(names) < 2:
+            raise HTTPException(400, "give two debates or more")
+
+        def compared() -> str:
+            documents = [self._reader.read(host.debates.get(name)).document for name in names]
+            return str(Prose({}).section(render_comparison(compare_debates(documents)), base=1))
+
+        return {"html": await in_thread(compared)}
+
+    async def _act(self, request: Request, host: DebateHost) -> JsonObject:
+        kind = ACTIONS.get(request.path_params["action"])
+        if kind is None:
+            raise HTTPException(404, "no such action")
+        return await (await _body(request, kind)).carry_out(host, await self._found(request))
+
+
+async def _body(request: Request, kind: type[Body]) -> Body:
+    """Return what a page of this very server asks to be done, and nobody else's."""
+    origin = request.headers.get("origin")
+    foreign = origin and urlsplit(origin).netloc != request.headers.get("host")
+    if foreign or request.headers.get("sec-fetch-site", "same-origin") != "same-origin":
+        raise HTTPException(403, "another page may change nothing here")
+    if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+        raise HTTPException(415, "say it in JSON, as application/json")
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > MOST_BYTES:
+            raise HTTPException(413, f"a request has at most {MOST_BYTES:,} bytes")
+    return kind.model_validate_json(body or b"{}")
+
+
+async def _mistake(_: Request, error: Exception) -> Response:
+    """Tell the page what is wrong, in words for whoever reads it."""
+    if isinstance(error, HTTPException):
+        return _PlainJson({"error": error.detail}, status_code=error.status_code)
+    if isinstance(error, ValidationError):
+        first = error.errors(include_url=False)[0]
+        return _PlainJson({"error": f"{'.'.join(map(str, first['loc']))}: {first['msg']}"}, status_code=400)
+    known = {DebateNotFound: 404, DebateBusy: 409}
+    return _PlainJson({"error": str(error)}, status_code=known.get(type(error), 400))
+
+
+def _number(request: Request, name: str, default: int = 0) -> int:
+    given = request.query_params.get(name, "")
+    return int(given) if given.isdecimal() else default
+
+
+def _some(record: Mapping[str, object], *keys: str) -> JsonObject:
+    return {key: record[key] for key in keys}

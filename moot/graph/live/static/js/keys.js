@@ -1,0 +1,21 @@
+// Keys that work wherever nobody is writing.
+import { useEffect } from "./html.js";
+
+const WRITING = "input, textarea, select, [contenteditable]";
+
+// Calls the function under the key's name; Escape works within fields too, which it leaves.
+export function useKeys(keys) {
+  useEffect(() => {
+    const pressed = (event) => {
+      if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+      const writing = event.target.closest?.(WRITING);
+      if (writing && event.key === "Escape") return writing.blur();
+      if (writing || !keys[event.key]) return;
+      if (event.key === "Enter" && event.target.closest?.("a, button, summary")) return;
+      event.preventDefault();
+      keys[event.key]();
+    };
+    addEventListener("keydown", pressed);
+    return () => removeEventListener("keydown", pressed);
+  });
+}

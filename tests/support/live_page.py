@@ -1,0 +1,60 @@
+"""The live page on loopback, with models that stop in the midst of a speech until they are let on."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from langchain_core.outputs import ChatGenerationChunk
+from pydantic import PrivateAttr
+
+from moot.graph.api import DebateConfig, Debates, open_debates
+from moot.graph.live.page_server import page_app
+from moot.nodes.models.scripted import ScriptedModel
+
+WORDS_FIRST = 6
+"""Words of a speech that come before it is held."""
+
+
+class HeldModel(ScriptedModel):
+    """A scripted model that streams a few words and then waits for `go`."""
+
+    _go: threading.Event = PrivateAttr(default_factory=threading.Event)
+
+    @property
+    def go(self) -> threading.Event:
+        return self._go
+
+    async def _astream(self, *arguments: Any, **options: Any) -> AsyncIterator[ChatGenerationChunk]:
+        number = 0
+        async for chunk in super()._astream(*arguments, **options):
+            if number >= WORDS_FIRST:
+                await asyncio.to_thread(self._go.wait)
+            number += 1
+            yield chunk
+
+
+def opened(database: Path, **models: Any) -> Debates:
+    return open_debates(str(database), models=models)
+
+
+@contextmanager
+def served(database: Path, usual: DebateConfig, **models: Any) -> Iterator[str]:
+    """Serve the page in a thread and yield its address."""
+    app = page_app(lambda: opened(database, **models), usual)
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning", timeout_graceful_shutdown=1))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        while not server.started:
+            time.sleep(0.01)
+        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}/moot"
+    finally:
+        server.should_exit = True
+        thread.join()

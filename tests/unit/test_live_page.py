@@ -1,0 +1,180 @@
+"""The live page's routes: what they tell, what they do, and whom they refuse."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from moot import DebateConfig
+from moot.graph.debate_host import DebateHost
+from moot.graph.live.debate_feed import DebateReader, follow
+from moot.graph.live.page_routes import FILES, MOST_BYTES, POLICY, STATIC
+from moot.graph.live.page_server import page_app
+from moot.nodes.models.scripted import ScriptedModel
+from tests.support.live_page import opened
+
+API = "/moot/api"
+TOPIC = "Tabs or spaces?"
+SHORT: dict[str, Any] = {"question": TOPIC, "turns": 2}
+DEBATERS = ({"name": "Ada"}, {"name": "Ben", "model": "human"})
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Iterator[TestClient]:
+    app = page_app(lambda: opened(tmp_path / "d.sqlite"), DebateConfig(judge={"swap": False}))
+    with TestClient(app, base_url="http://127.0.0.1:2025", client=("127.0.0.1", 5)) as client:
+        yield client
+
+
+def begun(page: TestClient, **said: Any) -> str:
+    """Return the address of a debate that is over, or waits."""
+    answer = page.post(f"{API}/debates", json={**SHORT, **said})
+    assert answer.status_code == 200, answer.text
+    address = f"{API}/debates/{answer.json()['id']}"
+    settled(page, address)
+    return address
+
+
+def settled(page: TestClient, address: str) -> dict[str, Any]:
+    end = time.monotonic() + 20
+    while (told := page.get(address).json())["running"] or told["status"] in ("new", "running"):
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    return dict(told)
+
+
+def test_a_debate_that_is_begun_is_listed_and_told_as_the_report_has_it(page: TestClient) -> None:
+    address = begun(page)
+    told = page.get(address).json()
+    assert (told["status"], told["over"], told["entries"], told["planned_turns"]) == ("done", True, 3, 2)
+    listed = page.get(f"{API}/debates", params={"q": "SPACES"}).json()
+    assert [(row["topic"], row["winner"]) for row in listed["debates"]] == [
+        (TOPIC, "placeholder: no model judged this")
+    ]
+    assert page.get(f"{API}/debates", params={"q": "trams"}).json()["found"] == 0
+    entries = page.get(f"{address}/entries", params={"from": 1, "to": 3}).json()
+    assert [each["id"] for each in entries] == ["m000001", "m000002"]
+    assert all('class="entry speech' in each["html"] and each["prompt"] for each in entries)
+    assert "no model judged this" in page.get(f"{address}/parts/verdict").json()["html"]
+    assert page.get(f"{address}/prompts/1").json()["exact"] is True
+    assert len(page.get(f"{address}/receipts").json()["prompts"]) == 2
+    assert page.get(f"{address}/find", params={"q": "TABS OR"}).json()[0] == 0
+
+
+def test_a_person_answers_interjects_pins_corrects_and_forks(page: TestClient) -> None:
+    address = begun(page, debaters=list(DEBATERS))
+    told = page.get(address).json()
+    assert told["status"] == "waiting"
+    (question,) = told["questions"]
+    refused = page.post(f"{address}/run", json={"answers": {"nobody.1": "x"}})
+    assert (refused.status_code, "nobody.1" in refused.json()["error"]) == (400, True)
+    assert page.post(f"{address}/say", json={"text": "Be brief."}).json() == {"interjection": 1}
+    assert page.post(f"{address}/run", json={"answers": {question["id"]: "Tabs, I say."}}).json() == {}
+    assert settled(page, address)["status"] == "done"
+    assert page.post(f"{address}/pin", json={"message": "m000001"}).json() == {"pinned": ["m000001"]}
+    assert page.get(address).json()["pinned"] == ["m000001"]
+    assert page.get(f"{address}/find", params={"q": "be brief"}).json()
+    answered = page.get(f"{address}/find", params={"q": "tabs, i say"}).json()
+    assert answered
+    assert page.get(f"{address}/ledger").json()["propositions"]
+    assert "e999" in page.post(f"{address}/correct", json={"note": "e999"}).json()["error"]
+    fork = page.post(f"{address}/fork", json={"after": "m000001"}).json()["id"]
+    assert page.get(f"{API}/debates/{fork}").json()["entries"] == 2
+    assert page.post(f"{API}/debates/{fork}/pause").status_code == 415
+    assert page.post(f"{API}/debates/{fork}/pause", json={}).json() == {"running": False}
+    html = page.get(f"{API}/compare", params={"debate": [fork, address.rpartition("/")[2]]}).json()["html"]
+    assert "<table>" in html
+
+
+@pytest.mark.parametrize("form", FILES)
+def test_a_debate_is_downloaded_in_every_form(page: TestClient, form: str) -> None:
+    answer = page.get(f"{begun(page, turns=1)}/files/{form}")
+    assert answer.headers["content-disposition"].endswith(f'.{form}"')
+    assert TOPIC in answer.text
+
+
+def headers(**more: str) -> dict[str, str]:
+    return {"content-type": "application/json", **more}
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "sent", "status", "words"),
+    [
+        pytest.param("", SHORT, headers(origin="https://evil.example"), 403, "evil", id="foreign page"),
+        pytest.param("", SHORT, headers(origin="http://127.0.0.1:1"), 403, "may not", id="other port"),
+        pytest.param("", SHORT, {"sec-fetch-site": "same-site"}, 403, "another page", id="same site"),
+        pytest.param("", SHORT, headers(host="rebound.example"), 403, "not this machine", id="rebound"),
+        pytest.param("", SHORT, {"content-type": "text/plain"}, 415, "JSON", id="form"),
+        pytest.param("", {**SHORT, "question": "x" * MOST_BYTES}, headers(), 413, "bytes", id="large"),
+        pytest.param("", {**SHORT, "model": "gpt-4o"}, headers(), 400, "reaches outside", id="model"),
+        pytest.param("", {**SHORT, "context": "/etc"}, headers(), 400, "context", id="context"),
+        pytest.param("", {**SHORT, "question": " "}, headers(), 400, "topic is empty", id="no question"),
+        pytest.param("/none", None, headers(), 404, "no debate", id="no debate"),
+        pytest.param("/none/delete", {}, headers(), 404, "no such action", id="no action"),
+    ],
+)
+def test_what_is_refused_says_why(
+    page: TestClient, path: str, body: Any, sent: dict[str, str], status: int, words: str
+) -> None:
+    method = "GET" if body is None else "POST"
+    answer = page.request(method, f"{API}/debates{path}", json=body, headers=sent)
+    assert answer.status_code == status
+    assert words in answer.text
+
+
+def test_from_elsewhere_the_token_is_asked_once_and_kept_in_a_cookie(tmp_path: Path) -> None:
+    app = page_app(lambda: opened(tmp_path / "d.sqlite"), DebateConfig(), token="let-me-in")  # noqa: S106  # a test's
+    with TestClient(app, base_url="http://box.lan:2025", client=("10.0.0.9", 5)) as visitor:
+        assert visitor.get("/moot").status_code == 403
+        assert visitor.get("/moot?token=wrong").status_code == 403
+        assert visitor.get("/moot/api/setup?token=let-me-in").status_code == 403
+        answer = visitor.get("/moot?token=let-me-in", follow_redirects=False)
+        assert (answer.status_code, answer.headers["location"]) == (303, "/moot")
+        assert {"HttpOnly", "SameSite=strict"} <= set(answer.headers["set-cookie"].split("; "))
+        assert visitor.get("/moot").status_code == 200
+        assert visitor.get("/moot/api/setup").json()["models"] == ["offline"]
+
+
+def test_every_answer_carries_a_policy_that_runs_the_pages_own_files_alone(page: TestClient) -> None:
+    for path in ("/moot", "/moot/d/x", "/moot/static/js/app.js", f"{API}/setup", f"{API}/debates/none"):
+        assert page.get(path).headers["content-security-policy"] == POLICY
+    assert "script-src 'self';" in POLICY
+    html = (STATIC / "index.html").read_text()
+    assert not re.search(r"<script(?![^>]* src=)|\son\w+=|<style|https?:", html)
+    for path in re.findall(r'(?:src|href)="(/moot/static/[^"]+)"', html):
+        assert page.get(path).status_code == 200, path
+    assert page.get("/moot/static/%2e%2e/page_routes.py").status_code == 404
+
+
+def test_words_are_followed_as_they_are_said_and_a_state_whenever_it_changes(tmp_path: Path) -> None:
+    speech = "One two three four five. Six seven."
+    usual = DebateConfig(model="mine", turns=2, judge={"enabled": False})
+
+    async def watch() -> tuple[dict[str, str], list[dict[str, Any]]]:
+        debates = opened(tmp_path / "d.sqlite", mine=ScriptedModel(lambda _: speech))
+        host = DebateHost(debates, usual, tokens=True)
+        debate = await host.make(TOPIC, {})
+        said: dict[str, str] = {}
+        states: list[dict[str, Any]] = []
+        host.run(debate)
+        async for told in follow(host, DebateReader(host), debate):
+            for key, words in told.get("said", {}).items():
+                said[key] = said.get(key, "") + words["text"]
+            states += [told["debate"]] if "debate" in told else []
+            if states and states[-1]["over"] and not states[-1]["running"]:
+                break
+        await host.close()
+        debates.close()
+        return said, states
+
+    said, states = asyncio.run(watch())
+    assert said == {"m000001": speech, "m000002": speech}
+    assert states[-1]["entries"] == 3
+    assert all(set(state["nodes"]) <= {"open", "plan", "turn", "record", "trim", "close"} for state in states)
