@@ -7,6 +7,7 @@ from typing_extensions import TypedDict
 from moot.graph.reports.contents import Report, read
 from moot.graph.reports.markdown_quotes import defused, plain
 from moot.graph.reports.wording import grouped
+from moot.state.amounts import amount
 
 
 class ComparedDebate(TypedDict):
@@ -51,6 +52,8 @@ class DebateComparison(TypedDict):
     """`True` for equal words; `None` where a reader must judge, or not every debate has an answer."""
     only: list[OnlyPoint]
     """What only one of them saw, where a model was asked."""
+    worth: str
+    """What the dearest brought beyond the cheapest for its tokens; `""` where nothing can be said."""
 
 
 def compare_debates(documents: Sequence[Mapping[str, object]]) -> DebateComparison:
@@ -58,13 +61,38 @@ def compare_debates(documents: Sequence[Mapping[str, object]]) -> DebateComparis
     rows = [_compared(read(document)) for document in documents]
     winners = {row["winner"] for row in rows}
     answers = {" ".join(row["answer"].casefold().split()) for row in rows}
-    return {
+    found: DebateComparison = {
         "debates": rows,
         "same_question": len({" ".join(row["asked"].split()) for row in rows}) == 1,
         "same_winner": None if None in winners else len(winners) == 1,
         "same_answer": True if len(answers) == 1 and answers != {""} else None,
         "only": [],
+        "worth": "",
     }
+    return with_only(found, [])
+
+
+def with_only(compared: DebateComparison, points: list[OnlyPoint]) -> DebateComparison:
+    """Return a comparison with what only one of them saw, and what their tokens were worth."""
+    compared = {**compared, "only": points}
+    return {**compared, "worth": _worth(compared)}
+
+
+def _worth(compared: DebateComparison) -> str:
+    rows = sorted(compared["debates"], key=lambda row: row["tokens"])
+    least, most = rows[0], rows[-1]
+    if not compared["same_question"] or not 0 < least["tokens"] < most["tokens"]:
+        return ""
+    took = f"{most['name']} took {most['tokens'] / least['tokens']:.1f} times the tokens of {least['name']}"
+    if compared["same_answer"]:
+        return f"No: {took} and gave the same answer, word for word."
+    if compared["only"]:
+        own, others = (
+            sum(each["debate"] == row["name"] for each in compared["only"]) for row in (most, least)
+        )
+        return f"{took}; it alone saw {amount(own, 'point')}, the other alone {others}."
+    came = {True: "the same winner", False: "another winner", None: "another answer"}[compared["same_winner"]]
+    return f"{took} and came to {came}; --only asks what it alone saw."
 
 
 def _compared(report: Report) -> ComparedDebate:
@@ -122,5 +150,7 @@ def render_comparison(compared: DebateComparison) -> str:
     only = "\n".join(["## What only one of them saw", "", *points]) if points else ""
     answers = [f"## {plain(row['name'])}\n\n{defused(row['answer'])}" for row in rows if row["answer"]]
     asked = plain(rows[0]["asked"]) if compared["same_question"] else "Debates side by side"
-    parts = [f"# {asked}", "\n".join([head, *table]), " ".join(filter(None, [same, agreed])), only, *answers]
+    worth = f"**Was it worth its tokens?** {plain(compared['worth'])}" if compared["worth"] else ""
+    agreement = " ".join(filter(None, [same, agreed]))
+    parts = [f"# {asked}", "\n".join([head, *table]), agreement, worth, only, *answers]
     return "\n\n".join(filter(None, parts)) + "\n"

@@ -3,6 +3,7 @@
 from asyncio import CancelledError
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from contextlib import aclosing, contextmanager
+from dataclasses import replace
 from typing import Any
 
 from langchain_core.messages import AIMessageChunk
@@ -26,6 +27,8 @@ def run_on(session: DebateSession, *, turns: int | None, answer: object, tokens:
     """Run a debate from where it stands, as `Debate.stream` says."""
     with _run(session, turns, answer) as held:
         yield from iterate_from_sync(lambda: _events(held, answer, tokens=tokens))
+    for more, rest in _next_run(session):
+        yield from run_on(rest, turns=more, answer=None, tokens=tokens)
 
 
 async def arun_on(
@@ -38,6 +41,15 @@ async def arun_on(
     ):
         async for event in events:
             yield event
+    for more, rest in _next_run(session):
+        async for event in arun_on(rest, turns=more, answer=None, tokens=tokens):
+            yield event
+
+
+def _next_run(session: DebateSession) -> Iterator[tuple[int, DebateSession]]:
+    """Yield by how many turns a replay is extended once it is over, and what goes on then; or nothing."""
+    if session.extensions:
+        yield session.extensions[0], replace(session, extensions=session.extensions[1:])
 
 
 @contextmanager

@@ -17,15 +17,16 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
-from langgraph.types import StateSnapshot, StateUpdate
+from langgraph.types import StateSnapshot, StateUpdate, TracePolicy
 
 from moot.graph.config_schema import context_schema
 from moot.graph.routes import Route, after_open, after_plan, after_summary, after_trim, after_window
 from moot.nodes.clarify import clarify
 from moot.nodes.close import close
-from moot.nodes.driving.driver import as_node
+from moot.nodes.driving.driver import Node
 from moot.nodes.driving.environment import Environment, NodeBody, environment_of
 from moot.nodes.driving.portal import entered_in_thread
+from moot.nodes.driving.spans import debate_span
 from moot.nodes.judge import judge
 from moot.nodes.models.registry import ChatSource
 from moot.nodes.open import open_debate
@@ -38,7 +39,7 @@ from moot.nodes.trim import trim
 from moot.nodes.turn import turn
 from moot.state.config import DebateConfig
 from moot.state.config.boundary import ForeignConfig
-from moot.state.conversation import ConversationInput, ConversationOutput, ConversationState
+from moot.state.conversation import ConversationInput, ConversationOutput, ConversationState, StateValues
 from moot.state.entries import JsonObject, topic_text
 from moot.state.errors import InputError
 from moot.state.langgraph_internals import checkpointer_in
@@ -63,6 +64,41 @@ NODES: Mapping[str, NodeBody] = {
 }
 
 
+_LEFT = "messages left the window"
+ROUTES: Mapping[str, Route] = {
+    "open": Route(
+        after_open,
+        record="a transcript is to be read",
+        summarize=_LEFT,
+        plan="it begins, or goes on",
+        clarify="questions are answered",
+        turn="a person has spoken",
+    ),
+    "plan": Route(
+        after_plan, clarify="a person is asked", turn="the floor is given", judge="to be judged", close="over"
+    ),
+    "trim": Route(after_trim, summarize=_LEFT, reflect="enough has happened", plan="next step"),
+    "summarize": Route(after_summary, reflect="enough has happened", plan="next step"),
+    "judge": Route(after_window, summarize=_LEFT, plan="judged"),
+}
+
+
+def _step_of(state: StateValues) -> JsonObject:
+    step = state.get("step") or {}
+    return {
+        "turn_count": state.get("turn_count", 0),
+        **{key: step.get(key) for key in ("no", "phase", "round")},
+    }
+
+
+def _writes_of(update: Mapping[str, object] | None) -> JsonObject:
+    return {"writes": sorted(update or {})}
+
+
+TRACED = TracePolicy(process_inputs=_step_of, process_outputs=_writes_of)
+"""What traces record of a node: whole states come to a megabyte a turn, and the model runs have the words."""
+
+
 class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, ConversationInput, ConversationOutput]):
     """The compiled graph, which runs wherever a runnable runs: in batches, sequences and other graphs.
 
@@ -81,7 +117,7 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
 
     def stream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Iterator[Any]:
         """Run the debate, yielding what happens; `invoke`, `batch` and the rest run through here."""
-        with self._held(config) as held:
+        with self._held(config) as lent, debate_span(lent) as held:
             if self.checkpointer and _touches_what_was_said(input, config):
                 input = _taken(input, self.get_state(config or {}))
             yield from super().stream(input, _unbounded(held), **options)
@@ -90,12 +126,13 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         self, input: Any, config: RunnableConfig | None = None, **options: Any
     ) -> AsyncIterator[Any]:
         """Run the debate like `stream`."""
-        async with self._aheld(config) as held:
-            if self.checkpointer and _touches_what_was_said(input, config):
-                input = _taken(input, await self.aget_state(config or {}))
-            async with aclosing(super().astream(input, _unbounded(held), **options)) as parts:  # type: ignore[type-var]  # a generator
-                async for part in parts:
-                    yield part
+        async with self._aheld(config) as lent:
+            with debate_span(lent) as held:
+                if self.checkpointer and _touches_what_was_said(input, config):
+                    input = _taken(input, await self.aget_state(config or {}))
+                async with aclosing(super().astream(input, _unbounded(held), **options)) as parts:  # type: ignore[type-var]  # a generator
+                    async for part in parts:
+                        yield part
 
     def bulk_update_state(
         self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]
@@ -236,19 +273,12 @@ def build_graph(
         output_schema=ConversationOutput,
     )
     for name, body in NODES.items():
-        builder.add_node(name, as_node(name, body, env))
+        builder.add_node(name, Node(name, body, env), trace_policy=TRACED)
     builder.add_edge(START, "open")
-    builder.add_conditional_edges(
-        "open", Route(after_open), ["record", "summarize", "plan", "clarify", "turn"]
-    )
-    builder.add_conditional_edges("plan", Route(after_plan), ["clarify", "turn", "judge", "close"])
-    builder.add_edge("clarify", "trim")
-    builder.add_edge("turn", "record")
-    builder.add_edge("record", "trim")
-    builder.add_conditional_edges("trim", Route(after_trim), ["summarize", "reflect", "plan"])
-    builder.add_conditional_edges("summarize", Route(after_summary), ["reflect", "plan"])
-    builder.add_edge("reflect", "plan")
-    builder.add_conditional_edges("judge", Route(after_window), ["summarize", "plan"])
+    for name, target in (("clarify", "trim"), ("turn", "record"), ("record", "trim"), ("reflect", "plan")):
+        builder.add_edge(name, target)
+    for name, route in ROUTES.items():
+        builder.add_conditional_edges(name, route, route.path_map)
     builder.add_edge("close", END)
     compiled = builder.compile(checkpointer=checkpointer, store=store, name="debate")
     return DebateGraph(**{key: value for key, value in vars(compiled).items() if key != "__orig_class__"})

@@ -1,11 +1,14 @@
 """Forks: a new debate that begins as another one did, up to an entry."""
 
 from dataclasses import replace
+from random import Random
 
 from moot.graph.lifetime import making
 from moot.graph.session import DebateSession, Values, written
 from moot.nodes.driving.portal import call_from_sync
 from moot.state.catalogue import new_debate_id
+from moot.state.config import OFFLINE
+from moot.state.config.frozen import frozen_config
 from moot.state.errors import InputError
 from moot.state.langgraph_internals import runs_next
 
@@ -16,6 +19,10 @@ def fork_debate(session: DebateSession, *, after: int | None, name: str | None) 
     if after is not None and after != len(values["full_transcript"]) - 1:
         values = session.state(call_from_sync(_checkpoint_after, session, after, values)).values
     thread, now = new_debate_id(name), session.environment.clock()
+    siblings = sum(each.parent == session.thread for each in session.records.catalogue.rows())
+    config, frozen = values["config"], frozen_config(values)
+    if frozen.seed is not None or frozen.model_names() == [OFFLINE]:
+        config = {**config, "seed": seed_of_fork(frozen.seed, siblings)}
     row = replace(
         session.records.find(session.thread),
         id=thread,
@@ -29,9 +36,17 @@ def fork_debate(session: DebateSession, *, after: int | None, name: str | None) 
     with making(session, row) as made:
         made.records.grants.add(thread, made.records.grants.of(session.thread))
         # Nothing has been said from the fork's own floor.
-        made.update_after("trim", {**written(values), "status": "running", "heard": 0})
+        made.update_after("trim", {**written(values), "config": config, "status": "running", "heard": 0})
         made.note_status(row.status)
     return session.on(thread)
+
+
+def seed_of_fork(seed: int | None, number: int) -> int:
+    """Return the seed of a debate's fork of this number: a model that keeps to seeds goes another way there.
+
+    31 bits, which every provider takes.
+    """
+    return Random(f"{seed}/{number}").getrandbits(31)  # noqa: S311  # no secret: it is to be had again
 
 
 async def _checkpoint_after(session: DebateSession, after: int, values: Values) -> str:

@@ -10,12 +10,14 @@ from moot.nodes.memory.embeddings import embeddings_of
 from moot.nodes.memory.perspective import perspective_settings
 from moot.nodes.memory.summarizers.summarizer_table import summarizer_named
 from moot.nodes.memory.window import WindowLimits
+from moot.nodes.models.complete import complete
 from moot.nodes.prompts.material import problem_room
 from moot.nodes.protocols.protocol import SPEECH_WORDS, TOKENS_PER_WORD
 from moot.nodes.protocols.protocol_table import protocol_named
 from moot.nodes.protocols.stand_in import WITHOUT_CALLS, forecast
 from moot.nodes.tools.context_documents import check_tools
 from moot.nodes.views.head import head_tokens
+from moot.state.amounts import amount
 from moot.state.config import DebateConfig
 from moot.state.config.boundary import Claim
 from moot.state.config.budgets import NO_SUMMARY
@@ -51,7 +53,8 @@ def check_config(claim: Claim, environment: Environment, *, imports: bool = True
             "limits.cost_usd needs prices: give input_usd_per_million and output_usd_per_million "
             f"(0 where free) under `models` for {', '.join(map(repr, unpriced))}"
         )
-    models.check(config.model_names())
+    if environment.complete is complete:  # else nobody is reached
+        models.check(config.model_names())
 
 
 def warnings_about(config: DebateConfig) -> list[str]:
@@ -63,7 +66,9 @@ def warnings_about(config: DebateConfig) -> list[str]:
     turns = planned.turns if planned else None
     late = [each.after for each in config.interjections if turns is not None and each.after >= turns]
     if late:
-        said.append(f"interjections: after {late[0]} turns nobody is left to hear it; there are {turns}")
+        said.append(
+            f"interjections: after {amount(late[0], 'turn')} nobody is left to hear it, of {turns} in all"
+        )
     return [*said, *_too_long(config), *_idle_memory(config)]
 
 

@@ -1,6 +1,6 @@
 """Where the graph goes after each node."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any, Literal
 
 from langchain_core.runnables import Runnable, RunnableConfig
@@ -13,23 +13,31 @@ from moot.state.entries import kind_of
 
 
 class Route(Runnable[ConversationState, str]):
-    """A decision that is taken at once, so that no stop can come between a node's update and its successor.
+    """A decision, named by why it goes where it goes, so that a drawing of the graph says so.
+
+    It is taken at once: no stop can come between a node's update and its successor.
 
     LangGraph takes a plain function to a worker thread. A run that is cancelled meanwhile has the update
     stored without the successor: resumed, it takes the node as finished, and the debate ends where it stands.
     """
 
-    def __init__(self, decide: Callable[[ConversationState], str]) -> None:
+    def __init__(self, decide: Callable[[ConversationState], str], **why: str) -> None:
+        """Make one; `why` says of each node that it may lead to what leads there."""
         self.name = decide.__name__
-        self._decide = decide
+        self._decide, self._why = decide, why
+
+    @property
+    def path_map(self) -> dict[Hashable, str]:
+        """Where each reason leads."""
+        return {why: node for node, why in self._why.items()}
 
     def invoke(self, input: ConversationState, config: RunnableConfig | None = None, **_: Any) -> str:
-        """Return the name of the next node."""
-        return self._decide(up_to_date(input))
+        """Return why the next node is next."""
+        return self._why[self._decide(up_to_date(input))]
 
     async def ainvoke(self, input: ConversationState, config: RunnableConfig | None = None, **_: Any) -> str:
-        """Return the name of the next node, without giving way to anything else."""
-        return self._decide(up_to_date(input))
+        """Return it without giving way to anything else."""
+        return self.invoke(input)
 
 
 def after_open(state: ConversationState) -> Literal["record", "summarize", "plan", "clarify", "turn"]:

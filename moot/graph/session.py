@@ -35,6 +35,8 @@ class DebateSession:
     """The debate's id, which is its LangGraph thread's; `""` where none is chosen yet."""
     lease: Lease | None = None
     """By which its debate is written, and `records` are; see `writing`."""
+    extensions: tuple[int, ...] = ()
+    """Turns by which each end is followed: of a replay, where what it replays was extended."""
 
     def on(self, thread: str) -> DebateSession:
         """Return the session of another debate in this database."""

@@ -3,6 +3,7 @@
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from difflib import get_close_matches
 
 from typing_extensions import TypedDict
 
@@ -139,7 +140,9 @@ class Catalogue(DebateTable):
         if not rows and len(name) >= 4 and name.replace("-", "").isalnum():
             rows = self._select("WHERE id LIKE ?", [f"{name.lower()}%"])
         if not rows:
-            raise DebateNotFound(f"no debate {name!r}: `moot list` shows which there are")
+            near = get_close_matches(name, [row.name for row in self.rows()], n=1)
+            meant = f"is {near[0]!r} meant? " if near else ""
+            raise DebateNotFound(f"no debate {name!r}: {meant}`moot list` shows which there are")
         if len(rows) > 1:
             raise InputError(f"{name!r} begins the ids of {len(rows)} debates: give more of it")
         return rows[0]

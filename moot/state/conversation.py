@@ -12,7 +12,7 @@ from langchain_core.messages import AnyMessage
 from langgraph.channels import DeltaChannel
 from typing_extensions import TypedDict
 
-from moot.state.entries import Entry, EntryUsage, JsonObject
+from moot.state.entries import Entry, EntryUsage, GivenEntry, JsonObject
 from moot.state.ledger import CruxCard, Note, Reflection
 from moot.state.progress import Clarifications, ConvergenceCheck, Room
 from moot.state.reducers import add_up, append, fold_window, latest, merge
@@ -239,7 +239,7 @@ class ConversationInput(TypedDict, total=False):
     """What is argued; without it the first human message is the topic."""
     messages: Annotated[list[AnyMessage], DeltaChannel(fold_window, list, **_EVERY)]
     """A first human message is the topic; in a running debate, an interjection from the floor."""
-    full_transcript: Annotated[list[Entry], DeltaChannel(append, list, **_EVERY)]
+    full_transcript: Annotated[list[GivenEntry], DeltaChannel(append, list, **_EVERY)]
     """A transcript to continue: `{speaker, content}` at least, in order."""
     context_documents: Annotated[list[dict[str, str]], DeltaChannel(append, list, **_EVERY)]
     """`{name, content}` each."""

@@ -145,6 +145,23 @@ class Entry(TypedDict):
     """Of what a tool returned: the call that it answers."""
 
 
+class GivenEntry(TypedDict):
+    """One utterance of a transcript to continue; what is left out is made."""
+
+    speaker: str
+    """Slug id of who spoke."""
+    content: str
+    kind: NotRequired[EntryKind]
+    """`speech` where it is left out."""
+    phase: NotRequired[str]
+    round: NotRequired[int]
+    room: NotRequired[str]
+    importance: NotRequired[int]
+    at: NotRequired[str]
+    """UTC time, ISO 8601."""
+    model: NotRequired[str]
+
+
 def entry_id(seq: int) -> str:
     """Return the id of the entry at `seq`."""
     return f"m{seq:06d}"

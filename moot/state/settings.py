@@ -1,6 +1,7 @@
 """The process's environment, read in this module only."""
 
 import os
+import re
 from pathlib import Path
 
 from moot.state.errors import ConfigError
@@ -15,6 +16,42 @@ def api_key(variable: str) -> str | None:
 def base_url() -> str | None:
     """Return the configured OpenAI-compatible endpoint."""
     return os.environ.get("OPENAI_BASE_URL") or None
+
+
+DOTENV = re.compile(r"OPENAI_BASE_URL|MOOT_MODEL|MOOT_DB|MOOT_BELL|[A-Z0-9_]+_API_KEY")
+"""What a `.env` may say: imports, folders and what requests may reach are no matter of a file found here."""
+_ENDPOINT = ("OPENAI_BASE_URL", "OPENAI_API_KEY")
+
+
+def read_dotenv(folder: Path) -> str:
+    """Take over what the `.env` of a folder says and the environment does not.
+
+    A key belongs to an endpoint: address and key of OpenAI's way come from one place together, the
+    environment where it has either.
+
+    Returns:
+        What the file says in vain, in words, `""` for nothing.
+
+    Raises:
+        ConfigError: it cannot be read.
+    """
+    path = folder / ".env"
+    if not path.is_file():
+        return ""
+    from dotenv import dotenv_values
+
+    try:
+        found = dotenv_values(path, interpolate=False, encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read {str(path)!r}: {error}") from error
+    said = {name: value for name, value in found.items() if value and value != os.environ.get(name)}
+    pair = [name for name in _ENDPOINT if os.environ.get(name)]
+    idle = [name for name in _ENDPOINT if name in said and pair and name not in pair]
+    for name in said.keys() - idle:
+        if DOTENV.fullmatch(name):
+            os.environ.setdefault(name, said[name])
+    words = f"{' and '.join(idle)} of .env is not used: {' and '.join(pair)} of the environment goes with "
+    return f"{words}another endpoint" if idle else ""
 
 
 def default_model() -> str | None:
@@ -59,6 +96,16 @@ def _listed(variable: str) -> tuple[str, ...]:
 def debug() -> bool:
     """Return whether `MOOT_DEBUG` asks for tracebacks."""
     return os.environ.get("MOOT_DEBUG", "") not in ("", "0")
+
+
+def asks_for_spans() -> bool:
+    """Return whether `MOOT_OTEL` asks the command to send OpenTelemetry's spans."""
+    return os.environ.get("MOOT_OTEL", "") not in ("", "0")
+
+
+def bell() -> bool:
+    """Return whether `MOOT_BELL` asks for a terminal's bell at the end of every run."""
+    return os.environ.get("MOOT_BELL", "") not in ("", "0")
 
 
 def environment_with(**variables: str) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from moot.graph.compare import compare_debates, render_comparison
+from moot.graph.compare import OnlyPoint, compare_debates, render_comparison, with_only
 from tests.support.moot_command import Moot
 from tests.support.openai_answers import Act, Json
 from tests.support.openai_server import OpenAIServer
@@ -83,3 +83,17 @@ def test_winners_are_compared_by_name_and_what_was_said_is_no_structure() -> Non
     assert "Different winners." in text
     assert "<b>" not in text
     assert "x\\|y" in text
+
+
+def test_what_the_dearest_brought_for_its_tokens_is_said() -> None:
+    usage = {"prompt_tokens": 100, "completion_tokens": 0, "cost_usd": 0.0, "elapsed_s": 1.0, "calls": 1}
+    cheap = {**debate(protocol="round-robin", verdict=VERDICT), "name": "cheap", "usage": usage}
+    dear = {**cheap, "name": "dear", "usage": {**usage, "prompt_tokens": 450}}
+    same = compare_debates([dear, cheap])
+    assert same["worth"].startswith("No: dear took 4.5 times the tokens of cheap")
+    assert "**Was it worth its tokens?** No: dear" in render_comparison(same)
+    verdict = {**VERDICT, "solution_markdown": "Else.", "reasoning": "Else.", "winner": "grace"}
+    other = compare_debates([dear, {**cheap, "verdict": verdict, "solution": "Else."}])
+    assert "came to another winner" in other["worth"]
+    point: OnlyPoint = {"debate": "dear", "point": "It.", "quote": "it"}
+    assert with_only(other, [point])["worth"].endswith("it alone saw 1 point, the other alone 0.")

@@ -22,7 +22,7 @@ from typing_extensions import TypedDict
 
 from moot import DebateConfig, build_graph
 from moot.nodes.calls import ModelCall, Reply
-from moot.nodes.driving.driver import as_node
+from moot.nodes.driving.driver import Node
 from moot.nodes.driving.environment import Environment, NodeContext
 from moot.nodes.effects import Ask, Body
 from moot.state.checkpoints import open_saver
@@ -164,7 +164,7 @@ def call(text: str) -> ModelCall:
 def one_node(body: Any, env: Environment, saver: Any) -> Any:
     builder = StateGraph(Said)
     builder.add_node("before", lambda state: {})
-    builder.add_node("node", as_node("node", body, env))
+    builder.add_node("node", Node("node", body, env))
     builder.add_edge(START, "before")
     builder.add_edge("before", "node")
     builder.add_edge("node", END)

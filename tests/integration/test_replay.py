@@ -6,8 +6,9 @@ import pytest
 
 from moot import DebateConfig, open_debates
 from moot.nodes.calls import ModelCall, Reply
+from moot.nodes.driving.environment import Environment
 from moot.state.errors import ModelError
-from tests.support.fakes import FakeModel, answer
+from tests.support.fakes import NOW, FakeModel, answer
 from tests.support.moot_command import Moot
 
 
@@ -43,3 +44,36 @@ def test_the_command_replays_too(tmp_path: Path) -> None:
     again = moot("run", "--replay", "one", "--id", "two", "--json", "--quiet").json
     said = [[entry["content"] for entry in document["transcript"]] for document in (first, again)]
     assert said[0] == said[1]
+
+
+def test_an_extended_debate_is_replayed_with_no_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = str(tmp_path / "moot.sqlite")
+    config = DebateConfig(turns=2, model="gpt-4o-mini", limits={"cost_usd": 1})
+    with open_debates(path, environment=FakeModel().environment()) as debates:
+        debates.start("T", config, name="original").run()
+        debates.get("original").run(turns=2)
+        original = debates.get("original").run(turns=1)
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    with open_debates(path, environment=Environment(clock=lambda: NOW)) as debates:
+        replayed = debates.replay("original").run()
+    assert len(original["transcript"]) >= 5
+    assert replayed["transcript"] == original["transcript"]
+    assert replayed["verdict"] == original["verdict"]
+
+
+def test_a_fork_of_an_offline_debate_goes_its_own_way_and_always_the_same(tmp_path: Path) -> None:
+    said: list[list[str]] = []
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        with open_debates(str(tmp_path / folder / "moot.sqlite")) as debates:
+            original = debates.start("Tabs or spaces?", DebateConfig(turns=4), name="original")
+            documents = [original.run()]
+            for name in ("first", "second"):
+                documents.append(original.fork(after=2, name=name).run())
+            documents.append(debates.replay("first").run())
+        said += [[entry["content"] for entry in document["transcript"]] for document in documents]
+    assert said[:4] == said[4:]
+    assert said[0][:3] == said[1][:3] == said[2][:3]
+    assert len({said[number][3] for number in range(3)}) == 3
+    assert said[3] == said[1]

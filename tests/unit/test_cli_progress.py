@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import json
 from typing import Any
 
 import pytest
@@ -9,9 +10,10 @@ from rich.console import Console
 from moot.graph.cli.screen import live
 from moot.graph.cli.screen.answerer import question_lines
 from moot.graph.cli.screen.entry_words import entry_words
-from moot.graph.cli.screen.progress_lines import header_lines
+from moot.graph.cli.screen.progress_lines import header_lines, make_progress
 from moot.graph.cli.screen.tally import Goal, RunTally, event_line
 from moot.graph.cli.screen.verdict_screen import verdict_parts
+from moot.state.amounts import all_done, amount
 from moot.state.config import DebateConfig, DebaterConfig, LimitsConfig
 from moot.state.entries import make_entry
 
@@ -173,3 +175,36 @@ def test_the_live_part_fits_the_terminal_whoever_speaks(height: int, monkeypatch
 def test_a_failed_verdict_shows_nothing_but_that() -> None:
     document = {"verdict": {"status": "failed", "error": "no answer", "winner": "ada"}, "config": {}}
     assert [str(part) for part in verdict_parts(document)] == ["The verdict failed: no answer"]
+
+
+def test_the_live_part_says_how_long_what_goes_on_has_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    written, now = io.StringIO(), [0.0]
+    console = Console(file=written, width=100, force_terminal=True, color_system=None)
+    monkeypatch.setattr(live, "err_console", lambda: console)
+    screen = live.LiveScreen(NAMES, clock=lambda: now[0])
+    step = {"event": "step", "kind": "turn", "phase": "opening", "round": 1, "speakers": ["ada"]}
+    for said, at in (("12 s · starting", 12.0), ("3 s · Ada · opening", 15.0)):
+        now[0] = at
+        console.print(screen._render())
+        assert said in written.getvalue()
+        if at == 12.0:
+            screen.show(step, RunTally())
+
+
+def test_events_are_json_lines_where_a_program_reads_the_log(capsys: pytest.CaptureFixture[str]) -> None:
+    with make_progress(NAMES, quiet=False, as_json=True) as log:
+        log.show(_entry_event("first\nsecond"), RunTally(tokens=12))
+    (line,) = capsys.readouterr().err.splitlines()
+    told = json.loads(line)
+    assert (told["event"], told["entry"]["content"], told["tokens"]) == ("entry", "first\nsecond", 12)
+
+
+def test_numbers_and_their_nouns_agree() -> None:
+    assert [amount(n, word) for n, word in ((1, "round"), (2, "entry"), (1200, "match"), (0, "call"))] == [
+        "1 round",
+        "2 entries",
+        "1,200 matches",
+        "0 calls",
+    ]
+    assert all_done(1, "round", "done") == "the one round is done"
+    assert all_done(3, "round", "done") == "all 3 rounds are done"

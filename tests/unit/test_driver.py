@@ -12,7 +12,7 @@ from langgraph.types import Command
 from typing_extensions import TypedDict
 
 from moot.nodes.calls import ModelCall, Reply
-from moot.nodes.driving.driver import as_node
+from moot.nodes.driving.driver import Node
 from moot.nodes.driving.environment import Environment, NodeContext
 from moot.nodes.effects import Ask, Body, Emit
 from tests.support.fakes import FakeModel
@@ -31,7 +31,7 @@ def _call(text: str) -> ModelCall:
 
 def _graph(body: Any, env: Environment) -> Any:
     builder = StateGraph(State)
-    builder.add_node("node", as_node("node", body, env))
+    builder.add_node("node", Node("node", body, env))
     builder.add_edge(START, "node")
     builder.add_edge("node", END)
     return builder.compile(checkpointer=InMemorySaver())

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import re
+from html import unescape
+
+from markdown_it import MarkdownIt
 
 from moot.graph.reports import render_brief, render_brief_html
+from moot.graph.reports.markdown_quotes import plain
 from tests.support.report_documents import DEBATERS, VERDICT, Document, debate
 
 
@@ -56,3 +60,15 @@ def test_a_debate_without_a_verdict_has_a_page_too() -> None:
     empty: Document = {}
     assert "**No verdict**" in render_brief(empty)
     assert "Nothing is chosen" in render_brief(empty, "adr")
+
+
+def test_a_decision_record_is_plain_markdown() -> None:
+    said = "Costs > 3 & < 5 % of R&D for `x_y` in snake_case; see <b>here</b> or &amp; # not a heading"
+    line = plain(said)
+    assert line == (
+        "Costs > 3 & < 5 % of R&D for \\`x_y\\` in snake_case; "
+        "see &lt;b>here&lt;/b> or \\&amp; \\# not a heading"
+    )
+    assert plain("> quote") == "\\> quote"
+    shown = MarkdownIt("commonmark").renderInline(line)
+    assert unescape(re.sub("<.*?>", "", shown)) == said

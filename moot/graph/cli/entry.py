@@ -4,11 +4,13 @@ import io
 import os
 import sys
 import traceback
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 
 from moot.graph.cli.screen.terminal_text import safe
 from moot.state.errors import MootError
 from moot.state.redaction import shown_url
-from moot.state.settings import debug
+from moot.state.settings import asks_for_spans, debug, read_dotenv
 
 
 def run_command_line() -> None:
@@ -22,7 +24,10 @@ def run_command_line() -> None:
         # A terminal that cannot show a letter is no reason to stop.
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        make_group().main(prog_name="moot")
+        if idle := read_dotenv(Path.cwd()):
+            complain(f"warning: {idle}")
+        with _exporting():
+            make_group().main(prog_name="moot")
     except MootError as error:
         complain(str(error))
         sys.exit(error.exit_code)
@@ -36,6 +41,14 @@ def run_command_line() -> None:
         else:
             complain(f"internal error: {type(error).__name__}: {error} (MOOT_DEBUG=1 shows where)")
         sys.exit(1)
+
+
+def _exporting() -> AbstractContextManager[None]:
+    if not asks_for_spans():
+        return nullcontext()
+    from moot.graph.cli.telemetry import exporting_spans
+
+    return exporting_spans()
 
 
 def complain(message: str) -> None:

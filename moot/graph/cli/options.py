@@ -79,6 +79,12 @@ DbOption = Annotated[
 ]
 JsonOption = Annotated[bool, Option("--json", help="Print one JSON document on stdout.")]
 QuietOption = Annotated[bool, Option("--quiet", "-q", help="No progress on stderr.")]
+BellOption = Annotated[
+    bool, Option("--bell", help="Ring at the end, and say so in the terminal's title; MOOT_BELL=1 always.")
+]
+LogOption = Annotated[
+    bool, Option("--log-json", help="Progress as JSON lines on stderr, one for each thing that happens.")
+]
 OutputOption = Annotated[
     Path | None,
     Option(

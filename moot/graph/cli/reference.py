@@ -33,6 +33,8 @@ ENVIRONMENT = """\
 | `MOOT_TOKEN` | API key of those who may use a server from elsewhere |
 | `MOOT_ALLOW_HOSTS` | names under which a server that something else guards may be asked |
 | `MOOT_DB` | database where `--db` gives none |
+| `MOOT_BELL` | `1` rings the terminal's bell at the end of every run, as `--bell` does |
+| `MOOT_OTEL` | `1` sends OpenTelemetry's spans where its `OTEL_…` variables say: `pip install 'moot[otel]'` |
 | `MOOT_DEBUG` | `1` shows the traceback of an internal error |
 | `NO_COLOR` | any value: no colours |
 """

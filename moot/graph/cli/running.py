@@ -15,11 +15,13 @@ from moot.graph.cli.database import check_database, command_line
 from moot.graph.cli.entry import complain
 from moot.graph.cli.group import INTERRUPTED, stop_listening
 from moot.graph.cli.screen.answerer import Answerer, question_lines
-from moot.graph.cli.screen.output import format_of, print_json, print_result, remark, render, write_file
+from moot.graph.cli.screen.output import format_of, print_json, print_result, remark, render, ring, write_file
 from moot.graph.cli.screen.progress_lines import header_lines, make_progress
 from moot.graph.cli.screen.tally import RunTally, spent_words
 from moot.graph.cli.screen.terminal_text import one_line
 from moot.nodes.people.questions import questions_in
+from moot.state import settings
+from moot.state.amounts import amount
 from moot.state.config.model_settings import RECORDED
 from moot.state.entries import takes_turn, tokens_of
 from moot.state.errors import DebatePaused, JudgeFailed, RunError, WaitingForPerson
@@ -45,6 +47,10 @@ class Delivery:
     output: Path | None = None
     answers: object = None
     """What `--answers` holds."""
+    bell: bool = False
+    """Whether the terminal rings and says in its title how the run ended."""
+    log_json: bool = False
+    """Whether progress is told as JSON lines."""
 
 
 def run_to_end(debate: Debate, delivery: Delivery, *, turns: int | None = None, answer: object = None) -> int:
@@ -55,7 +61,7 @@ def run_to_end(debate: Debate, delivery: Delivery, *, turns: int | None = None, 
     """
     code, resume = 0, resume_line(debate, delivery.db)
     try:
-        if not delivery.quiet:
+        if not (delivery.quiet or delivery.log_json):
             for line in (*header_lines(debate.state().values["topic"], debate.config()), ""):
                 remark(line)
         _run_answering(debate, delivery, turns, answer)
@@ -78,6 +84,8 @@ def run_to_end(debate: Debate, delivery: Delivery, *, turns: int | None = None, 
         code = error.exit_code
         complain(f"{error}\nThe debate is saved. Go on with: {resume}")
     document = debate.document()
+    if delivery.bell or settings.bell():
+        ring(f"{handle(debate)}: {document['status']}")
     deliver(debate, document, delivery, finished=code == 0)
     verdict = document["verdict"] or {}
     if not code and verdict.get("status") == "failed":
@@ -117,7 +125,7 @@ def _run(debate: Debate, delivery: Delivery, turns: int | None, answer: object) 
     config, tally = debate.config(), RunTally(debate.row.turns)
     tally.follow(config)
     tally.refresh(debate.row)
-    progress = make_progress(config.names(), quiet=delivery.quiet)
+    progress = make_progress(config.names(), quiet=delivery.quiet, as_json=delivery.log_json)
     stream = debate.stream(turns=turns, answer=answer, tokens=progress.tokens)
     with terminated_like_interrupted(), closing(cast("Generator[Event]", stream)) as events, progress:
         for number, event in enumerate(events):
@@ -168,7 +176,7 @@ def deliver(debate: Debate, document: dict[str, Any], delivery: Delivery, *, fin
 
 
 def _say_what_next(debate: Debate, usage: Usage, delivery: Delivery) -> None:
-    remark(f"\n{usage['calls']} calls · {spent_words(tokens_of(usage), usage['cost_usd'])}")
+    remark(f"\n{amount(usage['calls'], 'call')} · {spent_words(tokens_of(usage), usage['cost_usd'])}")
     remark(f"Stored as {debate.name} in {shown_url(check_database(delivery.db))}")
     remark(f"  read it    {command_line('show', handle(debate), '--transcript', db=delivery.db)}")
     if debate.can_go_on() and not debate.config().model.startswith(RECORDED):

@@ -21,6 +21,7 @@ from moot.graph.reports.prose import Prose
 from moot.graph.reports.transcript_blocks import Message, anchors_of, read_transcript
 from moot.graph.reports.wording import cleaned, clock, grouped, one_decimal
 from moot.nodes.judging.decision import RULES
+from moot.state.amounts import amount
 from moot.state.entries import Entry, entry_id
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -121,7 +122,7 @@ def template_environment(**filters: Callable[..., object]) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(grouped=grouped, tenths=one_decimal, clock=clock, **filters)
+    environment.filters.update(amount=amount, grouped=grouped, tenths=one_decimal, clock=clock, **filters)
     environment.globals["rules"] = RULES
     environment.filters["message_id"] = lambda seq: entry_id(max(seq, 0))
     return environment

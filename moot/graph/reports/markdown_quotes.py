@@ -10,10 +10,12 @@ from markdown_it.token import Token
 
 from moot.graph.reports.prose import PLAIN_ABOVE, is_safe_link, parser
 
-_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~!$&])")
-_ENTITIES = {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
+_SPECIAL = re.compile(r"[\\`*\[\]|~$]|(?<![^\W_])_|_(?![^\W_])|<(?=[A-Za-z/!?])|&(?=#?\w+;)|(?<!\S)#")
+"""What would begin something: an underscore within a word, `a < b` and `R&D` are read as they stand."""
+_ENTITIES = {"<": "&lt;"}
+"""A tag is none even for a reader of Markdown that knows no backslash before it."""
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
-_LINE_START = re.compile(r"^(\s*)([-+=]|\d{1,9}[.)])")
+_LINE_START = re.compile(r"^(\s*)([-+=>]|\d{1,9}[.)])")
 
 
 def plain(text: str) -> str:

@@ -16,6 +16,7 @@ from langchain_core.runnables import RunnableConfig
 from moot.nodes.calls import Flow, ModelCall, Reply, View
 from moot.nodes.driving.environment import Environment
 from moot.nodes.driving.portal import in_thread
+from moot.nodes.driving.spans import call_span
 from moot.state.config.boundary import Claim
 from moot.state.conversation import CallReceipt
 from moot.state.entries import JsonObject
@@ -119,7 +120,9 @@ class Answering:
         except ConfigError as refused:
             return Reply(error=str(refused))
         async with self._limit:
-            return await landed(self._env.complete(call, models, config=self._run))
+            with call_span(call, self.place.debate) as replies:
+                replies.append(await landed(self._env.complete(call, models, config=self._run)))
+            return replies[0]
 
     async def _once(
         self, key: JournalKey, known: JsonObject | None, make: Callable[[], Awaitable[Reply]]

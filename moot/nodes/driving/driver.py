@@ -17,7 +17,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from langchain_core.runnables import RunnableConfig, RunnableLambda
+from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.config import get_stream_writer
 from langgraph.errors import GraphInterrupt
 from langgraph.runtime import Runtime, get_runtime
@@ -28,6 +28,7 @@ from moot.nodes.driving.answering import Answering, JournalPlace
 from moot.nodes.driving.bookkeeping import is_noted, note_failure
 from moot.nodes.driving.environment import Environment, NodeBody, NodeContext
 from moot.nodes.driving.portal import call_from_sync, in_thread
+from moot.nodes.driving.spans import step_span
 from moot.nodes.effects import (
     Ask,
     Effect,
@@ -212,18 +213,29 @@ async def _noted(run: _Run, body: NodeBody, records: Records, debate: str) -> Up
     return update
 
 
-def as_node(name: str, body: NodeBody, env: Environment) -> RunnableLambda[Any, Any]:
-    """Wrap a body as a node that runs in sync and async graphs."""
+class Node(Runnable[ConversationState, Update]):
+    """A body as a node that runs in sync and async graphs.
 
-    async def arun(state: ConversationState, config: RunnableConfig) -> Update:
+    No run of its own is traced: that of the graph's node is one already.
+    """
+
+    def __init__(self, name: str, body: NodeBody, env: Environment) -> None:
+        self.name = name
+        self._body, self._env = body, env
+
+    async def ainvoke(
+        self, input: ConversationState, config: RunnableConfig | None = None, **_: object
+    ) -> Update:
+        """Run the body."""
+        config = config or {}
         if saver := checkpointer_in(config):
             await in_thread(records_of, saver)  # of a stock saver they are made now, which opens a database
-        run = _Run(name, env, state, config)
-        if run.records is None or not run.context.debate:
-            return await run.drive(body)
-        return await _noted(run, body, run.records, run.context.debate)
+        with step_span(str(self.name), input.get("step") or {}, config):
+            run = _Run(str(self.name), self._env, input, config)
+            if run.records is None or not run.context.debate:
+                return await run.drive(self._body)
+            return await _noted(run, self._body, run.records, run.context.debate)
 
-    def run(state: ConversationState, config: RunnableConfig) -> Update:
-        return call_from_sync(arun, state, config)
-
-    return RunnableLambda(run, afunc=arun, name=name)
+    def invoke(self, input: ConversationState, config: RunnableConfig | None = None, **_: object) -> Update:
+        """Run the body in a graph without an event loop."""
+        return call_from_sync(self.ainvoke, input, config)

@@ -303,7 +303,10 @@ class _Asking:
             names=request.shows_names,
         )
         # The metadata names the speaker for clients that add chunks up: adding loses a message's name.
-        heard = RunnableConfig(metadata={"speaker": speak_as.speaker}) if speak_as else RunnableConfig()
+        heard = RunnableConfig(run_name=self.run.call.purpose)
+        if speak_as:
+            named = f"{speak_as.speaker} {speak_as.entry_id}"
+            heard = RunnableConfig(run_name=named, metadata={"speaker": speak_as.speaker})
         config = merge_configs(self.run.config, heard, RunnableConfig(tags=[] if live else [TAG_NOSTREAM]))
         config.pop("run_id", None)
         if chat.rate_limiter is not None:  # here, so that nobody's silence is waited for

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from moot.nodes.tools.files import query_words
 from moot.nodes.tools.tool import Arguments, Surroundings
+from moot.state.amounts import amount
 from moot.state.entries import kind_of
 
 MAX_HITS = 10
@@ -38,7 +39,7 @@ class SearchDebate:
         if not hits:
             return f"no matches for {given.query!r}"
         best = sorted(hits, reverse=True)[:MAX_HITS]
-        return f"{len(hits)} matches for {given.query!r}\n" + "\n".join(line for _, _, line in best)
+        return f"{amount(len(hits), 'match')} for {given.query!r}\n" + "\n".join(line for _, _, line in best)
 
 
 def _excerpt(content: str, words: list[str]) -> str:

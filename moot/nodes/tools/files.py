@@ -12,6 +12,7 @@ from pydantic import Field
 
 from moot.nodes.tools.sandbox import MAX_FILE_BYTES, Refused, Sandbox
 from moot.nodes.tools.tool import Arguments, Surroundings, ToolFailed
+from moot.state.amounts import amount
 
 MAX_HITS = 20
 MAX_LISTED = 200
@@ -85,7 +86,7 @@ class Search:
         if not best:
             return f"no matches for {given.query!r}"
         shown = "\n".join(f"{hit.path}:{hit.line}: {hit.text}" for hit in best)
-        return f"{counted.total()} matches for {given.query!r}\n{shown}"
+        return f"{amount(counted.total(), 'match')} for {given.query!r}\n{shown}"
 
 
 def _counting(hits: Iterator[_Hit], counted: Counter[str]) -> Iterator[_Hit]:

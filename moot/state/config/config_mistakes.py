@@ -18,7 +18,7 @@ def explain(error: ValidationError, model: type[BaseModel], *, under: str = "") 
 def unknown_key(key: str, known: Iterable[str]) -> str:
     """Return what is said of a key that there is not: the one that was likely meant."""
     section = key.rpartition(".")[0]
-    close = difflib.get_close_matches(key.rpartition(".")[2], sorted(known), n=1, cutoff=0.0)
+    close = difflib.get_close_matches(key.rpartition(".")[2], sorted(known), n=1)
     return f"unknown key {key!r}" + (f": did you mean {_joined(section, close[0])!r}?" if close else "")
 
 

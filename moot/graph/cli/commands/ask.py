@@ -9,8 +9,9 @@ import typer
 
 from moot.graph.cli.database import opened_debate
 from moot.graph.cli.options import DbOption, DebateArgument, JsonOption, QuietOption
-from moot.graph.cli.screen.output import print_json, print_text, remark
+from moot.graph.cli.screen.output import print_json, print_result, print_text, remark
 from moot.graph.cli.screen.terminal_text import one_line
+from moot.state.amounts import amount
 
 if TYPE_CHECKING:
     from moot.graph.api import Debate
@@ -39,14 +40,24 @@ def ask(
         if as_json:
             print_json({"debate": debate.id, "question": asked.strip(), **answer.to_json()})
             return
-        print_text("\n".join(_lines(debate, answer)))
+        lines = _lines(debate, answer)
+        if sys.stdout.isatty():
+            from moot.graph.cli.screen.markdown_text import MarkdownText
+
+            print_result(MarkdownText(lines[0]), *map(MarkdownText, ["\n".join(lines[1:])]))
+        else:
+            print_text("\n".join(lines))
         receipt = answer.receipt
         if not quiet:
             dropped = answer.dropped
             remark(
-                f"from {len(receipt['message_ids'])} messages, {receipt['total_tokens']:,} of "
-                f"{receipt['budget']:,} tokens; {receipt['messages_left_out']} messages had no room"
-                + (f", {dropped} citations of messages that do not exist dropped" if dropped else "")
+                f"from {amount(len(receipt['message_ids']), 'message')}, {receipt['total_tokens']:,} of "
+                f"{receipt['budget']:,} tokens; no room for {amount(receipt['messages_left_out'], 'message')}"
+                + (
+                    f", dropped {amount(dropped, 'citation')} of messages that do not exist"
+                    if dropped
+                    else ""
+                )
             )
         if failure := receipt["embeddings_error"]:
             remark(f"the embedding model failed, so words alone were compared: {one_line(failure, 300)}")

@@ -37,7 +37,7 @@ def compare(
 
     A baseline of --with is run once, as ID-single or ID-vote, and kept.
     """
-    from moot.graph.compare import compare_debates, render_comparison
+    from moot.graph.compare import compare_debates, render_comparison, with_only
     from moot.graph.equal_tokens import BASELINES, baseline_of
     from moot.graph.only_one import points_of_one
     from moot.graph.reports.one_page import as_page
@@ -62,7 +62,8 @@ def compare(
             compared.append(baseline)
         comparison = compare_debates([each.document() for each in compared])
         if only:
-            comparison["only"] = points_of_one(compared[0].session, comparison["debates"])
+            points = points_of_one(compared[0].session, comparison["debates"])
+            comparison = with_only(comparison, points)
     if as_json:
         return print_json(comparison)
     text = render_comparison(comparison)

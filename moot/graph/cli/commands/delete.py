@@ -9,6 +9,7 @@ from moot.graph.cli.database import opened
 from moot.graph.cli.options import DbOption, JsonOption, debates_like
 from moot.graph.cli.screen.output import print_json, remark
 from moot.graph.cli.screen.terminal_text import one_line
+from moot.state.amounts import amount
 from moot.state.errors import InputError
 
 
@@ -28,7 +29,7 @@ def delete(
             raise InputError("nothing is deleted: add --yes where nobody can be asked")
         deleted = []
         for debate in chosen:
-            about = f"{debate.name}, {debate.row.turns} turns: {one_line(debate.row.topic, 60)}"
+            about = f"{debate.name}, {amount(debate.row.turns, 'turn')}: {one_line(debate.row.topic, 60)}"
             if yes or typer.confirm(f"Delete {about}?", err=True):
                 debate.delete()
                 deleted.append({"deleted": debate.id, "name": debate.name})

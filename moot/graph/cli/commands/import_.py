@@ -14,6 +14,7 @@ from moot.graph.cli.options import ConfigOption, DbOption, JsonOption, NameOptio
 from moot.graph.cli.screen.output import print_json, print_text, remark
 from moot.graph.cli.screen.terminal_text import one_line
 from moot.graph.cli.text_files import STDIN, read_text
+from moot.state.amounts import amount
 from moot.state.errors import InputError
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ def _say_what_next(debate: Debate, db: str | None) -> None:
     document = debate.document()
     names = ", ".join(debater["name"] for debater in document["config"]["debaters"][:8])
     tokens = sum(entry["tokens"] for entry in document["transcript"])
-    remark(f"{len(document['transcript'])} entries · {tokens:,} tokens · debaters: {names}")
+    remark(f"{amount(len(document['transcript']), 'entry')} · {amount(tokens, 'token')} · debaters: {names}")
     remark(f"  judge it   {command_line('judge', debate.name, db=db)}")
     remark(f"  report it  {command_line('report', debate.name, db=db)}")
     if debate.can_go_on():

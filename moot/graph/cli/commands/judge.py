@@ -11,6 +11,7 @@ import typer
 
 from moot.graph.cli.options import ConfigOption, DbOption, JsonOption, QuietOption
 from moot.nodes.judging.decision import RULES
+from moot.state.amounts import amount
 from moot.state.entries import tokens_of
 from moot.state.verdict import Rule
 
@@ -178,7 +179,8 @@ def _deliver(judgement: Judgement, *, as_json: bool, quiet: bool) -> None:
     if not quiet and not as_json:
         tokens = tokens_of(judgement.usage)
         kept = "stored with the debate" if judgement.stored else "not stored"
-        remark(f"\n{judgement.usage.get('calls', 0):.0f} calls · {tokens:,.0f} tokens · {kept}")
+        calls = amount(int(judgement.usage.get("calls", 0)), "call")
+        remark(f"\n{calls} · {tokens:,.0f} tokens · {kept}")
     if judgement.failed:
         complain(f"the verdict failed: {one_line(judgement.verdict['error'], 500)}")
         raise typer.Exit(FAILED)

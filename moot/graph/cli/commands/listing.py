@@ -12,6 +12,7 @@ from moot.graph.cli.database import opened_records
 from moot.graph.cli.options import DbOption, JsonOption
 from moot.graph.cli.screen.output import columns, print_json, print_result, remark
 from moot.graph.cli.screen.terminal_text import local_time, one_line
+from moot.state.amounts import amount
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -59,7 +60,7 @@ def list_debates(
     if len(known) > len(shown):
         remark(f"{len(known) - len(shown)} more")
     if folded:
-        remark(f"{folded} matches of tournaments are folded: --matches shows them")
+        remark(f"folded: {amount(folded, 'match')} of tournaments; --matches shows them")
 
 
 def _text(row: DebateRow, outcome: ListedOutcome | None) -> str:
@@ -77,8 +78,8 @@ def _lines(known: list[tuple[DebateRow, ListedOutcome | None]]) -> list[Renderab
         facts = (
             row.status,
             *more,
-            f"{row.turns} turns",
-            f"{row.tokens:,} tokens",
+            amount(row.turns, "turn"),
+            amount(row.tokens, "token"),
             local_time(row.updated_at),
         )
         about = Text(f"{one_line(row.topic, 120)}\n{one_line(' · '.join(filter(None, facts)), 200)}")

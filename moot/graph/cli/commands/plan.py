@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from moot.graph.cli import options as shared
+from moot.state.amounts import amount
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -106,8 +107,9 @@ def _screen(planned: Forecast, latency: float) -> list[RenderableType]:
     summary = (
         f"calls           {planned.calls:,}{_range(planned)}",
         *(f"{_TOKENS[key]:<16}{some:,} (at most {most:,})" for key, (some, most) in tokens.items()),
-        f"critical path   {planned.critical_path:,} calls in a row at concurrency {planned.concurrency}: "
-        f"{planned.seconds(latency):,.1f} s at {latency:g} s a call{_longest(planned, latency)}",
+        f"critical path   {amount(planned.critical_path, 'call')} in a row at concurrency "
+        f"{planned.concurrency}: {planned.seconds(latency):,.1f} s at {latency:g} s a call"
+        + _longest(planned, latency),
     )
     return [table, Text(""), *map(Text, summary)]
 

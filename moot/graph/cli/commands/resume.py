@@ -29,6 +29,8 @@ def resume(
     db: shared.DbOption = None,
     as_json: shared.JsonOption = False,
     quiet: shared.QuietOption = False,
+    bell: shared.BellOption = False,
+    log_json: shared.LogOption = False,
 ) -> None:
     """Go on with a debate where it stands, or extend a finished one.
 
@@ -40,7 +42,7 @@ def resume(
     from moot.graph.cli.screen.answerer import check_answers
     from moot.graph.continuation import verdict_failed
 
-    delivery = Delivery(db, as_json, quiet, output, read_answers(answers))
+    delivery = Delivery(db, as_json, quiet, output, read_answers(answers), bell, log_json)
     with opened_debate(db, debate_id) as debate:
         if delivery.answers is not None:
             check_answers(delivery.answers, debate.config(), debate.questions())

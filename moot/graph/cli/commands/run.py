@@ -77,6 +77,8 @@ class RunRequest:
     db: shared.DbOption = None
     as_json: shared.JsonOption = False
     quiet: shared.QuietOption = False
+    bell: shared.BellOption = False
+    log_json: shared.LogOption = False
 
 
 @shared.with_options(RunRequest)
@@ -89,7 +91,10 @@ def run(asked: RunRequest) -> None:
     from moot.graph.cli.run_request import read_answers
     from moot.graph.cli.running import Delivery, run_to_end
 
-    delivery = Delivery(asked.db, asked.as_json, asked.quiet, asked.output, read_answers(asked.answers))
+    answers = read_answers(asked.answers)
+    delivery = Delivery(
+        asked.db, asked.as_json, asked.quiet, asked.output, answers, asked.bell, asked.log_json
+    )
     if asked.replay:
         with opened(asked.db) as debates:
             code = run_to_end(debates.replay(asked.replay, name=asked.name), delivery)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, get_args
 import typer
 
 from moot.graph.cli.options import DbOption, JsonOption, QuietOption
+from moot.state.amounts import amount
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -62,7 +63,7 @@ def tournament(
         )
     deliver(chosen, output, table.to_json(), to_markdown(table), _screen(table))
     if table.failed:
-        remark(f"{len(table.failed)} of {len(table.matches)} matches have no verdict: run it again to go on")
+        remark(f"no verdict in {len(table.failed)} of {amount(len(table.matches), 'match')}: run it again")
         raise typer.Exit(FAILED)
 
 
@@ -96,7 +97,7 @@ def _list(settings: TournamentConfig, *, as_json: bool) -> None:
         print_json(rows)
         return
     lines = [f"{one_line(each.topic, 60)}: {each.first} – {each.second}, seed {each.seed}" for each in found]
-    print_result(f"{len(found)} matches", *lines)
+    print_result(amount(len(found), "match"), *lines)
 
 
 def _say_played(played: MatchResult, done: int, total: int) -> None:
@@ -159,7 +160,7 @@ def _summary(table: Standings) -> str:
     cost = f" · US$ {table.cost_usd:.4f}" if table.cost_usd else ""
     played = len(table.matches) - len(table.failed)
     first = f"first speaker wins {rate(table.first_side)}"
-    return f"{played} of {len(table.matches)} matches · {first} · {table.tokens:,} tokens{cost}"
+    return f"{played} of {amount(len(table.matches), 'match')} · {first} · {table.tokens:,} tokens{cost}"
 
 
 def _screen(table: Standings) -> list[RenderableType]:

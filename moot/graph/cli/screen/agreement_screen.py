@@ -14,6 +14,7 @@ from moot.graph.cli.screen.terminal_text import one_line
 from moot.graph.cli.screen.verdict_screen import winner_text
 from moot.nodes.judging.opinion_check import confidence_of
 from moot.nodes.protocols.protocol_table import rules_of
+from moot.state.amounts import amount
 
 if TYPE_CHECKING:
     from moot.graph.judge_benchmark import BenchmarkResult
@@ -72,12 +73,12 @@ def benchmark_parts(measured: BenchmarkResult) -> list[RenderableType]:
     lines = [
         f"{name}: agreement with the human panel {rate(found['panel']['agreement'])}, "
         f"κ {number(found['panel']['kappa'])}, {found['panel']['undecided']} undecided, "
-        f"{found['sessions']} sessions"
+        f"{amount(found['sessions'], 'session')}"
         for name, found in measured.settings.items()
     ]
     lines.append(f"answers that changed with their order: {rate(measured.flips)}")
     if measured.failed:
-        lines.append(f"{len(measured.failed)} sessions without an answer")
+        lines.append(f"{amount(len(measured.failed), 'session')} without an answer")
     heading = Text(f"Judge {one_line(measured.model, 60)} on human-judged debates", "bold")
     return [heading, Padding(table, (1, 0)), *map(Text, lines)]
 

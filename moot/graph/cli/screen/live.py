@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Self
 
@@ -10,6 +11,7 @@ from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.padding import Padding
 from rich.progress_bar import ProgressBar
+from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
@@ -17,6 +19,7 @@ from moot.graph.cli.screen.entry_words import entry_words
 from moot.graph.cli.screen.output import err_console
 from moot.graph.cli.screen.tally import RunTally, event_line
 from moot.graph.cli.screen.terminal_text import one_line, safe
+from moot.state.amounts import amount
 
 if TYPE_CHECKING:
     from moot.graph.api import Event
@@ -42,11 +45,12 @@ class LiveScreen(AbstractContextManager["LiveScreen"]):
 
     tokens = True
 
-    def __init__(self, names: Mapping[str, str]) -> None:
-        self._names = names
+    def __init__(self, names: Mapping[str, str], clock: Callable[[], float] = time.monotonic) -> None:
+        self._names, self._clock = names, clock
         self._console = err_console()
         self._tally = RunTally()
-        self._doing = "starting"
+        self._spinner = Spinner("dots", style="dim")
+        self._do("starting")
         self._speeches: dict[str, tuple[str, list[str]]] = {}
         self._colours: dict[str, str] = {}
         self._live = Live(
@@ -72,21 +76,24 @@ class LiveScreen(AbstractContextManager["LiveScreen"]):
                 self._print_entry(event["entry"])
             case "step" if event["kind"] == "turn":
                 who = ", ".join(self._name(speaker).plain for speaker in event["speakers"])
-                self._doing = f"{who} · {one_line(event['phase'], 40)}"
+                self._do(f"{who} · {one_line(event['phase'], 40)}")
             case "step":
-                self._doing = DOING.get(event["kind"], str(event["kind"]))
+                self._do(DOING.get(event["kind"], str(event["kind"])))
             case "retry":
-                self._doing = event_line(event, self._names, tally)
+                self._do(event_line(event, self._names, tally))
             case _:
                 if line := event_line(event, self._names, tally):
                     self._console.print(Text(line, "dim"))
+
+    def _do(self, what: str) -> None:
+        self._doing, self._since = what, self._clock()
 
     def _name(self, speaker: str) -> Text:
         colour = self._colours.setdefault(speaker, COLOURS[len(self._colours) % len(COLOURS)])
         return Text(one_line(self._names.get(speaker, speaker), 40), f"bold {colour}")
 
     def _print_entry(self, entry: Entry) -> None:
-        about = f"  {entry_words(entry, self._names)} · {entry['id']} · {entry['tokens']} tokens"
+        about = f"  {entry_words(entry, self._names)} · {entry['id']} · {amount(entry['tokens'], 'token')}"
         heading = Text.assemble(self._name(entry["speaker"]), (about, "dim"))
         self._console.print(heading, Padding(Text(safe(entry["content"])), (0, 0, 1, 2)))
 
@@ -111,7 +118,9 @@ class LiveScreen(AbstractContextManager["LiveScreen"]):
         row.add_column(no_wrap=True)
         row.add_column(ratio=1, max_width=40)
         row.add_column(no_wrap=True)
+        row.add_column(no_wrap=True)
         row.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
         bar = ProgressBar(total=1.0, completed=goal.share)
-        row.add_row(str(goal), bar, self._tally.spent(), Text(self._doing, "dim"))
+        doing = f"{self._clock() - self._since:.0f} s · {self._doing}"
+        row.add_row(str(goal), bar, self._tally.spent(), self._spinner, Text(doing, "dim"))
         return row

@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, TextIO
 
-from moot.graph.cli.screen.terminal_text import json_text, safe
+from moot.graph.cli.screen.terminal_text import json_text, one_line, safe
 from moot.state.errors import ConfigError, InputError
 from moot.state.redaction import redacted
 
@@ -68,6 +68,12 @@ def print_text(text: str) -> None:
 def remark(text: str) -> None:
     """Say something on stderr, safe for a terminal."""
     print(fitted(safe(text), sys.stderr), file=sys.stderr, flush=True)
+
+
+def ring(words: str) -> None:
+    """Ring a terminal's bell and put some words into its title; elsewhere do nothing."""
+    if sys.stderr.isatty():
+        print(f"\x1b]0;moot: {one_line(words, 80)}\x07\x07", end="", file=sys.stderr, flush=True)
 
 
 def fitted(text: str, stream: TextIO) -> str:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol
 
 from moot.graph.cli.screen.tally import RunTally, event_line
 from moot.graph.cli.screen.terminal_text import one_line
+from moot.state.redaction import redacted
 
 if TYPE_CHECKING:
     from moot.graph.api import Event
@@ -42,8 +45,25 @@ class ProgressLines(Progress):
             print(line, file=sys.stderr, flush=True)
 
 
-def make_progress(names: Mapping[str, str], *, quiet: bool) -> Progress:
+class JsonLines(Progress):
+    """One JSON object a line for each thing that happened, for programs that read logs."""
+
+    tokens = False
+
+    def __exit__(self, *_: object) -> None:
+        """Leave what was written."""
+
+    def show(self, event: Event, tally: RunTally) -> None:
+        """Write the event with what has been spent."""
+        line = {"at": datetime.now(UTC).isoformat(timespec="milliseconds"), **event}
+        line = {**line, "tokens": tally.tokens, "cost_usd": tally.cost_usd}
+        print(redacted(json.dumps(line, default=str)), file=sys.stderr, flush=True)
+
+
+def make_progress(names: Mapping[str, str], *, quiet: bool, as_json: bool = False) -> Progress:
     """Return what suits stderr."""
+    if as_json:
+        return JsonLines()
     if quiet or not sys.stderr.isatty():
         return ProgressLines(names, quiet=quiet)
     from moot.graph.cli.screen.live import LiveScreen

@@ -15,6 +15,7 @@ from moot.graph.cli.screen.entry_words import entry_words
 from moot.graph.cli.screen.terminal_text import json_text, local_time, one_line, safe
 from moot.graph.cli.screen.verdict_screen import verdict_parts
 from moot.nodes.models.registry import Models
+from moot.state.amounts import amount
 from moot.state.config import OFFLINE
 from moot.state.config.frozen import frozen_config
 from moot.state.entries import tokens_of, turns_taken
@@ -39,7 +40,14 @@ def overview(document: Document) -> Parts:
         "status": document["status"],
         "ended": document.get("ended_because", ""),
         "agreement": _agreement(document),
-        "said": f"{turns} turns · {usage['calls']} calls · {tokens:,} tokens · {cost_text(document)}",
+        "said": " · ".join(
+            [
+                amount(turns, "turn"),
+                amount(usage["calls"], "call"),
+                amount(tokens, "token"),
+                cost_text(document),
+            ]
+        ),
         "begun": f"{local_time(document['created_at'])} · last active {local_time(document['updated_at'])}",
     }
     facts["pinned"] = ", ".join(document.get("state", {}).get("pinned", []))
@@ -84,7 +92,7 @@ def transcript(document: Document) -> Parts:
     names, parts = _names(document), []
     for entry in document["transcript"]:
         who = one_line(names.get(entry["speaker"], entry["speaker"]), 60)
-        about = [entry["id"], entry_words(entry, names), f"{entry['tokens']} tokens", entry["model"]]
+        about = [entry["id"], entry_words(entry, names), amount(entry["tokens"], "token"), entry["model"]]
         heading = Text.assemble((who, "bold"), (f"  {one_line(' · '.join(filter(None, about)), 300)}", "dim"))
         parts += block(heading, entry["content"])
     return parts
@@ -97,7 +105,7 @@ def summary(version: Mapping[str, Any] | None) -> Parts:
     whose = f" of {one_line(version['owner'], 60)}" if version["owner"] else ""
     about = (
         f"  entries {version['covers_from_seq']}–{version['covers_through_seq']} · "
-        f"{version['messages']} messages · "
+        f"{amount(version['messages'], 'message')} · "
         f"{version['before_tokens']} → {version['after_tokens']} tokens · {_made_by(version)}"
     )
     title = f"{version['kind']} summary{whose}, version {version['version']}"

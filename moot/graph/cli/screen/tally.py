@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from moot.graph.cli.screen.entry_words import entry_words
 from moot.graph.cli.screen.terminal_text import one_line
+from moot.state.amounts import amount
 
 if TYPE_CHECKING:
     from moot.graph.api import Event
@@ -82,7 +83,7 @@ class RunTally:
 
 def spent_words(tokens: int, cost_usd: float) -> str:
     """Return tokens and, where there is any, cost in words."""
-    return f"{tokens:,} tokens" + (f" · US$ {cost_usd:.4f}" if cost_usd else "")
+    return amount(tokens, "token") + (f" · US$ {cost_usd:.4f}" if cost_usd else "")
 
 
 def event_line(event: Event, names: Mapping[str, str], tally: RunTally) -> str:

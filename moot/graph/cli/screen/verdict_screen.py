@@ -11,6 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from moot.graph.cli.screen.markdown_text import MarkdownText
 from moot.graph.cli.screen.terminal_text import one_line, safe
 from moot.nodes.judging.decision import RULES
 from moot.nodes.judging.opinion_check import changed_text, confidence_of
@@ -30,7 +31,7 @@ def verdict_parts(document: Mapping[str, Any]) -> list[RenderableType]:
     verdict: Decision | None = document["verdict"]
     protocol = rules_of(document)
     solution = _FOLDED.sub(r"… and \1 more, in the report", document.get("solution", ""))
-    answer = list(_prose(protocol.answer_leads or "Solution", [solution]))
+    answer = _answer(protocol.answer_leads or "Solution", solution)
     if not verdict:
         return answer or [Text("No verdict.")]
     if verdict["status"] == "failed":
@@ -53,6 +54,13 @@ def verdict_parts(document: Mapping[str, Any]) -> list[RenderableType]:
         *_prose("Open", verdict["open_questions"]),
         *(() if leads else answer),
     ]
+
+
+def _answer(label: str, text: str) -> list[RenderableType]:
+    """Return what was asked for: short words behind their label, longer ones below it as Markdown."""
+    if text.count("\n") <= 1:
+        return _prose(label, [text])
+    return [Padding(Text(f"{label}:\n"), (1, 0, 0, 0)), MarkdownText(text)]
 
 
 def winner_text(verdict: Verdict, names: Mapping[str, str], protocol: Protocol) -> str:

@@ -10,6 +10,7 @@ from typing_extensions import TypedDict
 
 from moot.nodes.memory.summarizers.points import Point, first_seq, grouped, rank
 from moot.nodes.text.plain import clip, inert
+from moot.state.amounts import amount
 
 
 class SummaryPoints(TypedDict):
@@ -97,7 +98,7 @@ def lay_out(
             quoted = {point["speaker"] for point in few["points"][: few["shown"]]}
             others = named(who for who in few["speakers"] if who not in quoted)
             return _with_notice(few, f"Also spoke: {others}.", fits)
-    messages = "1 message" if laid["messages"] == 1 else f"{laid['messages']} messages"
+    messages = amount(laid["messages"], "message")
     who = named(laid["speakers"])
     return _with_notice(laid, f"Earlier: {messages} by {who}; not shown for lack of room.", fits)
 

@@ -20,6 +20,7 @@ from moot.nodes.judging.panel import as_decision
 from moot.nodes.protocols.baselines.alone import PHASE, Alone, answers_since
 from moot.nodes.protocols.protocol import End, make_floor, make_step
 from moot.nodes.text.plain import clip
+from moot.state.amounts import all_done
 from moot.state.config import DebateConfig, ProtocolSettings
 from moot.state.conversation import ConversationState, Floor, Step
 from moot.state.entries import Entry, kind_of
@@ -68,7 +69,7 @@ class Vote(Alone):
         """Give all floors at once, and again when a person has spoken up since."""
         answers = VoteConfig.of(config).answers
         if answers_since(state["full_transcript"]):
-            return End(f"all {answers} answers are given")
+            return End(all_done(answers, "answer", "given"))
         speakers = list(config.names())
         floors = [make_floor(speakers[index % len(speakers)]) for index in range(answers)]
         return make_step(PHASE, state.get("round", 0) + 1, floors)

@@ -36,6 +36,7 @@ from moot.nodes.protocols.protocol import (
 )
 from moot.nodes.text.tokens import TokenCounter
 from moot.nodes.views.scene import Scene
+from moot.state.amounts import all_done
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState, Floor, StateValues, Step
 from moot.state.entries import Entry, JsonObject
@@ -200,7 +201,7 @@ def _after_round(state: ConversationState, config: DebateConfig, round_no: int) 
     if state.get("turn_count", 0) < (config.turns or 0):
         return _critiques(state, config, round_no + 1)
     if round_no >= (config.rounds or ROUNDS):
-        return End(f"all {round_no} rounds are done")
+        return End(all_done(round_no, "round", "done"))
     if TerminationConfig.of(config).type == "convergence":
         checks = {each["round"]: each for each in state.get("convergence", [])}
         check = checks.get(round_no)

@@ -48,6 +48,7 @@ from moot.nodes.protocols.protocol import (
 )
 from moot.nodes.text.tokens import counter, encoding_for
 from moot.nodes.views.scene import Scene
+from moot.state.amounts import all_done
 from moot.state.config import DebateConfig
 from moot.state.config.frozen import frozen_config
 from moot.state.conversation import ConversationState, Floor, StateValues, Step
@@ -230,7 +231,7 @@ def _main_floor(
     """Return the main floor's next step."""
     stage, aspect, mini = _following(place, len(aspects), DialogueConfig.of(config).minirounds)
     if stage == "end":
-        return End(f"all {len(aspects)} aspects are talked through")
+        return End(all_done(len(aspects), "aspect", "talked through"))
     closing = stage == "closing"
     about = OVERALL if closing else aspects[aspect]
     last = len(aspects) + 2

@@ -10,6 +10,7 @@ from moot.nodes.protocols.long_form.moderator_settings import ModeratorConfig
 from moot.nodes.protocols.protocol import SPEECH_WORDS, Consult, End, Protocol, make_floor, make_step
 from moot.nodes.views.scene import Scene
 from moot.nodes.views.tail import debate_blocks
+from moot.state.amounts import all_done
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState, Step
 from moot.state.entries import Entry, takes_turn
@@ -33,7 +34,7 @@ class LongForm(Protocol):
         """Give the floor until all turns are taken."""
         turns = config.total_turns()
         if state.get("turn_count", 0) >= turns:
-            return End(f"all {turns} turns are taken")
+            return End(all_done(turns, "turn", "taken"))
         return self.give_floor(state, config)
 
     def give_floor(self, state: ConversationState, config: DebateConfig) -> Step | Consult:
