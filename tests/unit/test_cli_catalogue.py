@@ -47,7 +47,7 @@ def test_the_list_has_winner_and_model_and_folds_the_matches_of_tournaments(db: 
     assert "Ben Okafor" in line
     assert "recorded:monolith"[:12] in line
     assert "-vs-" not in said.stdout
-    assert "1 matches of tournaments are folded" in said.stderr
+    assert "folded: 1 match of tournaments" in said.stderr
     assert "-vs-" in moot("list", "--matches", "--db", db).stdout
     rows = json.loads(moot("list", "--status", "done", "--limit", "9", "--json", "--db", db).stdout)
     assert {row["status"] for row in rows} == {"done"}

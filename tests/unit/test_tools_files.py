@@ -173,7 +173,7 @@ def test_the_debate_itself_can_be_searched() -> None:
         make_entry(2, "tools", "tool_result", "builds builds"),
     ]
     found = run_tool(SearchDebate(), {"query": "builds"}, Surroundings(transcript=entries))
-    assert found == "1 matches for 'builds'\nada [m000001]: Builds take 41 minutes."
+    assert found == "1 match for 'builds'\nada [m000001]: Builds take 41 minutes."
 
 
 @pytest.mark.parametrize("name", sorted(TOOLS))
