@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import platform
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from moot.graph.session import is_over
+from moot.nodes.memory.coverage import uncovered
 from moot.state.config.frozen import frozen_config
+from moot.state.conversation import StateValues
 from moot.state.errors import MootError
 from moot.state.langgraph_internals import TRIED
 from moot.state.sql import DATABASE_VERSION, SqliteSql
@@ -18,6 +21,7 @@ from moot.state.sql import DATABASE_VERSION, SqliteSql
 if TYPE_CHECKING:
     from moot.graph.api import Debates
     from moot.graph.stored_debate import Debate
+    from moot.state.records import Records
 
 
 @dataclass(frozen=True)
@@ -27,6 +31,8 @@ class Finding:
     what: str
     says: str
     ok: bool = True
+    repair: Callable[[], None] | None = None
+    """What puts it right and loses nothing, where that is known."""
 
 
 def look_at_installation() -> Iterator[Finding]:
@@ -57,29 +63,76 @@ def look_at_database(debates: Debates) -> Iterator[Finding]:
     yield Finding("running", ", ".join(held) or "none")
     for row in rows:
         try:
-            wrong = list(_faults(debates.get(row.id)))
+            for says, repair in _faults(debates.get(row.id)):
+                yield Finding(row.name, says, False, repair)
         except MootError as error:
-            wrong = [str(error)]
-        if wrong:
-            yield Finding(row.name, "; ".join(wrong), ok=False)
+            yield Finding(row.name, str(error), ok=False)
+    yield from _left_over(debates.records)
     yield Finding("debates", str(len(rows)))
 
 
-def _faults(debate: Debate) -> Iterator[str]:
-    """Yield which promises the state of a debate breaks."""
-    running, snapshot = debate.is_running(), debate.state()
-    if not snapshot.values.get("config"):
-        yield "it has no configuration"
+def _left_over(records: Records) -> Iterator[Finding]:
+    """Yield what is kept of debates that are not there, or never began."""
+    for row in records.catalogue.rows():
+        if records.never_began(row):
+            yield Finding(row.name, "it never began", False, partial(records.forget, row.id))
+    for table in records.tables() if not records.sql.read_only else ():
+        if table.debate == "id":  # the catalogue itself
+            continue
+        lost = records.sql.execute(
+            f"SELECT DISTINCT debate FROM {table.name} WHERE debate NOT IN (SELECT id FROM moot_debates) "  # noqa: S608  # constants of ours
+            "AND debate NOT IN (SELECT thread_id FROM checkpoints)"
+        )
+        if lost:
+            repair = partial(_each, table.delete, [debate for (debate,) in lost])
+            yield Finding(table.name, f"rows of {len(lost)} debates that are not there", False, repair)
+
+
+def _each(forget: Callable[[str], None], debates: Sequence[str]) -> None:
+    for debate in debates:
+        forget(debate)
+
+
+_Fault = tuple[str, Callable[[], None] | None]
+
+
+def _faults(debate: Debate) -> Iterator[_Fault]:
+    """Yield which promises a stored debate breaks, each with what puts it right."""
+    running, snapshot, row = debate.is_running(), debate.state(), debate.row
+    values, records = snapshot.values, debate.session.records
+    if not values.get("config"):
+        yield "it has no configuration", None
         return
-    entries = snapshot.values["full_transcript"]
+    for says in _broken(values):
+        yield says, None
+    try:
+        records.journal.replies(debate.id)
+    except ValueError as error:
+        yield f"its journal cannot be read: {error}", None
+    if running:
+        return
+    over = is_over(snapshot)
+    told: dict[str, str | float] = {"turns": values["turn_count"]}
+    if over:
+        told["status"] = values["status"]
+    wrong = {key: value for key, value in told.items() if getattr(row, key) != value}
+    if over and (missed := uncovered(values)):
+        yield f"{len(missed)} entries are neither in the window nor in the summary", None
+    if wrong:
+        listed = ", ".join(f"{key} {getattr(row, key)} for {value}" for key, value in wrong.items())
+        yield f"it is listed with {listed}", partial(records.catalogue.update, debate.id, **wrong)
+
+
+def _broken(values: StateValues) -> Iterator[str]:
+    """Yield what is wrong with the entries and the window of a state."""
+    entries = values["full_transcript"]
     ids, numbers = [entry["id"] for entry in entries], [entry["seq"] for entry in entries]
     if numbers != list(range(len(entries))):
-        yield "entries are missing, doubled or out of order"
+        last = next((n - 1 for n, number in enumerate(numbers) if n != number), len(numbers) - 1)
+        yield f"entries are missing, doubled or out of order after {last}: `moot fork --after` goes on before"
     if len(set(ids)) != len(ids):
         yield "two entries have the same id"
-    names = frozen_config(snapshot.values).names()
-    window = {str(message.id) for message in snapshot.values["messages"] if message.name in names}
+    names = frozen_config(values).names()
+    window = {str(message.id) for message in values["messages"] if message.name in names}
     if strangers := sorted(window - set(ids)):
         yield f"the window shows what was not said: {', '.join(strangers[:3])}"
-    if not running and is_over(snapshot) and debate.row.status in {"running", "paused"}:
-        yield f"it is over, and listed as {debate.row.status}: `moot resume` puts that right"

@@ -49,7 +49,7 @@ def prune(session: DebateSession) -> tuple[int, int]:
         statements = _statements(held.thread, stored, _deltas(held), table)
         if statements:
             permit = held.records.leases.permit(held.thread, "", held.lease)
-            held.records.sql.transact([*statements, *_unreferenced(held.thread, table)], permit)
+            held.records.sql.transact(statements, permit)
         return sum(not each.needed for each in stored), len(stored)
 
 
@@ -97,20 +97,6 @@ def _statements(
             (f"UPDATE checkpoints SET parent_checkpoint_id = ? {here} parent_checkpoint_id = ?", (heir, *at)),  # noqa: S608
         ]
     return statements
-
-
-def _unreferenced(debate: str, writes: str) -> list[Statement]:
-    """Return what drops values that no checkpoint names any more; SQLite has them in the checkpoints."""
-    if writes == "writes":
-        return []
-    return [
-        (
-            "DELETE FROM checkpoint_blobs AS b WHERE thread_id = ? AND checkpoint_ns = '' AND NOT EXISTS "
-            "(SELECT 1 FROM checkpoints AS c WHERE c.thread_id = b.thread_id AND c.checkpoint_ns = '' "
-            "AND c.checkpoint -> 'channel_versions' ->> b.channel = b.version)",
-            (debate,),
-        )
-    ]
 
 
 def shrink(sql: Sql, *, pruned: bool) -> bool:

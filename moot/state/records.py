@@ -18,7 +18,7 @@ from moot.state.journal import Journal, WentOn, went_on_in
 from moot.state.leases import Lease, Leases
 from moot.state.outcomes import Outcomes
 from moot.state.settings import is_postgres, sqlite_path
-from moot.state.sql import DATABASE_VERSION, PermittedSql, PostgresSql, Sql, SqliteSql
+from moot.state.sql import DATABASE_VERSION, DebateTable, PermittedSql, PostgresSql, Sql, SqliteSql
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
@@ -77,9 +77,20 @@ class Records:
 
     def forget(self, debate: str) -> None:
         """Delete all that is kept of a debate; a run of it that goes on elsewhere is refused."""
-        beside = (self.floor, self.failed, self.grants, self.outcomes)
-        for table in (self.journal, *beside, self.catalogue, self.leases):
-            table.on(self.sql).delete(debate)
+        for table in (self.catalogue.on(self.sql), *self.tables()):
+            table.delete(debate)
+
+    def tables(self) -> list[DebateTable]:
+        """Return the tables of all but the catalogue, whatever a lease says."""
+        each: list[DebateTable] = [
+            self.journal,
+            self.floor,
+            self.failed,
+            self.grants,
+            self.outcomes,
+            self.leases,
+        ]
+        return [table.on(self.sql) for table in each]
 
     def copy(self, source: str, target: str) -> None:
         """Give a copy of a debate its place in the catalogue, its grants and its floor; no journal."""

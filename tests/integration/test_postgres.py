@@ -18,11 +18,14 @@ from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
 
 from moot import DebateConfig, build_graph, open_debates
+from moot.graph.checkup import look_at_database
+from moot.graph.pruning import prune, shrink
 from moot.nodes.calls import ModelCall, Reply
 from moot.nodes.models.registry import Models
 from moot.state.checkpoints import open_saver
 from moot.state.errors import DebateBusy, DebateNotFound, InputError
 from tests.support.fakes import FakeModel
+from tests.support.history import past
 from tests.support.postgres_server import new_database, postgres_server, rows
 from tests.support.transcripts import said
 
@@ -298,3 +301,17 @@ def test_a_run_that_stood_still_past_its_lease_writes_nothing_when_it_wakes(url:
         assert debate.document() == document
         assert debates.records.journal.replies(debate.id) == journal
     assert rows(url, "SELECT epoch, token FROM moot_leases WHERE debate = %s", debate.id) == [(3, "")]
+
+
+def test_what_is_pruned_is_missed_by_no_fork_replay_or_prompt(url: str) -> None:
+    with open_debates(url, environment=FakeModel().environment()) as debates:
+        debate = debates.start(TOPIC, FOUR_TURNS, name="d")
+        debate.run()
+        before = past(debate)
+        dropped, stored = prune(debate.session)
+        assert dropped >= stored // 4
+        assert past(debate) == before
+        assert shrink(debates.records.sql, pruned=True)
+        assert said(debates.replay("d").run()) == said(before["document"])
+        assert len(debate.run(turns=1)["transcript"]) == 6
+        assert all(each.ok for each in look_at_database(debates))

@@ -60,3 +60,30 @@ def test_a_check_up_names_what_is_broken_and_nothing_else(tmp_path: Path) -> Non
         wrong = {each.what: each.says for each in look_at_database(debates) if not each.ok}
         assert wrong.keys() == {"broken", "doubled"}
         assert wrong["broken"] == "it has no configuration"
+
+
+def test_a_repair_puts_right_what_is_listed_wrong_or_left_over_and_loses_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "m.sqlite"
+    with open_debates(str(path), environment=FakeModel().environment()) as debates:
+        small = DebateConfig.model_validate({"turns": 6, "memory": {"budget": {"messages": 160}}})
+        debate = debates.start("Why?", small, name="d")
+        document = debate.run()
+        debates.import_document(document, name="copy")
+        debate.fork(after=2, name="fork")
+        sql = debates.records.sql
+        assert all(each.ok for each in look_at_database(debates))
+        sql.execute("UPDATE moot_debates SET status = 'running', turns = 3 WHERE name = 'd'")
+        sql.execute("INSERT INTO moot_grants VALUES ('gone', 'model', 'm')")
+        sql.execute("INSERT INTO moot_debates SELECT 'x', 'unbegun', '', '', 'new', 0, 0, 0, '', '', '' "
+                    "FROM moot_debates WHERE name = 'd'")  # fmt: skip
+        wrong = {each.what: each for each in look_at_database(debates) if not each.ok}
+        assert wrong.keys() == {"d", "moot_grants", "unbegun"}
+        assert wrong["d"].says == "it is listed with turns 3 for 6, status paused for done"
+        for each in wrong.values():
+            assert each.repair is not None
+            each.repair()
+        assert all(each.ok for each in look_at_database(debates))
+        assert debates.get("d").document() == document
+        sql.execute("UPDATE moot_journal SET reply = '{' WHERE debate = ? AND step = 1", (debate.id,))
+        (unreadable,) = [each for each in look_at_database(debates) if not each.ok]
+        assert "journal cannot be read" in unreadable.says

@@ -7,7 +7,7 @@ import httpx
 
 from moot.nodes.models.failures import OTHER_MODEL, Failure, advice
 from moot.nodes.models.registry import OPENAI_URL, Access, Models, access_to
-from moot.state.entries import clean_text
+from moot.state.entries import JsonObject, clean_text
 from moot.state.errors import UserError
 
 WAIT_S = 10.0
@@ -17,7 +17,12 @@ FEW = 8
 
 
 async def offered_models(access: Access) -> list[str]:
-    """Return the names in an endpoint's list of models, in its order.
+    """Return the names in an endpoint's list of models, in its order; see `offered_rows`."""
+    return [str(row["id"]) for row in await offered_rows(access)]
+
+
+async def offered_rows(access: Access) -> list[JsonObject]:
+    """Return an endpoint's list of models, each with its `id` and what else it tells.
 
     Raises:
         httpx.HTTPError: it cannot be reached, or refuses.
@@ -31,7 +36,7 @@ async def offered_models(access: Access) -> list[str]:
     rows = listed.get("data") if isinstance(listed, dict) else None
     if not isinstance(rows, list):
         raise ValueError("the answer is no list of models")
-    return [str(row["id"]) for row in rows if isinstance(row, dict) and row.get("id")]
+    return [row for row in rows if isinstance(row, dict) and row.get("id")]
 
 
 async def explained(name: str, failure: Failure, models: Models) -> str:

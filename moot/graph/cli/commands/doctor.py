@@ -2,23 +2,37 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-from typer import Exit
+import typer
+from typer import Exit, Option
 
-from moot.graph.cli.options import DbOption, JsonOption
+from moot.graph.cli.options import ConfigOption, DbOption, JsonOption, ModelOption
+from moot.state.errors import InputError
 
 if TYPE_CHECKING:
     from moot.graph.checkup import Finding
 
 
-def doctor(db: DbOption = None, as_json: JsonOption = False) -> None:
+def doctor(
+    repair: Annotated[bool, Option("--repair", help="Put right what can be, losing nothing.")] = False,
+    models: Annotated[
+        bool, Option("--models", help="Call each model of --config once, which is paid.")
+    ] = False,
+    yes: Annotated[bool, Option("--yes", "-y", help="Do not ask before models are called.")] = False,
+    config: ConfigOption = None,
+    model: ModelOption = None,
+    db: DbOption = None,
+    as_json: JsonOption = False,
+) -> None:
     """Look for what is wrong with the installation, the database and every debate in it.
 
-    Nothing is changed, no model is asked. Exits with 1 where something is wrong.
+    Without --repair nothing is changed, without --models no model is asked. Exits with 1 where something is
+    wrong.
     """
-    from dataclasses import asdict
-
     from moot.graph.checkup import look_at_database, look_at_installation
     from moot.graph.cli.database import check_database, exists, opened
     from moot.graph.cli.screen.output import print_json, print_result
@@ -29,12 +43,38 @@ def doctor(db: DbOption = None, as_json: JsonOption = False) -> None:
     found: list[Finding] = list(look_at_installation())
     if exists(url):
         with opened(db) as debates:
-            found += look_at_database(debates)
+            found += [_repaired(each) if repair else each for each in look_at_database(debates)]
+    if models:
+        found += _models(config, model, yes=yes)
     if as_json:
-        print_json([asdict(each) for each in found])
+        print_json([{"what": each.what, "says": each.says, "ok": each.ok} for each in found])
     else:
         marks = {True: "ok   ", False: "WRONG"}
         lines = [f"{marks[each.ok]} {one_line(each.what, 40)}: {one_line(each.says, 300)}" for each in found]
         print_result(f"Database {shown_url(url)}" + ("" if exists(url) else ", not made yet"), *lines)
+        if any(each.repair for each in found):
+            print_result("`moot doctor --repair` puts right what can be")
     if not all(each.ok for each in found):
         raise Exit(1)
+
+
+def _repaired(finding: Finding) -> Finding:
+    if finding.repair is None:
+        return finding
+    finding.repair()
+    return replace(finding, says=f"{finding.says}: put right", ok=True, repair=None)
+
+
+def _models(config: Path | None, model: str | None, *, yes: bool) -> list[Finding]:
+    """Ask whether models are to be called, and call them."""
+    from moot.graph.cli.run_request import configured
+    from moot.graph.model_checkup import ROOM, callable_models, look_at_models
+
+    settings = configured(config, {"model": model})
+    names = callable_models(settings)
+    if not names:
+        raise InputError("no model to call: give --config or --model")
+    about = f"Call {', '.join(names)} once each, for at most {ROOM} tokens of answer?"
+    if not yes and not sys.stdin.isatty():
+        raise InputError("no model is called: add --yes where nobody can be asked")
+    return look_at_models(settings) if yes or typer.confirm(about, err=True) else []
