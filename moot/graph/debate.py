@@ -31,6 +31,7 @@ from moot.nodes.judge import judge
 from moot.nodes.models.registry import ChatSource
 from moot.nodes.open import open_debate
 from moot.nodes.people.amendments import SETTLED, settled
+from moot.nodes.people.interjections import taken_at_once
 from moot.nodes.plan import plan
 from moot.nodes.record import record
 from moot.nodes.reflect import reflect
@@ -39,13 +40,14 @@ from moot.nodes.trim import trim
 from moot.nodes.turn import turn
 from moot.state.config import DebateConfig
 from moot.state.config.boundary import ForeignConfig
+from moot.state.config.frozen import frozen_config
 from moot.state.conversation import ConversationInput, ConversationOutput, ConversationState, StateValues
 from moot.state.entries import JsonObject, topic_text
 from moot.state.errors import InputError
 from moot.state.langgraph_internals import checkpointer_in
 from moot.state.leases import lease_in, with_lease
 from moot.state.records import records_of
-from moot.state.reducers import GIVEN
+from moot.state.reducers import GIVEN, fold_window
 
 RECURSION_LIMIT = 10**9
 """LangGraph's default would end a debate at about 2,500 turns."""
@@ -107,6 +109,11 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
     from its beginning to its end: a second one raises `DebateBusy`.
     """
 
+    def __init__(self, *, environment: Environment | None = None, **parts: Any) -> None:
+        """Make one of a compiled graph's parts."""
+        super().__init__(**parts)
+        self.environment = environment or Environment()
+
     def get_context_jsonschema(self) -> JsonObject | None:
         """Return the configuration's schema: whole and with every setting's meaning where a server made that.
 
@@ -140,7 +147,7 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         """Write into a debate's state, as `update_state` does: changed words become amendments."""
         with self._held(config) as held:
             if _to_settle(supersteps):
-                supersteps = _settled(supersteps, self.get_state(config))
+                supersteps = self._settled(supersteps, self.get_state(config))
             return super().bulk_update_state(held, supersteps)
 
     async def abulk_update_state(
@@ -149,8 +156,27 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         """Write into a debate's state like `bulk_update_state`."""
         async with self._aheld(config) as held:
             if _to_settle(supersteps):
-                supersteps = _settled(supersteps, await self.aget_state(config))
+                supersteps = self._settled(supersteps, await self.aget_state(config))
             return await super().abulk_update_state(held, supersteps)
+
+    def _settled(
+        self, supersteps: Sequence[Sequence[StateUpdate]], snapshot: StateSnapshot
+    ) -> list[list[StateUpdate]]:
+        """Return updates as the debate takes them: entries at once where it is not `plan` that comes next."""
+        values: JsonObject = {**snapshot.values}
+
+        def each(update: StateUpdate) -> StateUpdate:
+            if not isinstance(update.values, dict):
+                return update
+            given = settled(update.values, values)
+            if values.get("config") and set(snapshot.next) - {"open", "plan"} and not snapshot.interrupts:
+                env = self.environment
+                given = taken_at_once(given, values, env.clock(), env.count_for(frozen_config(values)))
+                values["full_transcript"] = [*values["full_transcript"], *given.get("full_transcript", ())]
+                values["messages"] = fold_window(values["messages"], [given.get("messages", [])])
+            return update._replace(values=given)
+
+        return [[each(update) for update in superstep] for superstep in supersteps]
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Any:
         """Run the debate and return its output."""
@@ -221,14 +247,6 @@ def _to_settle(supersteps: Sequence[Sequence[StateUpdate]]) -> bool:
     return any(isinstance(values, dict) and not SETTLED.isdisjoint(values) for values in updates)
 
 
-def _settled(supersteps: Sequence[Sequence[StateUpdate]], snapshot: StateSnapshot) -> list[list[StateUpdate]]:
-    def each(update: StateUpdate) -> StateUpdate:
-        given = update.values
-        return update._replace(values=settled(given, snapshot.values)) if isinstance(given, dict) else update
-
-    return [[each(update) for update in superstep] for superstep in supersteps]
-
-
 def _taken(given: Mapping[str, Any], snapshot: StateSnapshot) -> JsonObject:
     """Return a run's input as the thread's debate takes it.
 
@@ -281,7 +299,8 @@ def build_graph(
         builder.add_conditional_edges(name, route, route.path_map)
     builder.add_edge("close", END)
     compiled = builder.compile(checkpointer=checkpointer, store=store, name="debate")
-    return DebateGraph(**{key: value for key, value in vars(compiled).items() if key != "__orig_class__"})
+    parts = {key: value for key, value in vars(compiled).items() if key != "__orig_class__"}
+    return DebateGraph(environment=env, **parts)
 
 
 graph = build_graph()

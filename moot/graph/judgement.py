@@ -45,6 +45,13 @@ class JudgingOptions:
     configured: Mapping[str, Any] | None = None
     """A configuration whose `judge` and `models` count instead of the debate's; the other options win."""
 
+    def to_json(self) -> JsonObject:
+        """Return what was given, as JSON types, for the receipts of what it is asked by."""
+        given = {key: value for key, value in vars(self).items() if value is not None}
+        if self.configured:
+            given["configured"] = {key: self.configured.get(key) or {} for key in ("judge", "models")}
+        return given
+
     def applied_to(self, config: DebateConfig) -> DebateConfig:
         """Return a configuration with these options.
 
@@ -148,6 +155,8 @@ def judge_values(
     flow = assess_debate(cast(ConversationState, values), config, environment.count_for(config))
     made, asked = call_from_sync(run_to_end, flow, environment, claim, place or JournalPlace())
     calls, usage = asked.numbered(values.get("calls") or []), asked.spent.totals
+    for call in calls:
+        call["options"] = options.to_json()
     return Judgement(values["topic"], config.to_json(), made.decision, made.verdicts, usage, calls)
 
 

@@ -7,13 +7,13 @@ from itertools import count
 from typing import Any, cast
 
 from moot.graph.debate import NODES
+from moot.graph.judgement import JudgingOptions
 from moot.graph.session import DebateSession
 from moot.nodes.calls import ModelCall, Reply, WireMessage
 from moot.nodes.driving.environment import NodeContext
 from moot.nodes.effects import Body, Emit, Hear, Heard, Job, LookUp, Remember, Work
 from moot.nodes.floors.seats import whole_view
 from moot.nodes.judge import assess_debate
-from moot.nodes.text.tokens import TokenCounter
 from moot.nodes.tools.exchange import wire_tokens
 from moot.state.config.frozen import frozen_config
 from moot.state.conversation import CallReceipt, ConversationState, Receipt
@@ -66,9 +66,11 @@ def look_back(session: DebateSession, wanted: int | str) -> Lookback:
     """
     values = session.state().values
     receipt: Receipt | CallReceipt | None
+    options: JsonObject = {}
     if isinstance(wanted, str):
         receipt = next((each for each in values.get("calls") or [] if each["id"] == wanted), None)
         node, listed = receipt["node"] if receipt else "", "calls"
+        options = receipt.get("options", {}) if receipt else {}
     else:
         receipt = next((each for each in values.get("receipts") or [] if each["seq"] == wanted), None)
         node, listed = "turn", "receipts"
@@ -83,7 +85,8 @@ def look_back(session: DebateSession, wanted: int | str) -> Lookback:
         session.environment, session.claim(state), debate=holder.thread, checkpoint=checkpoint
     )
     count = context.env.count_for(frozen_config(state))
-    calls = _calls(_body(node, state, context, count), holder, receipt["step"], node)
+    body = _body(node, state, context, JudgingOptions(**options))
+    calls = _calls(body, holder, receipt["step"], node)
     asked = [call for call in calls if call.floor == receipt["floor"]]
     if not asked:
         raise InputError(f"no prompt led to {wanted}: a person said it")
@@ -95,11 +98,12 @@ def look_back(session: DebateSession, wanted: int | str) -> Lookback:
     return Lookback(receipt, told, call.digest)
 
 
-def _body(node: str, state: ConversationState, context: NodeContext, count: TokenCounter) -> Body:
-    """Return what asked: a node's body; of a debate judged again the flow, as it is configured."""
+def _body(node: str, state: ConversationState, context: NodeContext, options: JudgingOptions) -> Body:
+    """Return what asked: a node's body; of a debate judged again the flow, with what it was judged by."""
     if node in NODES:
         return NODES[node](state, context)
-    return assess_debate(state, frozen_config(state), count)  # type: ignore[return-value]  # asks, and no more
+    config = options.applied_to(frozen_config(state))
+    return assess_debate(state, config, context.env.count_for(config))  # type: ignore[return-value]  # asks, and no more
 
 
 def state_at(session: DebateSession, checkpoint: str) -> tuple[DebateSession, ConversationState]:

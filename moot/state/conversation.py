@@ -230,6 +230,8 @@ class CallReceipt(TypedDict):
     """Why there is no answer, `""` where there is one."""
     digest: str
     checkpoint: str
+    options: NotRequired[JsonObject]
+    """What `moot judge` was told otherwise than the debate's configuration says."""
 
 
 class ConversationInput(TypedDict, total=False):

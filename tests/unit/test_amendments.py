@@ -68,6 +68,28 @@ def test_other_words_for_what_was_said_reach_the_next_prompt_as_an_amendment(
     assert [message.id for message in values["messages"][:-1]] == ids
 
 
+@pytest.mark.parametrize("following", ["turn", "judge", "record"])
+def test_an_amendment_is_in_the_very_next_prompt_whichever_node_comes_next(
+    following: str, model: FakeModel
+) -> None:
+    run = build_graph(MemorySaver(), environment=model.environment())
+    run.invoke({"topic": "Trams?"}, THREAD, context=make_config({"turns": 2}), interrupt_after=["trim"])
+    run.invoke(None, THREAD, interrupt_before=[following])
+    assert run.get_state(THREAD).next == (following,)
+    asked = len(model.calls)
+    run.update_state(THREAD, {"messages": [AIMessage(OTHER_WORDS, id="m000001")]})
+    run.update_state(THREAD, {"messages": [HumanMessage("And buses?")]})
+    assert run.get_state(THREAD).next == (following,)
+    run.invoke(None, THREAD)
+    values = run.get_state(THREAD).values
+    assert all(OTHER_WORDS in text_of(call) and "And buses?" in text_of(call) for call in model.calls[asked:])
+    assert len(model.calls) > asked
+    ids = [each["id"] for each in values["full_transcript"]]
+    assert len(ids) == len(set(ids))
+    assert [message.id for message in values["messages"][:-1]] == ids
+    assert sum(OTHER_WORDS in each["content"] for each in values["full_transcript"]) == 1
+
+
 def test_the_same_words_again_change_nothing_and_an_id_of_nobody_is_a_remark(halted: DebateGraph) -> None:
     window = halted.get_state(THREAD).values["messages"]
     halted.update_state(THREAD, {"messages": [*window, HumanMessage("And buses?", id="m000099")]})

@@ -80,6 +80,23 @@ def test_every_call_has_a_receipt_and_every_memory_that_was_made_was_shown(
     assert spent == sum(call["usage"]["prompt_tokens"] + 20 for call in calls)
 
 
+def test_the_prompt_of_a_judge_asked_again_with_other_options_is_exact(tmp_path: Path) -> None:
+    model = FakeModel(wordy)
+    models = {key: {"base_url": "http://127.0.0.1:9/v1", "encoding": "cl100k_base"} for key in "mn"}
+    configured = {"judge": {"instruction": "Mind the riders."}, "models": models}
+    with open_debates(str(tmp_path / "d.sqlite"), environment=model.environment()) as debates:
+        debate = debates.start("Trams?", make_config({"turns": 2}))
+        known = len(debate.run()["calls"])
+        debate.judge(panel=["m", "n"], rubric="design", blind=False, configured=configured)
+        debate.judge(model="m", swap=False, configured={"models": models})
+        calls = debate.document()["calls"][known:]
+        seen = [look_back(debate.session, call["id"]) for call in calls]
+    assert [call["digest"] for call in calls] == [call.digest for call in model.calls[-len(calls) :]]
+    assert len(calls) == 5
+    assert all(each.exact for each in seen)
+    assert ["Mind the riders." in str(each.parts) for each in seen] == [True] * 4 + [False]
+
+
 def test_turns_are_asked_again_without_a_memory_and_nothing_is_stored(tmp_path: Path) -> None:
     model = FakeModel(wordy)
     models = {"m": {"base_url": "http://127.0.0.1:9/v1"}}

@@ -82,6 +82,25 @@ def test_a_named_speaker_draws_their_passage() -> None:
     assert sum(60 <= seq < 80 for seq in found.seqs) >= 15
 
 
+def test_of_two_named_speakers_both_are_to_speak_in_the_passage() -> None:
+    index = EvidenceIndex(
+        entry(
+            n, "the carbon price matters", "ada" if n < 60 else "eve" if n % 2 else "ada" if n < 80 else "bob"
+        )
+        for n in range(140)
+    )
+    found = select_evidence(index, "Where do Ada and Eve differ on the carbon price?", budget=800)
+    assert sum(60 <= seq < 80 for seq in found.seqs) >= 18
+
+
+def test_a_word_of_assent_gives_way_to_what_its_label_would_cost() -> None:
+    lines = [("carbon tax is due", 40) if n % 2 else ("carbon", 2) for n in range(60)]
+    index = EvidenceIndex(entry(n, line, tokens=tokens) for n, (line, tokens) in enumerate(lines))
+    costs = {n: tokens + 8 for n, (_, tokens) in enumerate(lines)}
+    found = select_evidence(index, "carbon", budget=480, costs=costs)
+    assert sum(lines[seq][1] for seq in found.seqs) == 400
+
+
 def test_what_must_be_kept_goes_first_and_the_newest_before_the_others() -> None:
     index = talk(["harbour", "carbon"])
     found = select_evidence(index, "carbon", budget=80, must_keep=[0, 1, 2])

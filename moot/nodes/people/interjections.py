@@ -14,9 +14,9 @@ from moot.state.config import may_speak, slug
 from moot.state.config.frozen import frozen_config
 from moot.state.config.people_config import PlannedInterjection
 from moot.state.conversation import StateValues
-from moot.state.entries import Entry, EntryKind, JsonObject, ToolUse
+from moot.state.entries import Entry, EntryKind, JsonObject, ToolUse, gifts_in
 from moot.state.floor import Interjection
-from moot.state.reducers import is_foreign
+from moot.state.reducers import fold_window, is_foreign
 
 
 def foreign_messages(state: StateValues) -> list[BaseMessage]:
@@ -91,6 +91,20 @@ def _use(message: ToolMessage, state: StateValues) -> ToolUse:
     name = message.name or (called["name"] if called else message.type)
     failed = True if message.status == "error" else None
     return use_of(name, called["args"] if called else {}, str(message.text), failed=failed)
+
+
+def taken_at_once(given: JsonObject, state: StateValues, now: str, count: TokenCounter) -> JsonObject:
+    """Return an update from outside with entries made of its messages, for a node that is not `plan`.
+
+    What is the answer to something that a person was asked must not be given to this.
+    """
+    items = given.get("messages")
+    if not items:
+        return given
+    window = fold_window(state.get("messages") or [], [items])
+    entries = interjected({**state, "messages": window}, (), (), now, count)
+    messages = [*items, adopt_operation(entries)]
+    return {**given, "full_transcript": entries, "gifts": gifts_in(entries), "messages": messages}
 
 
 def taken_up(entries: Sequence[Entry], adopted: int) -> list[Any]:

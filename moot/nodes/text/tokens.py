@@ -8,7 +8,9 @@ from __future__ import annotations
 import base64
 import gzip
 import hashlib
+import math
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -82,6 +84,20 @@ def encoding(name: str = DEFAULT_ENCODING) -> tiktoken.Encoding:
         raise ConfigError(f"the rank table of {name!r} is damaged: reinstall Moot")
     ranks = {base64.b64decode(token): int(rank) for token, rank in map(bytes.split, table.splitlines())}
     return tiktoken.Encoding(name, pat_str=_PATTERNS[name], mergeable_ranks=ranks, special_tokens={})
+
+
+@lru_cache(maxsize=4096)
+def rarity(word: str) -> float:
+    """Return how rare a word is in general, in any language, from 0 to 1.
+
+    An encoding's tokens are numbered in the order in which they were merged, the most frequent first.
+    """
+    known = encoding()
+    rank = known.max_token_value + 1
+    for spelled in (f" {word}", word):
+        with suppress(KeyError):
+            rank = min(rank, known.encode_single_token(spelled))
+    return math.log(rank + 256) / math.log(known.max_token_value + 257)  # 256 are single bytes
 
 
 def encoding_for(model: str) -> str:

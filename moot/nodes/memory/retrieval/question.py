@@ -2,11 +2,13 @@
 
 import re
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from moot.nodes.memory.retrieval.index import EvidenceIndex
 from moot.nodes.text.asking import question_terms
-from moot.nodes.text.terms import STOP_WORDS, WORD, words
+from moot.nodes.text.terms import STOP_WORDS, WORD, terms, words
+from moot.nodes.text.tokens import rarity
 
 _ALIAS = re.compile(r"[(（]([^()（）]*)[)）]")
 _GRAMMAR_WEIGHT = 0.1
@@ -20,13 +22,14 @@ class RetrievalQuestion:
 
     Attributes:
         text: The question as it was asked.
-        terms: Term → how often the question has it; without the words that name a speaker.
+        terms: Term → how often the question has it, less for a word that is common in general; without the
+            words that name a speaker.
         speakers: Numbers (in the index) of the speakers it names.
         unknown: Terms that the transcript never uses: what an answer cannot have found verbatim.
     """
 
     text: str
-    terms: dict[str, int]
+    terms: dict[str, float]
     speakers: tuple[int, ...] = ()
     unknown: tuple[str, ...] = ()
 
@@ -34,13 +37,28 @@ class RetrievalQuestion:
 def read_question(index: EvidenceIndex, text: str) -> RetrievalQuestion:
     """Split `text` into the speakers it names and the terms it asks about."""
     names = [_aliases(index.names.get(speaker, speaker)) for speaker in index.speakers]
-    weights, asked = _weights(names), _asked(text)
-    called = {n: [a for a in aliases if _is_called(a, asked, weights)] for n, aliases in enumerate(names)}
+    called = _called(names, _asked(text))
     naming = frozenset[str]().union(*(alias for aliases in called.values() for alias in aliases))
-    wanted = Counter(question_terms(" ".join(w for w in WORD.findall(text) if _fold(w) not in naming)))
-    known = {term: count for term, count in wanted.items() if term in index.postings}
-    speakers = tuple(n for n, aliases in called.items() if aliases)
-    return RetrievalQuestion(text, known, speakers, tuple(term for term in wanted if term not in known))
+    about = " ".join(word for word in WORD.findall(text) if _fold(word) not in naming)
+    wanted = Counter(question_terms(about))
+    rare = {term: rarity(word) for word in words(about) for term in terms(word)}
+    known = {term: count * rare.get(term, 1.0) for term, count in wanted.items() if term in index.postings}
+    return RetrievalQuestion(text, known, tuple(called), tuple(term for term in wanted if term not in known))
+
+
+def _called(
+    names: Sequence[Sequence[frozenset[str]]], asked: Mapping[str, float]
+) -> dict[int, list[frozenset[str]]]:
+    """Return the numbers of the speakers whom a question names, with the aliases by which it does.
+
+    Words of one whom it names in full name nobody else: "Grad E" is not "Grad A", too.
+    """
+    full = {n: [a for a in aliases if a <= asked.keys()] for n, aliases in enumerate(names)}
+    taken = frozenset[str]().union(*(alias for aliases in full.values() for alias in aliases))
+    rest = {word: weight for word, weight in asked.items() if word not in taken}
+    weights = _weights(names)
+    called = {n: full[n] or [a for a in names[n] if _is_called(a, rest, weights)] for n in full}
+    return {n: aliases for n, aliases in called.items() if aliases}
 
 
 def _fold(word: str) -> str:
@@ -69,7 +87,7 @@ def _aliases(name: str) -> list[frozenset[str]]:
     return [alias for alias in found if alias]
 
 
-def _weights(names: list[list[frozenset[str]]]) -> dict[str, float]:
+def _weights(names: Sequence[Sequence[frozenset[str]]]) -> dict[str, float]:
     """Weigh each word of the names by how few speakers share it."""
     shared = Counter(word for aliases in names for word in frozenset[str]().union(*aliases))
     return {word: _own_weight(word) / count for word, count in shared.items()}

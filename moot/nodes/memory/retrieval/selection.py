@@ -16,6 +16,9 @@ Costs = Mapping[int, int] | Callable[[int], int]
 SHARE_TOLERANCE = 0.1
 """How far below its share a side may stay while other messages of its own would fill it."""
 
+LABEL_TOKENS = 8
+"""What a message's id and speaker take in a view, about: they count against short ones."""
+
 _SWAP_POOL = 64
 _MERGED = (
     8  # rendering may merge a few tokens of the content with its frame, so a cost may lie this far below
@@ -61,8 +64,8 @@ def select_evidence(
 ) -> SelectedEvidence:
     """Choose the messages most probably answering `query` whose rendering fits `budget` tokens.
 
-    The densest messages go first; one that does not fit is skipped, for cutting would lose what makes it
-    evidence.
+    Messages go in the order of the probability that a token spent on them is evidence, their label included;
+    one that does not fit is skipped, for cutting would lose what makes it evidence.
 
     Args:
         index: The transcript.
@@ -72,15 +75,18 @@ def select_evidence(
             entries that cannot fit by those are never asked for. Without it, the entries' `tokens`.
         must_keep: `seq` of entries to choose first, the newest first where not all fit.
         named: `seq` of entries that the question asks for: of what is not kept anyway they go before all
-            others, the densest first.
+            others, the most probable first.
         speakers: Sides that get an equal share of the budget (to 10 %, where they said enough); others get
             none beyond `must_keep`. A side that said less than its share is chosen whole.
         weights: Of the span posterior; by default those that suit the index.
         semantic: Whether the index's embeddings are used; without, words alone are compared.
     """
     question = query if isinstance(query, RetrievalQuestion) else read_question(index, query)
-    density = densities(index, question, weights, semantic=semantic)
-    order = np.lexsort((-np.arange(len(index)), -density, _others(index, named))).tolist()
+    worth = densities(index, question, weights, semantic=semantic)
+    if costs is not None:
+        tokens = np.array(index.tokens)
+        worth *= tokens / (tokens + LABEL_TOKENS)
+    order = np.lexsort((-np.arange(len(index)), -worth, _others(index, named))).tolist()
     draft = _SelectionDraft(index, costs, budget)
     must = [p for seq in sorted(set(must_keep), reverse=True) if (p := index.position(seq)) is not None]
     draft.fill(must, budget)
