@@ -1,15 +1,10 @@
-"""The report in a real browser: what it runs, asks for, logs, shows and how long it takes.
-
-Without Chromium these tests are skipped; with `MOOT_REQUIRE_BROWSER=1` they fail instead.
-"""
+"""The report in a real browser: what it runs, asks for, logs, shows and how long it takes."""
 
 from __future__ import annotations
 
 import base64
 import json
-import os
 import re
-import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -19,23 +14,14 @@ from typing import Any
 
 import pytest
 from selenium import webdriver
-from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 
 from moot.graph.api import DebateConfig, open_debates
 from moot.graph.reports import render_html
 from moot.nodes.models.recorded import recording_config
+from tests.support.browser import chromium, log, until, width
 from tests.support.report_documents import debate, hostile
 
-CHROMIUM, DRIVER = (shutil.which(name) for name in ("chromium", "chromedriver"))
-FLAGS = (
-    "--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
-    " --disable-component-update --disable-sync --window-size=1280,900"
-)
-WATCH = """
-window.violations = [];
-addEventListener("securitypolicyviolation", (event) => violations.push(event.violatedDirective));
-"""
 TURNS = 10_000
 OPENS_IN_S = 4.0
 """Two seconds on an idle machine; the rest is for a busy one."""
@@ -85,40 +71,14 @@ def site() -> Iterator[Site]:
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:
-    if CHROMIUM is None or DRIVER is None:
-        if os.environ.get("MOOT_REQUIRE_BROWSER") == "1":
-            pytest.fail("MOOT_REQUIRE_BROWSER=1, but chromium or chromedriver is not on the path")
-        pytest.skip("chromium and chromedriver are not installed")
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    for flag in (*FLAGS.split(), f"--user-data-dir={tmp_path_factory.mktemp('chromium')}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
-    driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": WATCH})
-    yield driver
-    driver.quit()
-
-
-def log(browser: Any, kind: str) -> list[dict[str, Any]]:
-    """Take what the browser has logged since the last call."""
-    return list(browser.get_log(kind))
+    with chromium(tmp_path_factory.mktemp("chromium")) as driver:
+        yield driver
 
 
 def opened(browser: webdriver.Chrome, site: Site, document: dict[str, Any], anchor: str = "") -> None:
     log(browser, "browser")
     log(browser, "performance")
     browser.get(site.publish(render_html(document)) + anchor)
-
-
-def until(condition: Callable[[], bool], seconds: float = 5.0) -> bool:
-    """Ask again until it holds: a browser lays out and scrolls when it gets round to it."""
-    end = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > end:
-            return False
-        threading.Event().wait(0.02)
-    return True
 
 
 def in_view(browser: webdriver.Chrome, anchor: str) -> bool:
@@ -135,13 +95,6 @@ def asked_for(browser: webdriver.Chrome) -> list[str]:
     messages = [json.loads(row["message"])["message"] for row in log(browser, "performance")]
     sent = [m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"]
     return [url for url in sent if not url.startswith("data:")]
-
-
-def width(browser: webdriver.Chrome, pixels: int, *, scheme: str = "light") -> None:
-    metrics = {"width": pixels, "height": 800, "deviceScaleFactor": 1, "mobile": pixels < 600}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-    media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
 
 
 @pytest.fixture(autouse=True)

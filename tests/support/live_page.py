@@ -48,11 +48,11 @@ def opened(database: Path, **models: Any) -> Debates:
 def served(database: Path, usual: DebateConfig, **models: Any) -> Iterator[str]:
     """Serve the page in a thread and yield its address."""
     app = page_app(lambda: opened(database, **models), usual)
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning", timeout_graceful_shutdown=1))
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="critical", timeout_graceful_shutdown=1))
     thread = threading.Thread(target=server.run)
     thread.start()
     try:
-        while not server.started:
+        while not server.started and thread.is_alive():
             time.sleep(0.01)
         yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}/moot"
     finally:

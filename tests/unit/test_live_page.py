@@ -153,28 +153,39 @@ def test_every_answer_carries_a_policy_that_runs_the_pages_own_files_alone(page:
     assert page.get("/moot/static/%2e%2e/page_routes.py").status_code == 404
 
 
-def test_words_are_followed_as_they_are_said_and_a_state_whenever_it_changes(tmp_path: Path) -> None:
-    speech = "One two three four five. Six seven."
+async def watched(
+    folder: Path, *, elsewhere: bool, speech: str
+) -> tuple[dict[str, str], list[dict[str, Any]]]:
+    """Follow a debate to its end, and return its words and states as they were told."""
     usual = DebateConfig(model="mine", turns=2, judge={"enabled": False})
-
-    async def watch() -> tuple[dict[str, str], list[dict[str, Any]]]:
-        debates = opened(tmp_path / "d.sqlite", mine=ScriptedModel(lambda _: speech))
+    model = ScriptedModel(lambda _: speech)
+    with opened(folder / "d.sqlite", mine=model) as debates, opened(folder / "d.sqlite", mine=model) as other:
         host = DebateHost(debates, usual, tokens=True)
         debate = await host.make(TOPIC, {})
+        run = asyncio.to_thread(other.get(debate.id).run) if elsewhere else host.run(debate)
+        running = asyncio.ensure_future(run)
         said: dict[str, str] = {}
         states: list[dict[str, Any]] = []
-        host.run(debate)
         async for told in follow(host, DebateReader(host), debate):
             for key, words in told.get("said", {}).items():
                 said[key] = said.get(key, "") + words["text"]
             states += [told["debate"]] if "debate" in told else []
-            if states and states[-1]["over"] and not states[-1]["running"]:
+            if states[-1]["over"] and not states[-1]["running"]:
                 break
+        await running
         await host.close()
-        debates.close()
         return said, states
 
-    said, states = asyncio.run(watch())
+
+def test_words_are_followed_as_they_are_said_and_a_state_whenever_it_changes(tmp_path: Path) -> None:
+    speech = "One two three four five. Six seven."
+    said, states = asyncio.run(watched(tmp_path, elsewhere=False, speech=speech))
     assert said == {"m000001": speech, "m000002": speech}
     assert states[-1]["entries"] == 3
     assert all(set(state["nodes"]) <= {"open", "plan", "turn", "record", "trim", "close"} for state in states)
+
+
+def test_a_debate_that_is_run_elsewhere_is_followed_message_by_message(tmp_path: Path) -> None:
+    said, states = asyncio.run(watched(tmp_path, elsewhere=True, speech="One."))
+    assert said == {}
+    assert (states[0]["entries"], states[-1]["entries"], states[-1]["status"]) == (1, 3, "done")

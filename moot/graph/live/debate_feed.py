@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from typing import NamedTuple
@@ -95,7 +95,9 @@ def _last_error(document: JsonObject) -> str:
     return str(errors[-1]["error"]) if document["status"] == "failed" and errors else ""
 
 
-async def follow(host: DebateHost, reader: DebateReader, debate: Debate) -> AsyncIterator[JsonObject]:
+async def follow(
+    host: DebateHost, reader: DebateReader, debate: Debate, ending: Callable[[], bool] = lambda: False
+) -> AsyncIterator[JsonObject]:
     """Yield what happens in a debate: `{"debate": …}` as it stands, `{"said": …, "events": …}` in between.
 
     `said` has the next words of speeches under way, by the ids of the entries that they will be.
@@ -104,7 +106,7 @@ async def follow(host: DebateHost, reader: DebateReader, debate: Debate) -> Asyn
     with host.hearing(debate.id, heard.put_nowait):
         so_far = {key: dict(speech) for key, speech in host.speeches.get(debate.id, {}).items()}
         seen: Mark | None = None
-        while True:
+        while not ending():
             if (mark := await in_thread(reader.mark, debate)) != seen:
                 yield {"debate": await in_thread(reader.overview, debate)}
                 seen = mark

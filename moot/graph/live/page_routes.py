@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar, get_args
 from urllib.parse import urlsplit
 
+from anyio import Event
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from sse_starlette import EventSourceResponse
 from starlette.applications import Starlette
@@ -249,11 +250,13 @@ class LivePage:
     async def _events(self, request: Request) -> Response:
         debate, host = await self._found(request), await self.open()
 
+        ending = Event()
+
         async def events() -> AsyncIterator[dict[str, str]]:
-            async for told in follow(host, self._reader, debate):
+            async for told in follow(host, self._reader, debate, ending.is_set):
                 yield {"data": bytes(_PlainJson(told).body).decode()}
 
-        return EventSourceResponse(events())
+        return EventSourceResponse(events(), shutdown_event=ending, shutdown_grace_period=1.0)
 
     async def _entries(self, request: Request, host: DebateHost) -> object:
         document, first = await self._document(request), _number(request, "from")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
 import uvicorn
 from starlette.applications import Starlette
@@ -18,9 +19,16 @@ from moot.graph.live.page_routes import LivePage
 def page_app(debates: Callable[[], Debates], usual: DebateConfig, token: str | None = None) -> Starlette:
     """Return the page as an app, behind a doorkeeper who asks for the token from elsewhere."""
     page = LivePage(debates, lambda: usual)
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        async with page.lifespan(app):
+            await page.open()  # a database that cannot be opened is told of before anybody comes
+            yield
+
     return Starlette(
         routes=[Route("/", lambda _: RedirectResponse(PAGE)), *page.routes()],
-        lifespan=page.lifespan,
+        lifespan=lifespan,
         middleware=[Middleware(Doorkeeper, token=token)],
     )
 

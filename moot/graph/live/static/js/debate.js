@@ -69,6 +69,10 @@ export function Debate({ id, setup }) {
       return false;
     }
   };
+  useEffect(() => {
+    const over = said && setTimeout(() => setSaid(""), 5000);
+    return () => clearTimeout(over);
+  }, [said]);
   useKeys({ Escape: () => go("/moot") });
   useEffect(() => {
     const cited = () => location.hash && matchMedia("(max-width: 64rem)").matches && setTab("transcript");

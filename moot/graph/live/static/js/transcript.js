@@ -47,24 +47,25 @@ export function Transcript({ debate, speeches, act, showPrompt }) {
 
   useLayoutEffect(() => {
     const box = scroller.current;
+    read(own, box);
     if (own.end) box.scrollTop = box.scrollHeight;
     else {
       const wanted = tops[Math.min(own.anchor.seq, count)] + own.anchor.by;
       if (Math.abs(wanted - box.scrollTop) > 1) box.scrollTop = wanted;
     }
+    own.tops = tops;
+    own.top = box.scrollTop;
     if (!own.drawn) { own.drawn = true; redraw(); }
   });
 
   const scrolled = () => {
-    const box = scroller.current;
-    own.end = box.scrollHeight - box.scrollTop - box.clientHeight < AT_END_PX;
-    const seq = place(tops, count, box.scrollTop);
-    own.anchor = { seq, by: box.scrollTop - tops[seq] };
+    read(own, scroller.current);
     redraw();
   };
 
   const jump = (seq, focus = true) => {
     if (seq < 0 || seq >= count) return;
+    read(own, scroller.current);
     own.anchor = { seq, by: -8 };
     own.end = false;
     own.focus = focus ? seq : undefined;
@@ -182,6 +183,15 @@ async function load(debate, own, first, last, redraw) {
   }
   for (let seq = first; seq < last; seq++) own.asked.delete(seq);
   redraw();
+}
+
+// Takes up where the reader has scrolled to since the last look: a message, and how far below its beginning.
+function read(own, box) {
+  if (!own.tops || Math.abs(box.scrollTop - own.top) <= 1) return;
+  own.top = box.scrollTop;
+  own.end = box.scrollHeight - box.scrollTop - box.clientHeight < AT_END_PX;
+  const seq = place(own.tops, own.tops.length - 1, box.scrollTop);
+  own.anchor = { seq, by: box.scrollTop - own.tops[seq] };
 }
 
 // The messages from `from` to before `to` that are to be in the page.

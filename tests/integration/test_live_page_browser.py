@@ -1,0 +1,155 @@
+"""The live page in a real browser: a debate held there, what hostile words do, and a long one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from selenium import webdriver
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.remote.webelement import WebElement
+
+from moot import DebateConfig
+from tests.support.browser import chromium, log, until, width
+from tests.support.live_page import HeldModel, opened, served
+from tests.support.report_documents import ATTACKS
+
+SPEECH = "We should measure the **cost** first. " + "\n\n".join(ATTACKS)
+NAME = '"><img src=x onerror=window.ran=1>'
+LONG = 1000
+PAINTS_IN_MS = 1500
+"""A tenth of it on an idle machine; the rest is for a busy one."""
+
+
+@dataclass
+class Page:
+    """The page, and what the test knows of its debates."""
+
+    url: str
+    model: HeldModel
+    hostile: str
+    long: str
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    database, model = tmp_path_factory.mktemp("live") / "d.sqlite", HeldModel(script=lambda _: SPEECH)
+    judged: dict[str, Any] = {"judge": {"model": "offline"}, "blackboard": {"model": "offline"}}
+    line = ({"id": "ada", "name": NAME, "role": NAME, "stance": NAME}, {"name": "Ben"})
+    with opened(database) as debates:
+        config = DebateConfig(debaters=line)
+        attacks = [{"speaker": ("ada", "ben")[n % 2], "content": text} for n, text in enumerate(ATTACKS)]
+        hostile = debates.start("\n".join(ATTACKS), config, name=NAME, transcript=attacks)
+        words = "We should measure the cost of each deployment before we split. "
+        said = [
+            {"speaker": ("ada", "ben")[n % 2], "content": f"Turn {n}. {words * (n % 7)}"} for n in range(LONG)
+        ]
+        long = debates.start("A long one", config, transcript=said)
+        hostile.run(turns=2)
+    with served(database, DebateConfig(model="mine", turns=3, **judged), mine=model) as url:
+        yield Page(url, model, hostile.id, long.id)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory, page: Page) -> Iterator[webdriver.Chrome]:
+    with chromium(tmp_path_factory.mktemp("chromium")) as driver:
+        yield driver
+
+
+def first(browser: webdriver.Chrome, selector: str) -> WebElement:
+    assert until(lambda: bool(browser.find_elements(By.CSS_SELECTOR, selector)), 20), selector
+    return browser.find_element(By.CSS_SELECTOR, selector)
+
+
+def shows(browser: webdriver.Chrome, selector: str, words: str, seconds: float = 20) -> bool:
+    script = "return [...document.querySelectorAll(arguments[0])].map((each) => each.textContent).join(' ')"
+    return until(lambda: words in browser.execute_script(script, selector), seconds)
+
+
+def assert_nothing_ran(browser: webdriver.Chrome) -> None:
+    assert browser.execute_script("return window.ran") is None
+    assert browser.execute_script("return violations") == []
+    assert (
+        browser.execute_script(
+            "return document.querySelectorAll('#app :is(script, iframe, img, base, link, style)').length"
+        )
+        == 0
+    )
+    assert [row["message"] for row in log(browser, "browser")] == []
+
+
+def test_a_debate_is_begun_heard_joined_and_judged(browser: webdriver.Chrome, page: Page) -> None:
+    width(browser, 1280)
+    browser.get(page.url)
+    first(browser, ".heading button.main").click()
+    first(browser, "textarea[name=question]").send_keys("Tabs or spaces? <img src=x onerror=window.ran=1>")
+    first(browser, "dialog button.main").click()
+    assert shows(browser, ".now .words", "We should measure")
+    assert shows(browser, ".node.lit", "turn")
+    assert "Pause" in first(browser, ".controls").text
+    floor = first(browser, ".floor input")
+    floor.send_keys("Mind the costs of moving.", Keys.ENTER)
+    assert shows(browser, ".told", "heard at the next step")
+    page.model.go.set()
+    assert shows(browser, ".top .pill", "done")
+    assert shows(browser, "#panel .headline", "no model judged this")
+    assert shows(browser, "#announced", "We should measure the **cost** first.")
+    first(browser, ".find input").send_keys("costs of moving", Keys.ENTER)
+    assert shows(browser, ".item.current .entry", "Mind the costs of moving.")
+    first(browser, "#tab-prompts").click()
+    first(browser, ".budget").click()
+    assert shows(browser, "dialog.prompt .pill", "exact")
+    ActionChains(browser).send_keys(Keys.ESCAPE).perform()
+    ActionChains(browser).send_keys(Keys.ESCAPE).perform()
+    assert shows(browser, ".rows .winner", "placeholder: no model judged this")
+    assert_nothing_ran(browser)
+
+
+def test_hostile_words_and_names_stay_words_wherever_they_are_shown(
+    browser: webdriver.Chrome, page: Page
+) -> None:
+    width(browser, 390)
+    browser.get(page.url)
+    assert shows(browser, ".rows", "window.ran=1")
+    browser.get(f"{page.url}/d/{page.hostile}")
+    start = browser.current_url
+    assert shows(browser, ".item .entry", "window.ran=1")
+    for tab in ("verdict", "ledger", "prompts", "positions", "board", "record"):
+        first(browser, f"#tab-{tab}").click()
+        assert until(lambda: "Reading" not in first(browser, "#panel").text)
+        browser.execute_script(
+            """
+            for (const details of document.querySelectorAll("#panel details")) details.open = true;
+            for (const element of document.querySelectorAll("#app *")) {
+              for (const kind of ["mouseover", "error", "load"]) element.dispatchEvent(new Event(kind));
+            }
+            """
+        )
+        assert browser.execute_script("return document.documentElement.scrollWidth") <= 390, tab
+    assert browser.current_url == start
+    assert_nothing_ran(browser)
+    browser.get(f"{page.url}/compare?debate={page.hostile}&debate={page.long}")
+    assert shows(browser, ".compared", "A long one")
+    assert_nothing_ran(browser)
+
+
+def test_a_thousand_messages_are_read_a_screen_at_a_time(browser: webdriver.Chrome, page: Page) -> None:
+    width(browser, 1280)
+    browser.get(f"{page.url}/d/{page.long}#m000777")
+    paint = browser.execute_script(
+        "return performance.getEntriesByName('first-contentful-paint')[0].startTime"
+    )
+    assert 0 < paint < PAINTS_IN_MS
+    assert until(lambda: browser.execute_script("return document.activeElement.id") == "m000777", 20)
+    ActionChains(browser).send_keys("jjk").perform()
+    assert until(lambda: browser.execute_script("return document.activeElement.id") == "m000778")
+    place = "return document.getElementById(arguments[0])?.getBoundingClientRect().top ?? -1"
+    assert until(lambda: 0 < browser.execute_script(place, "m000778") < 400)
+    first(browser, ".scroller").send_keys(Keys.END)
+    assert shows(browser, ".item .entry", f"Turn {LONG - 1}.")
+    assert browser.execute_script("return document.querySelectorAll('.item').length") < 60
+    assert browser.execute_script("return document.documentElement.scrollHeight <= innerHeight")

@@ -1,0 +1,68 @@
+"""Chromium, driven by tests: without it they are skipped; with `MOOT_REQUIRE_BROWSER=1` they fail instead."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+
+CHROMIUM, DRIVER = (shutil.which(name) for name in ("chromium", "chromedriver"))
+FLAGS = (
+    "--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
+    " --disable-component-update --disable-sync --window-size=1280,900"
+)
+WATCH = """
+window.violations = [];
+addEventListener("securitypolicyviolation", (event) => violations.push(event.violatedDirective));
+"""
+
+
+@contextmanager
+def chromium(folder: Path) -> Iterator[webdriver.Chrome]:
+    """Run a browser that keeps its files in a folder."""
+    if CHROMIUM is None or DRIVER is None:
+        if os.environ.get("MOOT_REQUIRE_BROWSER") == "1":
+            pytest.fail("MOOT_REQUIRE_BROWSER=1, but chromium or chromedriver is not on the path")
+        pytest.skip("chromium and chromedriver are not installed")
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    for flag in (*FLAGS.split(), f"--user-data-dir={folder}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
+    driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": WATCH})
+    try:
+        yield driver
+    finally:
+        driver.quit()
+
+
+def log(browser: Any, kind: str) -> list[dict[str, Any]]:
+    """Take what the browser has logged since the last call."""
+    return list(browser.get_log(kind))
+
+
+def until(condition: Callable[[], bool], seconds: float = 5.0) -> bool:
+    """Ask again until it holds: a browser lays out and scrolls when it gets round to it."""
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        threading.Event().wait(0.02)
+    return True
+
+
+def width(browser: webdriver.Chrome, pixels: int, *, scheme: str = "light") -> None:
+    metrics = {"width": pixels, "height": 800, "deviceScaleFactor": 1, "mobile": pixels < 600}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
