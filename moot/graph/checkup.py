@@ -17,6 +17,7 @@ from moot.state.conversation import StateValues
 from moot.state.errors import MootError
 from moot.state.langgraph_internals import TRIED
 from moot.state.sql import DATABASE_VERSION, SqliteSql
+from moot.state.traffic import SLOT
 
 if TYPE_CHECKING:
     from moot.graph.api import Debates
@@ -83,6 +84,7 @@ def _left_over(records: Records) -> Iterator[Finding]:
             f"SELECT DISTINCT debate FROM {table.name} WHERE debate NOT IN (SELECT id FROM moot_debates) "  # noqa: S608  # constants of ours
             "AND debate NOT IN (SELECT thread_id FROM checkpoints)"
         )
+        lost = [row for row in lost if not row[0].startswith(SLOT)]
         if lost:
             repair = partial(_each, table.delete, [debate for (debate,) in lost])
             yield Finding(table.name, f"rows of {len(lost)} debates that are not there", False, repair)

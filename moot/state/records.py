@@ -19,6 +19,7 @@ from moot.state.leases import Lease, Leases
 from moot.state.outcomes import Outcomes
 from moot.state.settings import is_postgres, sqlite_path
 from moot.state.sql import DATABASE_VERSION, DebateTable, PermittedSql, PostgresSql, Sql, SqliteSql
+from moot.state.traffic import Traffic
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
@@ -37,6 +38,7 @@ class Records:
     failed: FailedRuns
     grants: Grants
     outcomes: Outcomes
+    traffic: Traffic
 
     def rows(self) -> list[DebateRow]:
         """Return the catalogue, the most recently active first; what a dead process left is `paused`.
@@ -138,7 +140,7 @@ def _records(sql: Sql, went_on: WentOn | None = None) -> Records:
         journal = Journal(sql, went_on or went_on_in(sql))
         leases = Leases(sql, catalogue.name_of)
         beside = FloorTable(sql), FailedRuns(sql), Grants(sql), Outcomes(sql)
-        records = Records(sql, journal, catalogue, leases, *beside)
+        records = Records(sql, journal, catalogue, leases, *beside, Traffic(sql, leases))
         if version < DATABASE_VERSION and not sql.read_only:
             sql.set_version(DATABASE_VERSION)
         opening.pop_all()

@@ -24,6 +24,8 @@ from moot.nodes.calls import ModelCall, Reply
 from moot.nodes.models.registry import Models
 from moot.state.checkpoints import open_saver
 from moot.state.errors import DebateBusy, DebateNotFound, InputError
+from moot.state.records import open_records
+from moot.state.traffic import OPEN_AFTER, Rates
 from tests.support.fakes import FakeModel
 from tests.support.history import past
 from tests.support.postgres_server import new_database, postgres_server, rows
@@ -315,3 +317,23 @@ def test_what_is_pruned_is_missed_by_no_fork_replay_or_prompt(url: str) -> None:
         assert said(debates.replay("d").run()) == said(before["document"])
         assert len(debate.run(turns=1)["transcript"]) == 6
         assert all(each.ok for each in look_at_database(debates))
+
+
+def test_waits_turns_and_slots_of_endpoints_are_kept_alike(url: str) -> None:
+    both = [open_records(url) for _ in range(2)]
+    first, second = (each.traffic for each in both)
+    first.told("here", 20.0)
+    assert 19 < second.wait_s("here") <= 20
+    for _ in range(OPEN_AFTER):
+        first.failed("there")
+    assert second.is_out("there")
+    both[0].sql.execute("UPDATE moot_endpoints SET until = 1")
+    assert [first.wait_s("there"), second.wait_s("there")] == [0.0, pytest.approx(5, abs=0.5)]
+    rates = Rates(requests_per_minute=60)
+    assert [each.turn_s("here", rates, 1) for each in (first, second, first)] == [
+        pytest.approx(wait, abs=0.3) for wait in (0, 0, 1)
+    ]
+    assert first.slot("here", 1)
+    assert second.slot("here", 1) is None
+    for each in both:
+        each.close()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -119,6 +119,8 @@ class Answering:
             models = self._env.models_of(self._claim)
         except ConfigError as refused:
             return Reply(error=str(refused))
+        if self.place.records is not None:
+            models = replace(models, traffic=self.place.records.traffic)
         async with self._limit:
             with call_span(call, self.place.debate) as replies:
                 replies.append(await landed(self._env.complete(call, models, config=self._run)))

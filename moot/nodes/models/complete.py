@@ -37,6 +37,7 @@ from moot.nodes.models.registry import Models
 from moot.nodes.models.schemas import Method, Parsed, corrected, read_answer
 from moot.nodes.models.speaker import SpeakerModel
 from moot.nodes.models.thinking import part
+from moot.nodes.models.turns import EndpointTurn, is_out
 from moot.nodes.models.usage import counted, reported
 from moot.nodes.models.wire import to_langchain
 from moot.state.config.model_settings import provider_of
@@ -70,7 +71,11 @@ async def complete(call: ModelCall, models: Models, *, config: RunnableConfig | 
     run, started, waited = _Attempts(call, models, config), time.perf_counter(), 0.0
     while True:
         failures: list[tuple[str, Failure]] = []
-        for name in dict.fromkeys((call.model, *call.fallbacks)):
+        *others, last = dict.fromkeys((call.model, *call.fallbacks))
+        for name in (*others, last):
+            if name in others and await is_out(models, name):
+                failures.append((name, Failure("out of order, as other calls found", retryable=True)))
+                continue
             try:
                 reply = await (await _asking(run, name)).reply()
             except Failure as failure:
@@ -273,6 +278,14 @@ class _Asking:
         return self.run.models.backoff.wait_s(self.failures, asked)
 
     async def _once(self, attempt: Attempt) -> _ModelAnswer:
+        def tell(busy: Failure, wait_s: float) -> None:
+            _tell(self.name, busy, wait_s, f"asked in {wait_s:.0f} s")
+
+        tokens = self.run.call.prompt_tokens + attempt.room
+        async with EndpointTurn(self.run.models, self.name, tokens, tell).taken():
+            return await self._asked_once(attempt)
+
+    async def _asked_once(self, attempt: Attempt) -> _ModelAnswer:
         self.run.attempts += 1
         try:
             request = request_of(self.chat, attempt)

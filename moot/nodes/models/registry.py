@@ -26,6 +26,7 @@ from moot.state.config.model_settings import (
 from moot.state.entries import EntryUsage, JsonObject
 from moot.state.errors import ConfigError
 from moot.state.redaction import shown_url
+from moot.state.traffic import Traffic
 
 Factory = Callable[[str, ModelSettings], BaseChatModel]
 """Builds the client of one model from its name and settings."""
@@ -166,6 +167,8 @@ class Models:
     backoff: Backoff = field(default_factory=Backoff)
     retry_for: float = 0.0
     """`limits.retry_for`, seconds."""
+    traffic: Traffic | None = field(default=None, repr=False, compare=False)
+    """What all who use the run's database know of endpoints."""
     _loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _Loop] = field(
         default_factory=WeakKeyDictionary, repr=False, compare=False
     )

@@ -73,6 +73,12 @@ class ModelSettings(Section):
     """Price of a million prompt tokens read from the provider's cache; `None` means the full price."""
     output_usd_per_million: float | None = Field(None, ge=0)
     """Price of a million answered tokens, USD."""
+    requests_per_minute: float | None = Field(None, gt=0)
+    """So often the model is asked by all who use the database; `None` until it says that it is too often."""
+    tokens_per_minute: int | None = Field(None, gt=0)
+    """Tokens of prompts and of the room for answers, likewise."""
+    concurrency: int | None = Field(None, ge=1, le=64)
+    """Calls at the same time, likewise; `None` bounds those of one debate alone (`limits.concurrency`)."""
     temperature: bool = True
     """Whether the model takes a temperature; reasoning models often refuse it."""
     seed: bool = True
