@@ -55,9 +55,9 @@ class Debate:
         """Return the frozen configuration."""
         return frozen_config(self.state().values)
 
-    def document(self) -> JsonObject:
-        """Return the debate as a `moot.debate/1` document."""
-        snapshot = self.state()
+    def document(self, snapshot: StateSnapshot | None = None) -> JsonObject:
+        """Return the debate as a `moot.debate/1` document, as it stands or stood at a snapshot."""
+        snapshot = snapshot or self.state()
         values = with_failures(snapshot.values, self.session.records.failed.of(self.id))
         return {**make_document(self.row, values), "questions": asked_in(snapshot)}
 

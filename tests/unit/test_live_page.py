@@ -17,6 +17,7 @@ from moot.graph.debate_host import DebateHost
 from moot.graph.live.debate_feed import DebateReader, follow
 from moot.graph.live.page_routes import FILES, MOST_BYTES, POLICY, STATIC
 from moot.graph.live.page_server import page_app
+from moot.nodes.models.recorded import recording_config
 from moot.nodes.models.scripted import ScriptedModel
 from tests.support.live_page import opened
 
@@ -91,6 +92,21 @@ def test_a_person_answers_interjects_pins_corrects_and_forks(page: TestClient) -
     assert page.post(f"{API}/debates/{fork}/pause", json={}).json() == {"running": False}
     html = page.get(f"{API}/compare", params={"debate": [fork, address.rpartition("/")[2]]}).json()["html"]
     assert "<table>" in html
+
+
+def test_a_note_of_the_ledger_is_corrected(tmp_path: Path) -> None:
+    with opened(tmp_path / "d.sqlite") as debates:
+        debate = debates.start(None, DebateConfig(**recording_config("monolith")))
+        debate.run()
+    app = page_app(lambda: opened(tmp_path / "d.sqlite"), DebateConfig())
+    with TestClient(app, base_url="http://127.0.0.1:2025", client=("127.0.0.1", 5)) as page:
+        address = f"{API}/debates/{debate.id}"
+        who, told = next(iter(page.get(f"{address}/ledger").json()["propositions"][0]["stances"].items()))
+        assert (told["kind"], told["message_id"]) == ("asserts", "m000001")
+        note = {"note": told["history"][-1], "kind": "unsure", "why": "She asked."}
+        assert page.post(f"{address}/correct", json=note).status_code == 200
+        again = page.get(f"{address}/ledger").json()["propositions"][0]["stances"][who]
+        assert again["kind"] == "unsure"
 
 
 @pytest.mark.parametrize("form", FILES)

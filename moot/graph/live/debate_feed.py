@@ -59,7 +59,8 @@ class DebateReader:
         """Return the debate as it stands."""
         mark, kept = self.mark(debate), self._kept.get(debate.id)
         if not kept or kept.mark != mark:
-            kept = DebateReading(mark, debate.state(), debate.document())
+            snapshot = debate.state()
+            kept = DebateReading(mark, snapshot, debate.document(snapshot))
         self._kept[debate.id] = kept
         while len(self._kept) > KEPT:
             self._kept.popitem(last=False)

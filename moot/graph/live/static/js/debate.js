@@ -110,12 +110,12 @@ export function Debate({ id, setup }) {
         <${Transcript} key=${id} debate=${debate} speeches=${speeches} act=${act} showPrompt=${setPrompt} />
         ${debate.questions.length > 0 ? html`<${Questions} debate=${debate} act=${act} />` : html`<${Floor} debate=${debate} act=${act} />`}
       </div>
-      <aside id="panel" role="tabpanel" aria-labelledby=${`tab-${panel}`} tabindex="0">
+      <div id="panel" role="tabpanel" aria-labelledby=${`tab-${panel}`} tabindex="0">
         <${Graph} setup=${setup} debate=${debate} />
         ${panel === "ledger" && html`<${Ledger} debate=${debate} act=${act} />`}
         ${panel === "prompts" && html`<${Prompts} debate=${debate} setup=${setup} showPrompt=${setPrompt} />`}
         ${panel in PARTS && html`<${Part} key=${panel} debate=${debate} part=${panel} />`}
-      </aside>
+      </div>
     </main>
     <${PromptDialog} debate=${debate} what=${prompt} close=${() => setPrompt(null)} />
   </div>`;

@@ -63,7 +63,7 @@ function Room({ room, about, debate }) {
     <summary><span class="title" dir="auto">${about}</span>
       <span class=${`pill status-${room.closed ? "good" : "open"}`}>${room.closed ? "closed" : room.stage || "open"}</span>
       <span class="muted small">${room.between.map((id) => person(debate, id).name).join(" and ")} · ${plural(room.message_ids.length, "message")}</span></summary>
-    ${said?.map((entry) => html`<${Made} key=${entry.id} html=${entry.html} />`)}
+    ${said?.map((entry) => html`<${Made} key=${entry.id} html=${entry.html.replace(/ id="[^"]*"/, "")} />`)}
     ${!room.message_ids.length && html`<p class="muted pad">Nobody has spoken in it yet.</p>`}
   </details>`;
 }
