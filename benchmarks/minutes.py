@@ -14,7 +14,7 @@ import asyncio
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -32,6 +32,8 @@ from moot.state.entries import seq_of
 from moot.state.ledger import MOTION
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "minutes-dev.jsonl"
+EVERYDAY = Path(__file__).parent / "excerpts" / "everyday.jsonl"
+"""84 excerpts in everyday words, made for Moot after most of the rules: see the README beside it."""
 OVERLAP = 0.5
 """F1 of tokens from which two quotations of one message are the same, as the labels' conventions say."""
 RULE_BASED = "rule-based"
@@ -317,35 +319,41 @@ def as_json(tallies: Mapping[str, Tally]) -> dict[str, Any]:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run and print one block."""
     parser = argparse.ArgumentParser(description="How true the minutes are.")
-    parser.add_argument("--data", type=Path, default=DATA, help="labelled excerpts, JSON lines")
+    parser.add_argument("--data", type=Path, help="labelled excerpts, JSON lines; all there are if not given")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--reader", default=RULE_BASED, metavar="rule-based|MODEL")
     parser.add_argument("--only", nargs="*", default=(), metavar="ID", help="these excerpts alone")
     parser.add_argument("--wrong", action="store_true", help="tell what was wrong")
     given = parser.parse_args(arguments)
-    if not given.data.exists():
-        print(f"minutes: no labelled excerpts at {str(given.data)!r}: give --data FILE")
-        return
-    items = [json.loads(line) for line in given.data.read_text(encoding="utf-8").splitlines() if line.strip()]
-    items = [item for item in items if not given.only or item["id"] in given.only]
-    tallies, wrong = measure(items, partial(read_excerpt, reader=given.reader))
-    if given.json:
-        print(json.dumps(as_json(tallies)))
-        return
-    print(f"minutes: {len(items)} excerpts, read by {given.reader}")
+    for data in [given.data] if given.data else [DATA, EVERYDAY]:
+        if not data.exists():
+            print(f"minutes: no labelled excerpts at {str(data)!r}: give --data FILE")
+            continue
+        tallies, wrong = measure(excerpts(data, given.only), partial(read_excerpt, reader=given.reader))
+        if given.json:
+            print(json.dumps(as_json(tallies)))
+        else:
+            print(f"minutes: {data.stem}, read by {given.reader}")
+            print("\n".join(_lines(tallies, wrong if given.wrong else ())))
+
+
+def excerpts(data: Path, only: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """Return the excerpts of a file, all or those with these ids."""
+    items = [json.loads(line) for line in data.read_text(encoding="utf-8").splitlines() if line.strip()]
+    return [item for item in items if not only or item["id"] in only]
+
+
+def _lines(tallies: Mapping[str, Tally], wrong: Sequence[str]) -> Iterator[str]:
     for kind in KINDS:
         row = tallies[kind].figures()
-        said = tallies[kind].said
         precision = "  —  " if row["precision"] is None else f"{row['precision']:.3f}"
-        print(f"  {kind:<15} precision {precision} of {said:<4} recall {row['recall']:.3f} of {row['n']}")
-    print(
-        f"  {'scope':<15} right for {tallies['scopes'].met} of {tallies['scopes'].wanted} concessions found"
-    )
-    figures = as_json(tallies)
-    print(f"  {'evidence':<15} recall {figures['evidence']['recall']:.3f} of {figures['evidence']['n']}")
-    print(f"  {'traps avoided':<15} {figures['traps_avoided']}")
-    for line in wrong if given.wrong else ():
-        print(f"    {line}")
+        told = f"precision {precision} of {tallies[kind].said:<4} recall {row['recall']:.3f} of {row['n']}"
+        yield f"  {kind:<15} {told}"
+    scopes, figures = tallies["scopes"], as_json(tallies)
+    yield f"  {'scope':<15} right for {scopes.met} of {scopes.wanted} concessions found"
+    yield f"  {'evidence':<15} recall {figures['evidence']['recall']:.3f} of {figures['evidence']['n']}"
+    yield f"  {'traps avoided':<15} {figures['traps_avoided']}"
+    yield from (f"    {line}" for line in wrong)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import pytest
 
+from benchmarks.minutes import EVERYDAY, as_json, excerpts, measure, read_excerpt
 from moot.nodes.reading.moves import asks, concedes, shifts
 from moot.nodes.reading.standpoints import standpoint
 from tests.support.board import Board
@@ -67,3 +68,58 @@ def test_a_side_is_read_clause_by_clause() -> None:
     found = standpoint("The ferries must be closed, in my view there is no other way.", FERRY)
     assert found
     assert found.side == "for"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Fine, the pier is the older of the two.",
+        "That's true, the log says so.",
+        "Yes, I had forgotten the night crews.",
+        "I shouldn't have called it a pilot.",
+        "On the pier I have no quarrel with you.",
+        "You've talked me out of the second ship.",
+    ],
+)
+def test_people_concede_in_everyday_words(text: str) -> None:
+    assert concedes(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "side"),
+    [
+        ("I'd keep the ferries.", "against"),
+        ("I wouldn't close the ferries.", "against"),
+        ("Let's close the ferries in spring.", "for"),
+        ("I would not want the ferries closed.", "against"),
+        ("I should not have closed the ferries in May.", None),
+        ("I do not say that ferries are fast.", None),
+        ("My answer to the motion remains a clear no.", "against"),
+        ("I love it more than my cat.", None),
+    ],
+)
+def test_who_says_what_it_wants_done_takes_a_side(text: str, side: str | None) -> None:
+    found = standpoint(text, FERRY)
+    assert (found.side if found else None) == side
+
+
+def test_of_a_long_sentence_the_part_is_quoted_that_shows_the_side() -> None:
+    long = (
+        "Not one of the three reports that were read to us this morning counts the winter crews, as far"
+        " as I can see; I am against closing them."
+    )
+    found = standpoint(long, FERRY)
+    assert found
+    assert found.words == "I am against closing them."
+    assert found.words in long
+
+
+def test_on_excerpts_in_everyday_words_few_notes_are_false() -> None:
+    tallies, _ = measure(excerpts(EVERYDAY)[::4], read_excerpt)
+    figures = as_json(tallies)
+    for kind, precision, recall in (("concessions", 0.7, 0.3), ("open_questions", 0.8, 0.3)):
+        assert figures[kind]["precision"] >= precision, kind
+        assert figures[kind]["recall"] >= recall, kind
+    assert figures["stances"]["precision"] >= 0.7
+    assert figures["evidence"]["recall"] >= 0.5
+    assert figures["traps_avoided"] >= 0.95

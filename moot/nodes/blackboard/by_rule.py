@@ -129,7 +129,7 @@ class RuleReader:
             if side is None and known and keeps_position(sentence.text):
                 side = (known[0], True)
             if side and (taken is None or side[1] >= taken[1]):
-                taken, words = side, sentence.text
+                taken, words = side, found.words if found else sentence.text
         # Who has said where it stands does not change over without saying so.
         if taken and (not known or taken[1] >= known[1]):
             self._sides[entry["speaker"]] = taken

@@ -22,11 +22,24 @@ _CONCESSION = any_of(
     r"(?:better|worse|stronger|larger|smaller|more|less) than i "
     r"(?:thought|feared|expected|assumed|had thought|said)\b",
     r"""
-    (?:i|we)(?:'ll| will| would)? give (?:you|him|her|them) (?:that|this|the)\b
+    (?:i|we)(?:'ll| will| would|'d)?(?: even| gladly)? give (?:you|him|her|them) (?:that|this|the|[A-Z])
     ^(?:granted|accepted|admittedly|conceded)\b
     ^(?:okay,? |ok,? |well,? |yeah,? )*true,
     ^(?:okay,? |ok,? |well,? )*(?:sure|yes|yeah|right|of course|certainly|fine),? [^?]*\bbut\b
-    (?:fair enough|fair point|point taken|true enough|touché|my mistake|my error|that's on me)\b
+    ^(?:(?:and|well|no|ok|okay|yeah|yes|all right|alright),? )*(?:fine|fair|correct|true|granted)[,:;.] ?\w
+    ^that(?:'s| is| was) (?:true|right|correct|fair)\b
+    (?:fair (?:enough|point|hit|cop|criticism|correction)|point taken|true enough|touché|well taken)\b
+    my (?:bad|mistake|error|fault)\b|(?:that's|that was) (?:on me|me)\b
+    scratch (?:that|my)\b|so much for my\b|one (?:worry|objection|doubt) (?:less|fewer)\b|is common ground\b
+    no (?:quarrel|argument|excuse)s? (?:with|from|there|for)\b|got no (?:quarrel|argument)\b
+    i (?:can't|cannot|won't|will not|couldn't) (?:argue|pretend|explain|quarrel|fight you)\b
+    i(?:'d| had) (?:forgotten|missed|overlooked|misread|assumed|been (?:assuming|counting|treating))\b
+    i (?:forgot|missed|overlooked|misread|misjudged|misremembered|retract|withdraw)\b
+    i (?:didn't|did not|hadn't|had not) (?:know|think|thought|known|reali[sz]e|consider|considered|notice)\b
+    (?<!if )(?<!think )(?:i|we) (?:should not|shouldn't|should)(?:'ve| have)\b
+    talked me out of\b|genuine (?:limitation|weakness|concern|problem)\b
+    (?:he|she|you|they|\w+'s|\w+) (?:is|are|was|were) (?:quite )?correct (?:that|about|on)\b
+    i (?:must|have to|will|do) (?:\w+ )?(?:own|admit|say honestly|allow)\b
     ^(?:\w+,? ){0,2}that(?:'s| is) (?:a )?(?:fair|good|valid)(?: (?:point|worry|concern|objection))?[,.;]
     i (?:can |do )?see that\b[^?]*\bbut\b|it is true that\b
     (?:i|that) corrects? (?:myself|me)\b
@@ -53,6 +66,7 @@ _NO_CONCESSION = any_of(
     ^(?:if|unless|suppose|when)\b
     [?？؟]
     (?:nothing|none|no \w+) (?:is|are|was)\b
+    no (?:retiro|admito|reconozco|concedo)\b
     """,
 )
 _POINTS = "point|claim|remark|argument|figure|number|sentence|example|word|charge|objection to"
@@ -72,6 +86,8 @@ _SHIFT = any_of(
     i used to (?:be|think|believe|want)\b[^.]{0,60}\b(?:but|now)\b
     i (?:was|had been|came in|went in|started|began)\b[^.?!]{1,80}\b(?:and|but|yet),? (?:now|today)\b
     i was (?:against|for|opposed)[^.]{0,60}\bnow\b
+    i (?:was|came)\b[^.?!]{1,80}\b(?:and|but|yet),? i (?:find that|no longer)\b
+    (?:scratch|scrap|strike) my (?:no|yes|vote|comment|objection|proposal|motion)\b
     i was (?:leaning|inclined|minded)\b[^.?!]{1,80}\bbut\b
     ^\W*(?:revised|updated|new) (?:estimate|position|view|answer|recommendation|vote|verdict)\b
     ich (?:ziehe|nehme)\b[^.]{0,60}\bzurück\b|ich habe meine meinung geändert

@@ -4,6 +4,7 @@ Held against labelled excerpts (`benchmarks/minutes.py`): what is quoted, hypoth
 """
 
 import re
+from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 from moot.nodes.reading.phrases import HYPOTHETICAL, NEGATION, QUESTION, any_of, stems, unquoted
@@ -18,6 +19,8 @@ class Standpoint(NamedTuple):
     side: Side
     explicit: bool
     """Whether the speaker says in so many words that it is for or against."""
+    words: str
+    """The part of the sentence that shows it."""
 
 
 _ADVERBS = (
@@ -26,15 +29,20 @@ _ADVERBS = (
     r"|have to|continue to|keep|remain|stay)\s+)*"
 )
 _I = rf"(?:i|we)(?:'m|'d|'ll|'ve| am| are| was)?\s+{_ADVERBS}"
+_ANSWER = (
+    r"(?:my|our|the) (?:answer|vote|verdict|position) (?:\w+ ){0,4}(?:is|remains|stays) "
+    r"(?:still |therefore |a |clear )*"
+)
 _FOR = any_of(
+    rf"{_ANSWER}(?:yes|for)\b",
     rf"{_I}(?:for|in fav(?:ou)?r of|pro|supporting)\b"
     r"(?! (?:example|instance|now|sure|years|the (?:first|last|moment)))",
     rf"{_I}(?:support|back|fav(?:ou)?r|endorse|welcome|advocate|recommend|vote (?:for|yes)|say yes)\b",
     rf"{_I}(?:maintain the motion|hold on to|stand by|go for|sign)\b",
     r"""
-    my (?:answer|vote|verdict|position) (?:is|remains|stays)(?: still| therefore)? (?:yes|for)\b
     so,? yes\b
     i(?:'d| would| will|'ll)? (?:say|vote|sign) yes\b
+    i(?:'m| am|'ll be| will be) voting (?:yes|for it)\b
     (?:i'm|i am) (?:sold|on board|in)\b(?!\s+\w)
     let's do (?:it|this)\b
     i(?:'d| would) (?:just )?do it\b
@@ -50,6 +58,7 @@ _FOR = any_of(
     """,
 )
 _AGAINST = any_of(
+    rf"{_ANSWER}(?:no|against)\b",
     rf"{_I}(?:against|opposed to|opposed|an opponent of)\b",
     rf"{_I}(?:oppose|reject|object to|decline|refuse|vote (?:against|no)|say no|keep my (?:opposition|no))\b",
     rf"{_I}(?:stay with (?:my |the )?no|join [\w']+'s no)\b",
@@ -57,9 +66,10 @@ _AGAINST = any_of(
     r"(?:support|back|favou?r|endorse|agree (?:with|to)|accept (?:it|this|that|the (?:plan|proposal|motion))"
     r"(?! as)|vote for|recommend|do it|do this)\b",
     r"""
-    my (?:answer|vote|verdict|position) (?:is|remains|stays)(?: still| therefore)? (?:no|against)\b
     so,? no\b
     i(?:'d| would| will|'ll)? (?:say|vote) no\b
+    i(?:'m| am|'ll be| will be) voting (?:no|against|it down)\b
+    (?:i|we) (?:won't|will not|can't|cannot) be (?:supporting|backing|signing|voting for)\b
     i(?:'d| would) rather not\b
     i(?:'m| am) not (?:sold|in favou?r|for)\b
     count me out\b|not for me\b|my gut says no\b
@@ -138,6 +148,29 @@ _UNCHANGED = any_of(
     立場は[^。]{0,6}同じ
     """,
 )
+_SOFT = r"(?:\w+ly |still |just |also |even |now |then |at least |indeed |therefore |too |all )*"
+_US = r"(?:(?:for|to|us to|that|the|we|you|they|it|should|must) )*"
+_WISH = re.compile(
+    rf"\b(?:(?:i|we)(?:'d| would| should| must| ought to) {_SOFT}"
+    rf"(?:(?:rather|sooner|better|like|want|prefer|say) )?{_US}"
+    rf"|(?:i|we)(?:'m| am)? {_SOFT}(?:want|wish|propos\w+|suggest\w*|recommend\w*|urg\w+|ask\w*|insist\w*) "
+    rf"{_SOFT}{_US}|(?:i|we) (?P<no>(?:wouldn't|shouldn't|won't|can't|cannot)|(?:don't|do not) {_SOFT}"
+    rf"(?:want|propose|recommend|think (?:we|they|it|you) should)) {_SOFT}{_US}"
+    rf"|let(?: us|'s) |(?:we|they|it|\w+) (?:should|must|ought to|needs? to) {_SOFT})",
+    re.IGNORECASE,
+)
+"""How somebody begins to say what it wants done."""
+_KEEPS = re.compile(r"\b(?:keep|kept|leave|stay|stick|retain|remain|preserve)\b", re.IGNORECASE)
+"""What leaves things as they are, against a topic that asks for something else."""
+_WISHED = 12
+"""Words after its beginning that tell what is wanted."""
+_PAST = re.compile(
+    r"\b(?:should|would|could|might|must|'d|ought to)(?:n't| not)? (?:\w+ )?(?:have|been)\b", re.IGNORECASE
+)
+"""What is said of something that is over."""
+_WISH_SHARE = 0.2
+"""Share of the topic's terms in it at least."""
+_PART_END = re.compile(r"[;—–]\s*|(?<=\w{2}[.!])\s+")
 _CLAUSE_END = re.compile(r"[;:,—–，；、]\s*|\s(?:but|because|since|while|whereas)\s")
 _TOPIC_SHARE = 0.5
 """Share of the topic's terms that a sentence needs to say yes or no to it without saying so."""
@@ -156,15 +189,41 @@ def standpoint(sentence: str, topic: str) -> Standpoint | None:
         yes, no = _LIKES.search(said), _DISLIKES.search(said)
     found = min((each for each in (yes, no) if each), key=lambda each: each.start(), default=None)
     if found is None:
-        return _restated(said, topic)
-    if not _on_topic(said[found.end() :], topic) or HYPOTHETICAL.search(said[: found.start()]):
+        told = _restated(said, topic) or _wished(said, topic)
+        return Standpoint(told[0], False, _part(sentence, told[1])) if told else None
+    # What somebody likes may be anything; for and against are said of what is debated.
+    start, end = _around(_CLAUSE_END, said, found.start())
+    is_meant = (
+        _on_topic(said[found.end() :], topic) if explicit else bool(stems(said[start:end]) & stems(topic))
+    )
+    if not is_meant or HYPOTHETICAL.search(said[: found.start()]):
         return None
     if _CONDITION.search(said):
-        return Standpoint("conditional", explicit)
+        return Standpoint("conditional", explicit, sentence)
     negated = NEGATION.search(said[max(0, found.start() - 14) : found.start()])
     if (yes and no) or _OTHER_SIDE.search(said) or (found is yes and negated):
         return None
-    return Standpoint("for" if found is yes else "against", explicit)
+    return Standpoint("for" if found is yes else "against", explicit, _part(sentence, found.start()))
+
+
+def _part(sentence: str, place: int) -> str:
+    """Return a sentence, of a long one the part around a place."""
+    if len(sentence.split()) <= _LONGEST:
+        return sentence
+    start, end = _around(_PART_END, sentence, place)
+    return sentence[start:end].strip()
+
+
+def _around(ends: re.Pattern[str], text: str, place: int) -> tuple[int, int]:
+    """Return where the stretch of a text between two `ends` begins and ends that holds a place."""
+    start, end = 0, len(text)
+    for each in ends.finditer(text):
+        if each.end() <= place:
+            start = each.end()
+        elif each.start() > place:
+            end = each.start()
+            break
+    return start, end
 
 
 def _on_topic(about: str, topic: str) -> bool:
@@ -173,16 +232,43 @@ def _on_topic(about: str, topic: str) -> bool:
     return not term_set(head) or bool(_POINTING.match(head)) or bool(stems(head) & stems(topic))
 
 
-def _restated(said: str, topic: str) -> Standpoint | None:
-    """Return the side of a sentence that says the topic again, as a demand or a statement."""
+def _clauses(said: str) -> Iterator[tuple[str, int]]:
+    """Yield the clauses of a sentence and where each begins."""
+    start = 0
+    for end in (*_CLAUSE_END.finditer(said), None):
+        yield said[start : end.start() if end else len(said)], start
+        start = end.end() if end else start
+
+
+def _restated(said: str, topic: str) -> tuple[Side, int] | None:
+    """Return the side of a sentence that says the topic again, as a demand or a statement, and where."""
     if len(said.split()) > _LONGEST or HYPOTHETICAL.search(said):
         return None
     wanted = stems(topic)
-    for clause in _CLAUSE_END.split(said):
+    for clause, place in _clauses(said):
         again = len(wanted & stems(clause)) >= max(2, _TOPIC_SHARE * len(wanted))
-        if again and (_DEMAND.search(clause) or _STATED.match(topic)):
-            negative = len(NEGATION.findall(clause)) % 2 != len(NEGATION.findall(topic)) % 2
-            return Standpoint("against" if negative else "for", False)
+        if again and not _PAST.search(clause) and (_DEMAND.search(clause) or _STATED.match(topic)):
+            negative = (len(NEGATION.findall(clause)) + len(NEGATION.findall(topic))) % 2
+            return "against" if negative else "for", place
+    return None
+
+
+def _wished(said: str, topic: str) -> tuple[Side, int] | None:
+    """Return the side of a sentence in which somebody wants done, or not, what the topic asks, and where."""
+    if HYPOTHETICAL.search(said):
+        return None
+    wanted = stems(topic)
+    for clause, place in _clauses(said):
+        wish = _WISH.search(clause)
+        if not wish or _PAST.search(clause):
+            continue
+        about = " ".join(clause[wish.end() :].split()[:_WISHED])
+        meant = stems(about) & wanted
+        if not meant or len(meant) < _WISH_SHARE * len(wanted):
+            continue
+        negative = (len(NEGATION.findall(about)) + bool(wish["no"]) + len(NEGATION.findall(topic))) % 2
+        keeps = bool(_KEEPS.search(about)) != bool(_KEEPS.search(topic))
+        return "against" if negative ^ keeps else "for", place
     return None
 
 
