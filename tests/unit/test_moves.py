@@ -115,7 +115,7 @@ def test_of_a_long_sentence_the_part_is_quoted_that_shows_the_side() -> None:
 
 
 def test_on_excerpts_in_everyday_words_few_notes_are_false() -> None:
-    tallies, _ = measure(excerpts(EVERYDAY)[::4], read_excerpt)
+    tallies, _ = measure(excerpts(EVERYDAY)[::3], read_excerpt)
     figures = as_json(tallies)
     for kind, precision, recall in (("concessions", 0.7, 0.3), ("open_questions", 0.8, 0.3)):
         assert figures[kind]["precision"] >= precision, kind
