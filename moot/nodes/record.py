@@ -16,7 +16,7 @@ from moot.nodes.trim import leaves_through
 from moot.state.config import DebateConfig
 from moot.state.config.frozen import frozen_config
 from moot.state.conversation import ConversationState
-from moot.state.entries import Entry, JsonObject, kind_of
+from moot.state.entries import Entry, JsonObject, ids_in, kind_of, seq_of
 
 
 def record(state: ConversationState, context: NodeContext) -> Body:
@@ -75,7 +75,7 @@ def _taken(
     by_model = reads_by_model(config)
     fields: JsonObject = {
         "topic": state["topic"],
-        "entries": {entry["id"]: entry for entry in entries},
+        "entries": {entry["id"]: entry for entry in (*_cited(transcript, entries), *entries)},
         "debaters": list(config.names()),
     }
     minutes = Minutes(known=state.get("minutes") or [], by="model" if by_model else "rule", **fields)
@@ -94,6 +94,12 @@ def _taken(
             minutes.entries = {**minutes.entries, **{entry["id"]: entry for entry in before}}
             minutes.take(operations_by_rule(chunk, config.names(), state["topic"], minutes.ledger, before))
     return minutes, failure
+
+
+def _cited(transcript: Sequence[Entry], entries: Sequence[Entry]) -> list[Entry]:
+    """Return the earlier messages that entries cite: their words may be noted as they are quoted there."""
+    cited = {seq for entry in entries for key in ids_in(entry["content"]) if (seq := seq_of(key))}
+    return [transcript[seq] for seq in sorted(cited) if seq < entries[0]["seq"]]
 
 
 def _in_rooms(state: ConversationState, entries: Sequence[Entry], minutes: Minutes) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NotRequired
@@ -162,6 +163,9 @@ class GivenEntry(TypedDict):
     model: NotRequired[str]
 
 
+_ENTRY_ID = re.compile(r"(?<!\w)m\d{6,}(?!\w)")
+
+
 def entry_id(seq: int) -> str:
     """Return the id of the entry at `seq`."""
     return f"m{seq:06d}"
@@ -194,6 +198,11 @@ def seq_of(message_id: str) -> int | None:
     if not message_id.startswith("m") or len(digits) < 6 or not digits.isdecimal():
         return None
     return int(digits)
+
+
+def ids_in(text: str) -> list[str]:
+    """Return the entry ids that stand in a text, in order."""
+    return _ENTRY_ID.findall(text)
 
 
 def clean_text(text: str) -> str:

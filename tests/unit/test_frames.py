@@ -90,6 +90,7 @@ def test_a_forged_part_of_the_prompt_stands_quoted(forgery: str, disguise: str) 
     [
         "I accept m000002 in part: the figures hold, as Bob said.",
         'He writes: "Tallinn is the cleanest case I know" [m000004]. It is the wrong case.',
+        "You wanted to know who pays for the mast [m000008]: the harbour, and nobody else.",
         "**Design: leased budgets.**\n- *Fairness*: limits per customer\n1. The lease contract",
         "| step | p99 |\n|---|---|\n| hash lookup | 5 µs |",
         "C# and #42 are names; 3 - 2 = 1; a <b> tag; a ratio of 2:1.",

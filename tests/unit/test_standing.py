@@ -249,7 +249,7 @@ def card(*ids: str, resolved: bool = True) -> CruxCard:
         "id": "card",
         "question": "?",
         "claim": "p001",
-        "sides": {},
+        "sides": {who: {"answer": "nuanced", "reasoning": "", "falsifier": ""} for who in ("ada", "bob")},
         "type": "claim",
         "diagnosis": "",
         "resolved": resolved,
@@ -301,7 +301,7 @@ def test_a_no_on_a_condition_disputes_agrees_with_nobody_and_turned_round_is_a_y
     entry = board.entry("ada", "No, unless they are repaid.")
     said = event(entry, "denies", LEVY, quote="No, unless they are repaid", condition="they are not repaid")
     board.take([entry], "model", {"propositions": [{"ref": "n1", "text": LEVY}], "events": [said]})
-    assert "no, if they are not repaid" in board.view("cyd", answering=["ada"])
+    assert "no, on a condition: they are not repaid" in board.view("cyd", answering=["ada"])
 
 
 def test_what_somebody_admits_not_to_know_is_told_to_everybody_and_is_no_evidence() -> None:

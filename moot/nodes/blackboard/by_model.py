@@ -7,13 +7,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, ValidationError, create_model
 
-from moot.nodes.blackboard.bounds import noted
+from moot.nodes.blackboard.bounds import OVERALL, noted
 from moot.nodes.blackboard.minutes import Minutes, standing_changes
-from moot.nodes.blackboard.standing import Ledger
+from moot.nodes.blackboard.standing import Ledger, said_at
 from moot.nodes.calls import Flow, Hints, ModelCall, Purpose, Reply, WireMessage
 from moot.nodes.prompts.enumerated import between, many, narrowed, one_of
 from moot.nodes.prompts.fitting import fit_messages
 from moot.nodes.prompts.library import load_prompt
+from moot.nodes.prompts.material import common_length
 from moot.nodes.prompts.rendering import render_entry
 from moot.nodes.prompts.request import make_call, voice_of
 from moot.nodes.text.plain import inert
@@ -27,7 +28,7 @@ from moot.state.ledger import MOTION, Event, EventKind, EvidenceKind
 EXTRACT = load_prompt("extract", "topic", "aspect", "debaters", "ledger")
 SECOND_LOOK = load_prompt("second-look", "topic", "aspect")
 
-_MOTION = "the topic itself, as a statement that could be true or false"
+_MOTION = "the topic itself, answered with yes"
 FRAME = 900
 """Tokens of the prompt's own words and the schema's, kept free of what is shown."""
 _NEW = 12
@@ -49,9 +50,15 @@ def asks_model(config: DebateConfig, *, auto: bool) -> bool:
     return chosen == "llm" or (chosen == "auto" and auto and not built_in)
 
 
-def minutes_schema(entries: Sequence[Entry], debaters: Sequence[str], ledger: Ledger) -> type[BaseModel]:
-    """Return the schema of the minutes of some entries: every id that may be used is enumerated."""
+def minutes_schema(
+    entries: Sequence[Entry], debaters: Sequence[str], ledger: Ledger, cited: Sequence[str] = ()
+) -> type[BaseModel]:
+    """Return the schema of the minutes of some entries: every id that may be used is enumerated.
+
+    What earlier messages, the `cited`, said of a proposition may be noted, too.
+    """
     said = one_of(entry["id"] for entry in entries)
+    quotable = one_of([*(entry["id"] for entry in entries), *cited])
     somebody = one_of(debaters)
     refs = [f"n{number}" for number in range(1, _NEW + 1)]
     known = [*ledger.propositions, *refs]
@@ -77,7 +84,7 @@ def minutes_schema(entries: Sequence[Entry], debaters: Sequence[str], ledger: Le
         events=row(
             "Said",
             "What a message says of a proposition.",
-            message_id=(said, ...),
+            message_id=(quotable, ...),
             proposition=(about, ...),
             kind=(EventKind, ...),
             quote=(str, ...),
@@ -158,13 +165,17 @@ def minutes_by_model(
     differ, nothing is noted.
     """
     before = minutes.ledger
-    schema = minutes_schema(entries, minutes.debaters, before)
+    text, read = "".join(entry["content"] for entry in entries), {entry["id"] for entry in entries}
+    cited = [key for key in minutes.entries if key in text and key not in read]
+    schema = minutes_schema(entries, minutes.debaters, before, cited)
     (reply,) = yield [_reading_call(minutes, config, entries, schema, before, count)]
     found = found_in(schema, reply)
     if found is None:
         return reply.error or "the model gave no fitting answer"
+    old = len(minutes.new)
     minutes.take(found)  # type: ignore[arg-type]  # the schema's lists are the operations
-    doubtful = list(standing_changes(minutes))[:_QUESTIONED]
+    new = {note.get("id") for note in minutes.new[old:]}
+    doubtful = sorted((e for e in standing_changes(minutes) if e["id"] in new), key=said_at)[:_QUESTIONED]
     if doubtful and config.blackboard.second_look:
         (reply,) = yield [_second_call(minutes, config, doubtful, count)]
         looks = found_in(SecondLook, reply)
@@ -208,7 +219,7 @@ def _reading_call(
     room = 2 * room_for(config)
     system = EXTRACT.render(
         topic=cut_middle(minutes.topic, room // 6, count),
-        aspect=inert(minutes.about or minutes.aspect),
+        aspect=_discussed(minutes),
         debaters=debater_lines(config),
         ledger=cut_middle("\n".join(ledger_lines(ledger)) or "- nothing yet", room // 3, count),
     )
@@ -221,11 +232,7 @@ def ledger_lines(ledger: Ledger) -> Iterable[str]:
     for key in ledger.by_salience:
         events = ledger.stances(key).values()
         stances = "; ".join(f"{e['debater']} {e['kind']} ({e['id']}, {e['message_id']})" for e in events)
-        text = (
-            "the topic itself, as a statement that could be true or false"
-            if key == MOTION
-            else inert(ledger.propositions[key]["text"])
-        )
+        text = _MOTION if key == MOTION else inert(ledger.propositions[key]["text"])
         yield f"- {key}: {text}" + (f" | {stances}" if stances else "")
     for each in (*ledger.open_challenges(), *ledger.open_questions()):
         whom = f"{each['debater']} to {each['to'] or 'all'}"
@@ -235,21 +242,28 @@ def ledger_lines(ledger: Ledger) -> Iterable[str]:
 def _second_call(
     minutes: Minutes, config: DebateConfig, events: Sequence[Event], count: TokenCounter
 ) -> ModelCall:
-    room = max(120, 2 * room_for(config) // max(1, len(events)))
-    propositions = minutes.ledger.propositions
-    said: dict[str, str] = {}
+    """Return the call that looks again at events, in the order of their messages, each shown once."""
+    propositions, notes = minutes.ledger.propositions, dict[str, str]()
     for number, event in enumerate(events, 1):
-        entry = minutes.entries[event["message_id"]]
-        shown = cut_middle(render_entry(entry, config.names())["content"], room // 2, count)
-        known = propositions.get(event["proposition"])
-        text = minutes.topic if event["proposition"] == MOTION or not known else known["text"]
-        note = f"{number}. Quotation: {noted(event['quote'], 400)}\nProposition: {noted(text)}"
-        said[entry["id"]] = f"{said.get(entry['id'], shown)}\n\n{note}"
+        key = event["proposition"]
+        text = noted(propositions[key]["text"]) if key in propositions and key != MOTION else _MOTION
+        note = f"{number}. Quotation: {noted(event['quote'], 400)}\nProposition: {text}"
+        notes[event["message_id"]] = f"{notes.get(event['message_id'], '')}\n\n{note}"
+    entries = [minutes.entries[key] for key in notes]
+    room = 2 * room_for(config) - sum(map(count, notes.values()))
+    shown = shown_entries(entries, config.names(), room, count)
+    said = [text + note for text, note in zip(shown, notes.values(), strict=True)]
     topic = cut_middle(minutes.topic, 400, count)
-    system = SECOND_LOOK.render(topic=topic, aspect=inert(minutes.about or minutes.aspect))
+    system = SECOND_LOOK.render(topic=topic, aspect=_discussed(minutes))
     look = narrowed(Look, {"number": between(1, len(events), int)})
     schema = narrowed(SecondLook, {"looks": many(look, 0, len(events))})
-    return structured_call("extract", config, system, list(said.values()), schema, count, makes="ledger")
+    return structured_call("extract", config, system, said, schema, count, makes="ledger")
+
+
+def _discussed(minutes: Minutes) -> str:
+    """Return what is under discussion, in words."""
+    overall = minutes.aspect == OVERALL and not minutes.about
+    return "the topic as a whole" if overall else inert(minutes.about or minutes.aspect)
 
 
 def structured_call(
@@ -297,9 +311,10 @@ def debater_lines(config: DebateConfig, only: Sequence[str] = ()) -> str:
 def shown_entries(
     entries: Sequence[Entry], names: Mapping[str, str], room: int, count: TokenCounter
 ) -> list[str]:
-    """Return entries as they are shown to a model, each cut to an equal share of `room` tokens."""
-    share = max(24, room // max(1, len(entries)))
-    return [cut_middle(render_entry(entry, names)["content"], share, count) for entry in entries]
+    """Return entries as they are shown to a model: the longest are cut to what `room` tokens leave them."""
+    whole = [render_entry(entry, names)["content"] for entry in entries]
+    rooms = common_length([count(text) for text in whole], room)
+    return [cut_middle(text, max(24, size), count) for text, size in zip(whole, rooms, strict=True)]
 
 
 def known_debater(name: str, names: Mapping[str, str]) -> str:

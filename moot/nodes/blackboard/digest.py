@@ -10,15 +10,17 @@ from moot.nodes.blackboard.standing import Ledger
 from moot.nodes.text.plain import inert
 from moot.nodes.text.tokens import TokenCounter
 from moot.state.conversation import MemoryKind
-from moot.state.entries import seq_of
-from moot.state.ledger import MOTION, Event, EventKind, Saying
+from moot.state.entries import entry_id, kind_of, seq_of
+from moot.state.ledger import MOTION, Event, EventKind, Gap, Saying
 
-HEADING = "# Where the debate stands, as noted by the program"
+HEADING = "# Where the debate {stands}, as noted by the program"
+"""Of a ledger that has not read all that was said it is told where it ends."""
 INSIGHTS = 4
 """Reflections and crux cards that a speaker is shown."""
 SECTIONS = (
     "On the topic itself",
     "Challenges to you, not answered yet",
+    "Challenges and questions that nobody has answered yet",
     "What you hold",
     "You conceded or withdrew",
     "Between you and whom you answer",
@@ -32,14 +34,13 @@ SECTIONS = (
     "Found out so far",
 )
 """Headings in the order in which they are shown."""
-TOPIC, CHALLENGES, OWN, CONCEDED, BETWEEN, DISPUTED, OTHERS, HELD, GIVEN, CHANGES, GAPS, LAST, FOUND = range(
-    len(SECTIONS)
-)
+TOPIC, CHALLENGES, WAITING, OWN, CONCEDED, BETWEEN, DISPUTED = range(7)
+OTHERS, HELD, GIVEN, CHANGES, GAPS, LAST, FOUND = range(7, len(SECTIONS))
 
 SAYS: Mapping[EventKind, str] = {
     "asserts": "yes",
     "denies": "no",
-    "conditional": "yes, on a condition",
+    "conditional": "yes",
     "concedes": "conceded",
     "withdraws": "withdrawn",
     "unsure": "open",
@@ -50,10 +51,17 @@ MOVED = "has changed its mind"
 
 
 def says(saying: Saying) -> str:
-    """Return what somebody says of a proposition, in a word, with the condition where there is one."""
-    if saying["condition"]:
-        return f"{'no' if saying['kind'] == 'denies' else 'yes'}, if {saying['condition']}"
-    return SAYS[saying["kind"]]
+    """Return what somebody says of a proposition, in a word, with the condition where there is one.
+
+    The condition stands in the speaker's own words, be they “if”, “unless” or “as long as”.
+    """
+    return says_briefly(saying) + (f": {saying['condition']}" if saying["condition"] else "")
+
+
+def says_briefly(saying: Saying) -> str:
+    """Return what somebody says of a proposition, in a word, and whether there is a condition."""
+    conditional = saying["kind"] == "conditional" or saying["condition"]
+    return SAYS[saying["kind"]] + (", on a condition" if conditional else "")
 
 
 MOST = 12
@@ -81,6 +89,7 @@ def render_blackboard(
     names: Names,
     answering: Sequence[str] = (),
     found: bool = True,
+    alone: bool = False,
 ) -> str:
     """Return what the ledger tells a speaker, `""` where it holds nothing or there is no room.
 
@@ -92,9 +101,23 @@ def render_blackboard(
         names: display names by debater id, in the order in which they are told.
         answering: whom the speaker answers: ids of debaters, others are passed over.
         found: whether to tell what was found out so far, which some views show elsewhere.
+        alone: whether nobody else listens: then only their challenges wait for an answer here.
     """
-    lines = board_lines(state, speaker, names, answering, found=found)
-    return compose(list(lines), max_tokens, count)
+    lines = board_lines(state, speaker, names, answering, found=found, alone=alone)
+    return compose(list(lines), max_tokens, count, heading_of(state))
+
+
+def heading_of(state: State) -> str:
+    """Return the view's heading: it says how far the ledger has read, where more was said since."""
+    through = ledger_of(state).read_through
+    stands = f"stood at [{entry_id(through)}]" if spoken_since(state, through) else "stands"
+    return HEADING.format(stands=stands)
+
+
+def spoken_since(state: State, through: int) -> set[str]:
+    """Return who has said something that the ledger, which ends at a `seq`, has not read."""
+    later = (state.get("full_transcript") or [])[through + 1 :] if through >= 0 else ()
+    return {entry["speaker"] for entry in later if kind_of(entry).argues}
 
 
 def board_memory(text: str, state: State, count: TokenCounter) -> dict[MemoryKind, int]:
@@ -108,7 +131,7 @@ def board_memory(text: str, state: State, count: TokenCounter) -> dict[MemoryKin
     return held
 
 
-def compose(lines: Sequence[Line], max_tokens: int, count: TokenCounter, heading: str = HEADING) -> str:
+def compose(lines: Sequence[Line], max_tokens: int, count: TokenCounter, heading: str) -> str:
     """Return the most urgent lines that fit, each under its section's heading, in the order of sections."""
     left = max_tokens - count(f"{heading}\n")
     chosen: list[int] = []
@@ -142,38 +165,46 @@ def _join(lines: Sequence[Line], chosen: Iterable[int], heading: str) -> str:
 
 
 def board_lines(
-    state: State, speaker: str, names: Names, answering: Sequence[str] = (), *, found: bool = True
+    state: State,
+    speaker: str,
+    names: Names,
+    answering: Sequence[str] = (),
+    *,
+    found: bool = True,
+    alone: bool = False,
 ) -> Iterator[Line]:
     """Yield the lines of a view; see `render_blackboard`."""
     ledger = ledger_of(state)
     shown = {who: inert(name) for who, name in names.items()}
-    board = _Board(state, ledger, shown)
+    board, told, other = _Board(state, ledger, shown), set[str](), ""
     yield from board.on_topic(speaker)
     if speaker in names:
         board = _Board(state, ledger, shown | {speaker: "you"})
         other = next((who for who in answering if who in names and who != speaker), "")
-        told = set[str]()
         if other:
             agreed, differing = ledger.shared(speaker, other)
             told = {*agreed[:MOST], *differing[:MOST]} - {MOTION}
             for key in (key for key in differing[:MOST] if key != MOTION):
                 yield Line(BETWEEN, 3, f"you differ on {board.disputed(key)}")
             for key in (key for key in agreed[:MOST] if key != MOTION):
-                both = "yes" if ledger.sign(speaker, key) > 0 else "no"
-                yield Line(BETWEEN, 4, f"you agree on {board.named(key)}: both {both}")
-            yield from board.others(other, told)
-        yield from board.own(speaker, told)
+                stances = ledger.stances(key)
+                yours, theirs = (says_briefly(stances[who]) for who in (speaker, other))
+                both = f"both {yours}" if yours == theirs else f"you {yours}; {board.name(other)} {theirs}"
+                yield Line(BETWEEN, 4, f"you agree on {board.named(key)}: {both}")
+    others = (key for key in ledger.by_salience if key != MOTION)
+    disputed = [*takewhile(lambda key: ledger.status(key) == "disputed", others)]
+    for key in islice((key for key in disputed if key not in told), MOST):
+        yes, no = ledger.sides(key)
+        yield Line(DISPUTED, 3 if speaker in (*yes, *no) or speaker not in names else 6, board.disputed(key))
+    if speaker in names:
+        told.update(disputed)
+        yield from board.others(other, told)
+        yield from board.own(speaker, told, only=[other] if alone else list(names))
         yield from board.last_round(speaker)
     else:
-        told = set()
         yield from board.standings()
     for gap in islice(reversed(ledger.gaps), MOST):
-        yield Line(GAPS, 6, f"{board.name(gap['debater'])}: {board.quote(gap)}")
-    others = (key for key in ledger.by_salience if key != MOTION)
-    disputed = takewhile(lambda key: ledger.status(key) == "disputed", others)
-    for key in islice((key for key in disputed if key not in told), MOST):
-        mine = any(speaker in pair for pair in ledger.pairs(key))
-        yield Line(DISPUTED, 4 if mine else 6, board.disputed(key))
+        yield Line(GAPS, 6, f"{board.name(gap['debater'])}: {board.conceded(gap)}")
     if found:
         yield from board.insights(speaker)
 
@@ -206,16 +237,22 @@ class _Board:
         round_no = self.round_of(event["message_id"])
         when = f" (round {round_no})" if round_no else ""
         said = MOVED if event["kind"] == "withdraws" and event["by"] == "rule" else says(event)
+        if event["condition"] and event["condition"] in event["quote"]:
+            said = says_briefly(event)
         return f"{said}: {self.quote(event, TEXT)}{when}"
 
     def disputed(self, key: str) -> str:
-        """Return a dispute: who says yes and who no, with the message of each."""
-        stances = self.ledger.stances(key)
-        yes, no = (
-            " and ".join(f"{self.name(who)} [{stances[who]['message_id']}]" for who in side)
-            for side in self.ledger.sides(key)
-        )
-        return f"{self.named(key)} ({yes} yes; {no} no)"
+        """Return a dispute: who says yes and who no, be it on a condition, with the message of each."""
+        yes, no = self.ledger.sides(key)
+        return f"{self.named(key)} ({self.stances(key, [*yes, *no])})"
+
+    def stances(self, key: str, who: Iterable[str] = ()) -> str:
+        """Return what some debaters, or all, say of a proposition; those who say the same together."""
+        stances, said = self.ledger.stances(key), dict[str, list[str]]()
+        for each in who or stances:
+            event = stances[each]
+            said.setdefault(says(event), []).append(f"{self.name(each)} [{event['message_id']}]")
+        return "; ".join(f"{' and '.join(names)} {what}" for what, names in said.items())
 
     def on_topic(self, speaker: str) -> Iterator[Line]:
         for who in self.names:
@@ -233,19 +270,23 @@ class _Board:
             if key not in told:
                 yield Line(OTHERS, 4, f"{self.name(who)}, {SAYS[event['kind']]}: {self.conceded(event)}")
 
-    def own(self, who: str, told: Set[str]) -> Iterator[Line]:
+    def waiting(self, section: int, urgency: int, to: str = "") -> Iterator[tuple[str, Line]]:
+        """Yield the challenges and questions, to one debater or all, that still wait, each with who made it.
+
+        Who has spoken since the ledger was read may have answered: what waits for them nobody knows.
+        """
+        since = spoken_since(self.state, self.ledger.read_through)
+        for verb, notes in (("", self.ledger.open_challenges(to)), ("asks", self.ledger.open_questions(to))):
+            for note in [note for note in notes if note["to"] not in since][:MOST]:
+                whom = "" if to else self.name(note["to"]) if note["to"] else "all"
+                made = " ".join(filter(None, (self.name(note["debater"]), verb or (whom and "to"), whom)))
+                yield note["debater"], Line(section, urgency, f"{made}: {self.quote(note, TEXT)}")
+
+    def own(self, who: str, told: Set[str], only: Sequence[str]) -> Iterator[Line]:
         """Yield what concerns one debater: challenges to it, what it holds unless told, what it gave up."""
-        for challenge in self.ledger.open_challenges(who)[:MOST]:
-            yield Line(CHALLENGES, 1, f"{self.name(challenge['debater'])}: {self.quote(challenge, TEXT)}")
-        for question in self.ledger.open_questions(who)[:MOST]:
-            yield Line(CHALLENGES, 1, f"{self.name(question['debater'])} asks: {self.quote(question, TEXT)}")
+        yield from (line for maker, line in self.waiting(CHALLENGES, 1, who) if maker in only)
         for key, event in islice((each for each in self.ledger.held(who) if each[0] not in told), MOST):
-            urgency = 3 if self.ledger.status(key) == "disputed" else 5
-            yield Line(
-                OWN,
-                urgency,
-                f"{self.named(key)}: {says(event)} [{event['message_id']}]",
-            )
+            yield Line(OWN, 5, f"{self.named(key)}: {says(event)} [{event['message_id']}]")
         gone = {key for key, _ in self.ledger.given_up(who)}
         own = (item for item in reversed(self.ledger.evidence) if item["debater"] == who)
         shown = (item for item in own if item["proposition"] not in gone)
@@ -255,39 +296,37 @@ class _Board:
             yield Line(CONCEDED, 2, self.conceded(event))
         moved = (change.event for change in reversed(self.ledger.changes) if change.event["debater"] == who)
         for event in islice((event for event in moved if event["kind"] != "concedes"), MOST):
-            yield Line(CONCEDED, 3, f"you changed your mind: {self.quote(event)}")
+            yield Line(CONCEDED, 3, f"you changed your mind: {self.conceded(event)}")
 
     def conceded_once(self, who: str = "") -> Iterator[Event]:
         """Yield the newest of what a debater, or anybody, conceded; what was conceded again is told once."""
         events = reversed(self.ledger.concessions(who))
         return islice((event for event in events if event["id"] not in self.ledger.repeated), MOST)
 
-    def conceded(self, event: Event) -> str:
-        """Return a concession: what it settles, where that was said, and the words."""
+    def conceded(self, event: Event | Gap) -> str:
+        """Return a concession, a change of mind or a gap: what it is on, the words, and where they stand."""
         key = event["proposition"]
         told = key in ("", MOTION) or self.text(key) == noted(event["quote"])
         about = "" if told else f"{self.named(key)}: "
         return f"{about}{self.quote(event)}"
 
     def is_held(self, key: str) -> bool:
-        """Return whether anybody says yes or no to a proposition; what was conceded alone is told as that."""
-        return any(event["kind"] != "concedes" for event in self.ledger.stances(key).values())
+        """Return whether anybody says yes or no to a proposition; what was given up alone is told as that."""
+        given_up = ("concedes", "withdraws")
+        return any(event["kind"] not in given_up for event in self.ledger.stances(key).values())
 
     def standings(self) -> Iterator[Line]:
-        """Yield what everybody holds, conceded and changed."""
+        """Yield what waits for an answer, and what everybody holds, conceded and changed."""
+        yield from (line for _, line in self.waiting(WAITING, 3))
         quiet = (key for key in self.ledger.by_salience if self.ledger.status(key) != "disputed")
         taken = (key for key in quiet if key != MOTION and self.is_held(key))
         for key in islice(taken, MOST):
-            held = "; ".join(
-                f"{self.name(who)} {says(event)} [{event['message_id']}]"
-                for who, event in self.ledger.stances(key).items()
-            )
-            yield Line(HELD, 5, f"{self.named(key)} ({held})")
+            yield Line(HELD, 5, f"{self.named(key)} ({self.stances(key)})")
         for event in self.conceded_once():
             yield Line(GIVEN, 2, f"{self.name(event['debater'])}: {self.conceded(event)}")
         moved = (change.event for change in reversed(self.ledger.changes))
         for event in islice((event for event in moved if event["kind"] != "concedes"), MOST):
-            yield Line(CHANGES, 3, f"{self.name(event['debater'])}: {self.quote(event)}")
+            yield Line(CHANGES, 3, f"{self.name(event['debater'])}: {self.conceded(event)}")
 
     def last_round(self, speaker: str) -> Iterator[Line]:
         """Yield what the others gave up in the round before the present one."""
@@ -303,7 +342,9 @@ class _Board:
 
     def insights(self, speaker: str) -> Iterator[Line]:
         for card in list((self.state.get("crux_cards") or {}).values())[-INSIGHTS:][::-1]:
+            who = " and ".join(map(self.name, card["sides"]))
             outcome = card["resolution"] if card["resolved"] else f"unresolved: {card['diagnosis']}"
+            outcome = f"{who}; {outcome}"
             ids = ", ".join(card["message_ids"][-2:])
             yield Line(FOUND, 5 if speaker in card["sides"] else 6, f"{card['question']} ({outcome}) [{ids}]")
         recent = (self.state.get("reflections") or [])[-3 * INSIGHTS :]
@@ -315,7 +356,7 @@ class _Board:
 def whole_board(state: State, names: Names) -> str:
     """Return all of the ledger but what was found out, under the headings of its sections."""
     lines = [*board_lines(state, "", names, found=False)]
-    return _join(lines, range(len(lines)), HEADING)
+    return _join(lines, range(len(lines)), heading_of(state))
 
 
 def found_text(state: State, speaker: str, names: Names) -> str:

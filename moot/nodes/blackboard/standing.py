@@ -291,10 +291,12 @@ def stage_of(
         return "resolved"
     if status != "disputed":
         return ""
+    # What two settled in a room is in dispute all the same while somebody else holds against it.
+    yes, no = map(set, ledger.sides(proposition))
     ends = [
         max((seq_of(key) or 0 for key in card["message_ids"]), default=0)
         for card in cards
-        if card["claim"] == proposition and card["resolved"]
+        if card["claim"] == proposition and card["resolved"] and yes | no <= set(card["sides"])
     ]
     last = max(said_at(event) for event in ledger.stances(proposition).values())
     if ends and last <= max(ends):

@@ -145,13 +145,11 @@ def _ledger(bench: Bench) -> list[Block]:
     """Return where the debaters stand, in the order of presentation."""
     names = bench.config.names()
     budget = int(bench.config.memory.budget.total * LEDGER_SHARE)
-    text = render_blackboard(
-        bench.state,
-        "",
-        max_tokens=budget,
-        count=bench.count,
-        names={debater: names[debater] for debater in bench.order if debater in names},
-    )
+    names = {debater: names[debater] for debater in bench.order if debater in names}
+    text, room = "", budget
+    for _ in range(ATTEMPTS):  # labels may be longer than names
+        text = render_blackboard(bench.state, "", max_tokens=room, count=bench.count, names=names)
+        room -= max(0, bench.count(bench.hide(text)) - budget)
     if not text:
         return []
     message = cut_message({"role": "user", "content": bench.hide(text)}, budget, bench.count)
@@ -202,10 +200,11 @@ def _rendered(bench: Bench, selection: Selection) -> list[Block]:
 
 def _render(bench: Bench, entry: Entry) -> WireMessage:
     about = ", ".join(bench.label(target) for target in entry["targets"] if target in bench.order)
-    heading = f"(on {about})\n" if entry["kind"] == "critique" and about else ""
-    if entry in bench.docket.earlier:
-        heading = f"(before the end, round {entry['round']})\n{heading}"
-    elif entry["kind"] in ("proposal", "refinement"):
-        heading = "(final proposal)\n"
+    heading = (
+        f"(critique of {about}, round {entry['round']})\n" if entry["kind"] == "critique" and about else ""
+    )
+    if entry["kind"] in ("proposal", "refinement"):
+        earlier = f"proposal of round {entry['round']}, replaced since"
+        heading = f"({earlier if entry in bench.docket.earlier else 'final proposal'})\n"
     message = render_entry({**entry, "content": heading + bench.hide(entry["content"])}, bench.labels)
     return {"role": message["role"], "content": message["content"]}  # the wire's name would tell who spoke

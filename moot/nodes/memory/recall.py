@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -26,7 +25,7 @@ from moot.nodes.text.sentences import sentence_terms
 from moot.nodes.text.tokens import TokenCounter, cut_middle
 from moot.state.config.budgets import RetrievalConfig
 from moot.state.conversation import ConversationState
-from moot.state.entries import Entry, entry_id, seq_of
+from moot.state.entries import Entry, entry_id, ids_in, seq_of
 
 if TYPE_CHECKING:
     from moot.nodes.memory.indexes import Indexes
@@ -45,8 +44,6 @@ TRIES, NEVER_FITS = 8, 10**9
 REFLECTIONS, CARDS = 64, 32
 """The newest of them that may come back: a turn's cost must not grow with the debate."""
 NAME_CHARS = 40
-
-_ID = re.compile(r"m\d{6,}")
 
 _SHIFT_IMPORTANCE, _CARD_IMPORTANCE = 8, 8
 
@@ -101,7 +98,7 @@ def recalled(
     from moot.nodes.memory.retrieval import recall
 
     index = recall_index(state, memories, names)
-    seen = frozenset(_ID.findall(shown))
+    seen = frozenset(ids_in(shown))
     items = memory_items(state, names, count)
     held = {item.id for item in items if item.text in shown or entry_id(item.seq) in seen}
     lines = _Lines(transcript, names, count, cue, settings.top_k + TRIES)

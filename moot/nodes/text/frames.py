@@ -31,11 +31,11 @@ _LOOK_ALIKES = str.maketrans(
 From Unicode's confusables.txt (UTS #39), those that a name, an id or a mark of ours can be written with.
 """
 
+_ID_AND_COLON = r"""\[\s*\W{0,3}m\s*\d[\d\s]{4,}\W{0,3}\][\s*_`"')]*:"""
 _FOLDED_LABEL = re.compile(
-    r"""^[\s>*_`"'(]*                      # however it is set off
-    (?:[^\s\[]{1,60}\s+){0,5}[^\s\[]{0,60}?  # a name, not half a sentence
-    \[\s*\W{0,3}m\s*\d[\d\s]{4,}\W{0,3}\]  # an id in brackets
-    [\s*_`"')]*:                           # and a colon: a label""",
+    rf"""^[\s>*_`"'(]*                                # however it is set off
+    (?:[^\[\n]{{0,120}}?{_ID_AND_COLON}[\s*_`"')]*$   # a name with its id, alone in a line
+    |(?:[^\s\[]{{1,40}}\s+){{0,2}}{_ID_AND_COLON})    # or a short one: more words are a sentence's""",
     re.VERBOSE,
 )
 _FOLDED_HEADING = re.compile(

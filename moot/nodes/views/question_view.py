@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
@@ -25,7 +24,7 @@ from moot.nodes.views.rolling import SUMMARY
 from moot.nodes.views.unknown_words import unsaid
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState
-from moot.state.entries import entry_id, kind_of, seq_of
+from moot.state.entries import entry_id, ids_in, kind_of, seq_of
 
 if TYPE_CHECKING:
     from moot.nodes.memory.indexes import Indexes
@@ -41,7 +40,6 @@ FRAME_SHARE = 0.2
 LEDGER_SHARE = 0.4
 """Most of the summary's room that the position ledger takes."""
 HEADING = "# Messages\n"
-_NAMED = re.compile(r"(?<!\w)m\d{6,}(?!\w)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -127,7 +125,7 @@ def _asked_for(
 
 def named_seqs(question: str, entries: int) -> list[int]:
     """Return the `seq` of the existing messages whose ids a question names."""
-    named = (seq_of(found.lower()) for found in _NAMED.findall(question))
+    named = map(seq_of, ids_in(question.lower()))
     return [seq for seq in dict.fromkeys(named) if seq is not None and seq < entries]
 
 

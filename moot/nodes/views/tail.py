@@ -109,6 +109,7 @@ def _board(scene: Scene, room: int, *, found: bool = True) -> TailPart:
             names=scene.names,
             answering=scene.floor["targets"],
             found=found,
+            alone=bool(scene.floor["room"]),
         )
     return TailPart("blackboard", text, BLACKBOARD)
 

@@ -21,8 +21,8 @@ from moot.state.conversation import MemoryKind
 from moot.state.entries import Entry
 
 RULES = load_prompt("rules", "debaters", "scored", "language", home=__package__)
-PROPOSE = load_prompt("propose", "words", "focus", home=__package__)
-CRITIQUE = load_prompt("critique", "target", "words", "focus", home=__package__)
+PROPOSE = load_prompt("propose", "rounds", "words", "focus", home=__package__)
+CRITIQUE = load_prompt("critique", "round", "rounds", "target", "words", "focus", "before", home=__package__)
 REFINE = load_prompt("refine", "standing", "round", "rounds", "words", "focus", home=__package__)
 
 PROPOSAL_WORDS, CRITIQUE_WORDS = 600, 300
@@ -44,6 +44,10 @@ _STANDING = (
     "and the reason."
 )
 _STANDING_ALONE = "Your present proposal stands above; nobody criticised it in this round."
+_ANSWERED = (
+    "Your criticism of the proposal before this one stands above, too, under the number that the answers "
+    "give it. Begin with what they leave unmet; what they meet needs no word."
+)
 _NONE_YET = "You have no proposal yet: write one that stands up to what is known so far."
 
 
@@ -63,28 +67,28 @@ def council_view(scene: Scene) -> list[Block]:
     # Whoever criticises argues for no design of its own, so it is not shown its own.
     past = [] if scene.step["phase"] == "critique" else _own_past(scene, shown)
     rivals = _rivals(scene) if scene.step["phase"] == "refine" else []
-    pieces = [*rivals, *given, *subject, *past]
+    pieces = [*rivals, *given, *past, *subject]
     about = [piece.message["content"] for piece in subject if piece.rank == SUBJECT]
     return with_pieces(head, pieces, _tail_block(scene, about), scene.room, scene.count)
 
 
 def council_instruction(scene: Scene) -> str:
     """Return what the phase asks of the speaker, and whatever else the floor does."""
-    phase = scene.step["phase"]
-    focus = role_of(scene.speaker).says(phase)
+    phase, now = scene.step["phase"], scene.step["round"]
+    focus, most = role_of(scene.speaker).says(phase), max(now, scene.config.rounds or ROUNDS)
+    place = {"round": str(now), "rounds": str(most), "focus": focus}
     match phase:
         case "propose":
-            asked = PROPOSE.render(words=str(PROPOSAL_WORDS), focus=focus)
+            asked = PROPOSE.render(rounds=str(most), words=str(PROPOSAL_WORDS), focus=focus)
         case "critique":
             (target,) = scene.floor["targets"]
             name = display_name(target, scene.names)
-            asked = CRITIQUE.render(target=name, words=str(CRITIQUE_WORDS), focus=focus)
+            before = _ANSWERED if _criticisms(scene, target, now - 1, OWN) else ""
+            asked = CRITIQUE.render(target=name, words=str(CRITIQUE_WORDS), before=before, **place)
         case _:
-            standing = _STANDING if _received(scene) else _STANDING_ALONE
+            standing = _STANDING if _received(scene, scene.speaker.id, now) else _STANDING_ALONE
             standing = standing if _own_proposal(scene) else _NONE_YET
-            now, most = scene.step["round"], scene.config.rounds or ROUNDS
-            place = {"round": str(now), "rounds": str(max(now, most))}
-            asked = REFINE.render(standing=standing, words=str(PROPOSAL_WORDS), focus=focus, **place)
+            asked = REFINE.render(standing=standing, words=str(PROPOSAL_WORDS), **place)
     return with_agreement("\n\n".join(filter(None, (asked, scene.floor["instruction"]))), scene.config)
 
 
@@ -92,15 +96,30 @@ def _criticising(scene: Scene) -> list[Piece]:
     (target,) = scene.floor["targets"]
     name = display_name(target, scene.names)
     proposal = latest_proposals(scene.state["full_transcript"])[target]
-    return _subject(scene, proposal, "proposal criticised", f"# {name}'s proposal")
+    return [
+        *_criticisms(scene, target, scene.step["round"] - 1, OWN),
+        *_subject(scene, proposal, "proposal criticised", f"# {name}'s proposal"),
+    ]
 
 
 def _refining(scene: Scene) -> list[Piece]:
     own = _own_proposal(scene)
     pieces = _subject(scene, own, "own proposal", "# Your present proposal") if own else []
-    for number, entry in enumerate(_received(scene), 1):
-        pieces += _subject(scene, entry, "critique received", f"# Criticism {number} of your proposal")
-    return pieces
+    return [*pieces, *_criticisms(scene, scene.speaker.id, scene.step["round"], SUBJECT)]
+
+
+def _criticisms(scene: Scene, target: str, round_no: int, rank: int) -> list[Piece]:
+    """Return a round's criticism of the speaker, or its own of another, numbered as the answers number it."""
+    own = target == scene.speaker.id
+    heading = (
+        "# Criticism {} of your proposal" if own else "# Your criticism ({}) of the proposal before this one"
+    )
+    return [
+        piece
+        for number, entry in enumerate(_received(scene, target, round_no), 1)
+        if own or entry["speaker"] == scene.speaker.id
+        for piece in _subject(scene, entry, "critique", heading.format(number), rank)
+    ]
 
 
 def _rivals(scene: Scene) -> list[Piece]:
@@ -109,24 +128,23 @@ def _rivals(scene: Scene) -> list[Piece]:
         return []
     proposals = latest_proposals(scene.state["full_transcript"])
     return [
-        entry_piece(scene, entry, RIVALS, "rival proposal", "# Another proposal, to take from what is better")
+        entry_piece(scene, entry, RIVALS, "rival proposal", "# Another's proposal: take what is better in it")
         for who, entry in proposals.items()
         if who != scene.speaker.id
     ]
 
 
-def _subject(scene: Scene, entry: Entry, label: str, heading: str = "") -> list[Piece]:
+def _subject(scene: Scene, entry: Entry, label: str, heading: str, rank: int = SUBJECT) -> list[Piece]:
     """Return what the phase is about, after what tools brought for it."""
-    return [*tool_pieces(scene, entry, SUBJECT), entry_piece(scene, entry, SUBJECT, label, heading)]
+    return [*tool_pieces(scene, entry, rank), entry_piece(scene, entry, rank, label, heading)]
 
 
 def _own_proposal(scene: Scene) -> Entry | None:
     return latest_proposals(scene.state["full_transcript"]).get(scene.speaker.id)
 
 
-def _received(scene: Scene) -> list[Entry]:
-    """Return this round's critiques of the speaker, and the notices of those that are missing."""
-    speaker, round_no = scene.speaker.id, scene.step["round"]
+def _received(scene: Scene, target: str, round_no: int) -> list[Entry]:
+    """Return a round's critiques of a debater, and the notices of those that are missing."""
     return [
         entry
         for entry in scene.state["full_transcript"]
@@ -134,7 +152,7 @@ def _received(scene: Scene) -> list[Entry]:
         and entry["phase"] == "critique"
         and entry["round"] == round_no
         # A notice also names who was to speak, first.
-        and speaker in entry["targets"][entry["kind"] == "notice" :]
+        and target in entry["targets"][entry["kind"] == "notice" :]
     ]
 
 
@@ -146,14 +164,15 @@ def _own_past(scene: Scene, shown: frozenset[str]) -> list[Piece]:
     text = "\n\n".join(filter(None, parts))
     if not text:
         return []
-    message: WireMessage = {"role": "user", "content": f"# Your part in the debate so far\n{text}"}
+    message: WireMessage = {"role": "user", "content": f"# Your part in the debate before\n{text}"}
     ids = tuple(entry["id"] for entry in entries)
     memory: dict[MemoryKind, int] = {"perspective": scene.count(perspective.summary)}
     return [Piece(message, OWN, "own perspective", ids, "summary", memory if perspective.summary else {})]
 
 
 def _past_text(scene: Scene, entry: Entry) -> str:
-    title = {"critique": "Critique that you received, by "}.get(entry["kind"], f"Your {entry['kind']}, ")
+    own = f"Your {entry['kind']} of round {entry['round']}, replaced since: "
+    title = {"critique": "Critique of it, by "}.get(entry["kind"], own)
     return title + render_entry(entry, scene.names)["content"]
 
 

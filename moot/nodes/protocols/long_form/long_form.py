@@ -7,7 +7,14 @@ from moot.nodes.prompts.fitting import Block
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.protocols.agreeableness import with_agreement
 from moot.nodes.protocols.long_form.moderator_settings import ModeratorConfig
-from moot.nodes.protocols.protocol import SPEECH_WORDS, Consult, End, Protocol, make_floor, make_step
+from moot.nodes.protocols.protocol import (
+    SPEECH_WORDS,
+    Consult,
+    End,
+    Protocol,
+    make_floor,
+    make_step,
+)
 from moot.nodes.views.scene import Scene
 from moot.nodes.views.tail import debate_blocks
 from moot.state.amounts import all_done

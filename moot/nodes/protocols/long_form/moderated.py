@@ -8,13 +8,12 @@ from functools import partial
 from pydantic import BaseModel
 
 from moot.nodes.blackboard.bounds import noted
-from moot.nodes.blackboard.by_model import debater_lines, found_in, known_debater
+from moot.nodes.blackboard.by_model import debater_lines, found_in, known_debater, shown_entries
 from moot.nodes.blackboard.digest import render_blackboard
 from moot.nodes.calls import Hints, ModelCall, Reply, WireMessage
 from moot.nodes.prompts.enumerated import narrowed, one_of
 from moot.nodes.prompts.fitting import fit_messages
 from moot.nodes.prompts.library import load_prompt
-from moot.nodes.prompts.rendering import render_entry
 from moot.nodes.prompts.request import make_call, voice_of
 from moot.nodes.protocols.long_form.long_form import (
     LongForm,
@@ -31,10 +30,12 @@ from moot.state.conversation import ConversationState, Step
 from moot.state.entries import kind_of
 from moot.state.errors import ConfigError
 
-MODERATE = load_prompt("moderate", "topic", "debaters", "board", "turn", "turns", home=__package__)
+MODERATE = load_prompt("moderate", "topic", "debaters", "spoken", "board", "turn", "turns", home=__package__)
 
 SHOWN, MESSAGE_TOKENS = 6, 150
 """Messages that the moderator sees, and about how long each of them is."""
+TOLD = 12
+"""Turns of which the moderator is told who took them."""
 ORDER = 200
 """Characters of what the moderator asks a debater to do."""
 REPLY_TOKENS = 300
@@ -76,15 +77,14 @@ def _call(state: ConversationState, config: DebateConfig) -> ModelCall:
     system = MODERATE.render(
         topic=cut_middle(state["topic"], room, count),
         debaters=debater_lines(config),
+        spoken=" → ".join(names[who] for who in last_speakers(state, config, TOLD)) or "nobody yet",
         board=render_blackboard(state, "", max_tokens=room, count=count, names=names),
         turn=str(state.get("turn_count", 0) + 1),
         turns=str(config.total_turns()),
     )
     recent = [entry for entry in state["full_transcript"][-SHOWN:] if kind_of(entry).shown]
-    shown: list[WireMessage] = [
-        {"role": "user", "content": cut_middle(render_entry(entry, names)["content"], room // SHOWN, count)}
-        for entry in recent
-    ]
+    said = shown_entries(recent, names, room, count) or ["Nothing has been said yet."]
+    shown: list[WireMessage] = [{"role": "user", "content": text} for text in said]
     view = fit_messages([{"role": "system", "content": system}, *shown], config.memory.budget.total, count)
     hints: Hints = {"topic": state["topic"], "debaters": list(names)}
     schema = narrowed(Nomination, {"next_speaker": one_of(names)})
