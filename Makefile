@@ -4,13 +4,15 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 
+SECONDS ?= 600
+
 OTHERS ?= python3.11 python3.12 python3.13 python3.14
 
 # The tests start hundreds of processes: what Python compiles is kept, whatever the environment says.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check pythons lint types bench docs site clean browser vendor
+.PHONY: help demo test check pythons lint types bench soak docs site clean browser vendor
 
 help: ## Say what each target does
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -42,6 +44,9 @@ types: $(VENV)/.dev ## Check types, strictly
 
 bench: $(VENV)/.dev ## Measure: growth, memory fidelity, prefix, budgets under attack, drift, council, minutes, summaries
 	$(BIN)/python -m benchmarks
+
+soak: $(VENV)/.dev ## Kill, stop, fail and double whatever runs, for SECONDS (600): nothing may be lost or paid twice
+	$(BIN)/python -m tests.support.soak --seconds $(SECONDS)
 
 docs: $(VENV)/.dev ## Write the generated parts of docs/ anew
 	$(BIN)/python -m moot.graph.cli.reference > docs/cli.md

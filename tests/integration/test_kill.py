@@ -7,7 +7,6 @@ import os
 import random
 import signal
 import sqlite3
-import subprocess
 import time
 from collections import Counter
 from pathlib import Path
@@ -15,12 +14,9 @@ from typing import Any
 
 import pytest
 
+from tests.support.killing import SCENARIOS, Killing
 from tests.support.openai_server import OpenAIServer
 from tests.support.warm_process import WarmProcess
-
-TURNS = 30
-KILLS = 12
-VOLATILE = {"at", "usage"}
 
 
 def _environment(server: OpenAIServer) -> dict[str, str]:
@@ -39,10 +35,6 @@ def _finish(server: OpenAIServer, folder: Path, *arguments: str) -> dict[str, An
     return document
 
 
-def _said(document: dict[str, Any]) -> list[dict[str, Any]]:
-    return [{k: v for k, v in entry.items() if k not in VOLATILE} for entry in document["transcript"]]
-
-
 def _journalled(database: Path) -> int:
     if not database.exists():
         return 0
@@ -53,48 +45,17 @@ def _journalled(database: Path) -> int:
             return 0
 
 
-def _kill_after(process: WarmProcess, seconds: float) -> None:
-    try:
-        process.wait(timeout=seconds)
-    except subprocess.TimeoutExpired:
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-
-
 @pytest.mark.slow
-@pytest.mark.timeout(600)
-def test_a_debate_killed_at_a_dozen_random_moments_equals_the_uninterrupted_one(tmp_path: Path) -> None:
-    rng = random.Random(7)
-    run = ("run", "Should we?", "--model", "m", "--turns", str(TURNS), "--seed", "1", "--json", "--quiet")
-    with OpenAIServer(latency=0.2) as server:
-        whole = _finish(server, tmp_path, *run, "--id", "whole", "--db", str(tmp_path / "whole.sqlite"))
-        paid_whole = len(server.chats)
-    database = tmp_path / "killed.sqlite"
-    with OpenAIServer(latency=0.2) as server:
-        process = _start(server, tmp_path, *run, "--id", "killed", "--db", str(database))
-        while _journalled(database) == 0:  # the first kill comes once there is something to resume
-            time.sleep(0.02)
-        journalled = []
-        for _ in range(KILLS):
-            _kill_after(process, rng.uniform(0.0, 0.3))
-            journalled.append(_journalled(database))
-            before = len(server.chats)
-            process = _start(server, tmp_path, "resume", "killed", "--json", "--quiet", "--db", str(database))
-            deadline = time.monotonic() + 20
-            while process.poll() is None and len(server.chats) == before and time.monotonic() < deadline:
-                time.sleep(0.01)
-        assert process.wait(timeout=120) == 0, process.errors()
-        again = _finish(server, tmp_path, "show", "killed", "--json", "--db", str(database))
-        paid = Counter(request.body for request in server.requests)
-    assert _said(again) == _said(whole)
-    assert again["status"] == "done"
-    assert again["verdict"] == {**whole["verdict"], "usage": again["verdict"]["usage"]}
-    assert journalled[-1] < paid_whole, "the kills came too late to prove anything"
-    # Only calls in flight at a kill are asked again: one for each kill on a floor, two while judging.
-    repeated = sum(times - 1 for times in paid.values())
-    assert sum(paid.values()) - repeated == paid_whole
-    assert repeated <= KILLS + 2
-    assert _journalled(database) == paid_whole
+@pytest.mark.parametrize(("name", "kills"), [("afterwards", 3), ("council", 3), ("tools", 2)])
+def test_what_is_killed_at_random_moments_equals_the_uninterrupted(
+    name: str, kills: int, tmp_path: Path
+) -> None:
+    killing = Killing(tmp_path, random.Random(7))
+    whole = killing.run(SCENARIOS[name], str(tmp_path / "whole.sqlite"))
+    killed = killing.run(SCENARIOS[name], str(tmp_path / "killed.sqlite"), kills=kills)
+    assert (killed.wrong, killed.lost(whole), killed.paid_again(whole)) == ([], [], 0)
+    assert killed.kills
+    assert {each.body for each in killed.requests} == {each.body for each in whole.requests}
 
 
 COUNCIL = """
@@ -104,34 +65,6 @@ rounds: 1
 model: m
 seed: 1
 """
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(600)
-def test_a_council_killed_in_every_phase_equals_the_uninterrupted_one(tmp_path: Path) -> None:
-    config = tmp_path / "council.yaml"
-    config.write_text(COUNCIL)
-    run = ("run", "--config", str(config), "--json", "--quiet")
-    with OpenAIServer(latency=0.2) as server:
-        whole = _finish(server, tmp_path, *run, "--id", "whole", "--db", str(tmp_path / "whole.sqlite"))
-        paid_whole = len(server.chats)
-    database = tmp_path / "killed.sqlite"
-    with OpenAIServer(latency=0.2) as server:
-        process = _start(server, tmp_path, *run, "--id", "killed", "--db", str(database))
-        # Three propose, six criticise, three refine: each kill comes while some of a phase's calls are out.
-        for asked in (2, 5, 11, paid_whole):
-            while len({request.body for request in server.requests}) < asked and process.poll() is None:
-                time.sleep(0.01)
-            process.send_signal(signal.SIGKILL)
-            process.wait()
-            process = _start(server, tmp_path, "resume", "killed", "--json", "--quiet", "--db", str(database))
-        assert process.wait(timeout=120) == 0, process.errors()
-        again = _finish(server, tmp_path, "show", "killed", "--json", "--db", str(database))
-        paid = Counter(request.body for request in server.requests)
-    assert _said(again) == _said(whole)
-    assert again["solution"] == whole["solution"]
-    assert len(paid) == paid_whole == _journalled(database)
-    assert max(paid.values()) <= 5  # one more for each kill that found it in flight
 
 
 @pytest.mark.slow

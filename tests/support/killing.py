@@ -1,0 +1,244 @@
+"""Commands killed at random moments, over and over until they come to their end, and what must hold then."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from moot import open_debates
+from moot.graph.api import Debates
+from moot.graph.checkup import look_at_database
+from moot.graph.many import is_judged
+from moot.state.errors import DebateNotFound
+from tests.support.moot_command import Moot
+from tests.support.openai_server import Act, OpenAIServer, Plan, Recorded
+from tests.support.warm_process import WarmProcess
+
+SMALL: dict[str, Any] = {
+    "memory": {"budget": {"messages": 300}, "keep_recent": 2, "summarize_every": 2, "summarizer": "llm"},
+    "judge": {"panel": [{"id": "one"}, {"id": "two"}]},
+}
+"""So little is shown of what was said that summaries are made of the rest; two judge."""
+TALK = 'speaker,minute,text\nAnn,01:00,"Yes, it cuts costs by 20 %."\nBob,02:00,"No, it hits the poor."\n'
+DOSSIER = "The build takes 41 minutes."
+FAILED = 3
+CALLING = ("run", "resume", "judge")
+SLACK_S = 0.5
+"""A reply that arrived so shortly before a kill may not have been committed: the client was busy."""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A debate from its beginning to the last that is done with it."""
+
+    name: str
+    config: Mapping[str, Any] = field(default_factory=dict)
+    steps: Sequence[tuple[str, ...]] = (("run", "Should we?", "-c", "c.json", "--id", "d"),)
+
+
+def _begun(**config: Any) -> dict[str, Any]:
+    return {"model": "m", "seed": 1, **SMALL, **config}
+
+
+_AFTERWARDS: tuple[tuple[str, ...], ...] = (
+    ("judge", "d", "--panel", "1"),
+    ("gc", "d"),
+    ("fork", "d", "--after", "2", "--id", "f"),
+    ("resume", "f"),
+    ("report", "d", "-o", "d.html"),
+)
+SCENARIOS = {
+    each.name: each
+    for each in (
+        Scenario("round-robin", _begun(turns=5)),
+        Scenario("afterwards", _begun(turns=2, judge={}), (*Scenario("").steps, *_AFTERWARDS)),
+        Scenario("moderated", _begun(protocol="moderated", turns=4)),
+        Scenario("random", _begun(protocol="random", turns=4)),
+        Scenario("council", _begun(protocol="council", rounds=1)),
+        Scenario("dialogue", _begun(protocol="dialogue", rounds=1)),
+        Scenario("single", _begun(protocol="single")),
+        Scenario("vote", _begun(protocol="vote")),
+        Scenario(
+            "tools",
+            _begun(
+                turns=3,
+                memory={"keep_recent": 2},
+                context="dossier",
+                debaters=[{"name": "Ada", "tools": ["search"]}, {"name": "Bo", "tools": ["search"]}],
+            ),
+        ),
+        Scenario(
+            "import",
+            _begun(),
+            (("import", "talk.csv", "-t", "Tax carbon?", "-c", "c.json", "--id", "d"), *_AFTERWARDS[:2]),
+        ),
+    )
+}
+
+
+def researching(asked: Any, number: int) -> Act | None:
+    """Search before every speech, where that is offered."""
+    if not asked.get("tools") or any(message["role"] == "tool" for message in asked["messages"]):
+        return None
+    return Act(tool_calls=[("search", {"query": "build"})])
+
+
+def failing(share: float, seed: int) -> Plan:
+    """Return a plan by which this share of all requests fails, in all the ways that pass."""
+    rng = random.Random(seed)
+    ways = (
+        Act(status=500),
+        Act(status=503, headers={"retry-after": "0.1"}),
+        Act(status=429, headers={"retry-after": "0.1"}),
+        Act(reset_after=0),
+        Act(reset_after=2),
+        Act(text=""),
+        Act(body="no JSON"),
+    )
+    return lambda asked, number: rng.choice(ways) if rng.random() < share else researching(asked, number)
+
+
+@dataclass
+class Outcome:
+    """What a scenario came to."""
+
+    documents: dict[str, Any]
+    """What the debates said and decided, by name, without times and usage."""
+    requests: Sequence[Recorded]
+    kills: list[float] = field(default_factory=list)
+    """When, seconds of the wall clock."""
+    failed: int = 0
+    """Runs that ended with exit 3, saved."""
+    wrong: list[str] = field(default_factory=list)
+
+    def paid_again(self, whole: Outcome) -> int:
+        """Return how many requests more than the uninterrupted run's were made that no kill had cut off."""
+        asked, allowed = (Counter(each.body for each in run.requests) for run in (self, whole))
+        cut = Counter(
+            each.body
+            for each in self.requests
+            if any(each.started < at < each.ended + SLACK_S or not each.ended for at in self.kills)
+        )
+        return sum((asked - allowed - cut).values())
+
+    def lost(self, whole: Outcome) -> list[str]:
+        """Return the debates that did not come to what they are uninterrupted."""
+        return [name for name, each in whole.documents.items() if self.documents.get(name) != each]
+
+
+class Killing:
+    """Runs scenarios in a folder and a database of their own."""
+
+    def __init__(
+        self, folder: Path, rng: random.Random, *, latency: float = 0.05, plan: Plan = researching
+    ) -> None:
+        """Make the folder's files, which scenarios name."""
+        self._folder, self._rng, self._latency, self._plan = folder, rng, latency, plan
+        (folder / "dossier").mkdir(parents=True, exist_ok=True)
+        (folder / "dossier" / "facts.md").write_text(DOSSIER)
+        (folder / "talk.csv").write_text(TALK)
+
+    def run(self, scenario: Scenario, db: str, *, kills: int = 0) -> Outcome:
+        """Run a scenario to its end, killed so often; a run that fails for what passes is gone on with."""
+        (self._folder / "c.json").write_text(json.dumps(scenario.config))
+        done = Outcome({}, ())
+        with OpenAIServer(self._plan, latency=0.05) as server:
+            for words in scenario.steps:
+                while left := _left(db, words):
+                    deadly = len(done.kills) < kills
+                    with self._started(server, db, left) as process:
+                        if deadly and self._killed(
+                            process, server, calls=left[0] in ("run", "resume", "judge")
+                        ):
+                            done.kills.append(time.time())
+                            continue
+                        code = process.wait(120)
+                    if code == FAILED:
+                        done.failed += 1
+                    elif code:
+                        done.wrong.append(f"{' '.join(left)}: exit {code}: {process.errors()[-400:]}")
+                        break
+                    if left == words and words[0] not in ("judge", "run"):
+                        break
+        done.requests = server.requests
+        self._look(done, db)
+        return done
+
+    def _started(self, server: OpenAIServer, db: str, words: Sequence[str]) -> WarmProcess:
+        key: Any = {"OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "k", "PYTHONHASHSEED": "0"}
+        return Moot(self._folder).start(*words, MOOT_DB=db, **key)
+
+    def _killed(self, process: WarmProcess, server: OpenAIServer, *, calls: bool) -> bool:
+        """Kill a process, soon after it `calls` or at any moment; return whether it was still there."""
+        asked, patience = len(server.requests), self._rng.choice((0.0, *[20.0] * 3)) if calls else 0.0
+        until = time.monotonic() + patience
+        while process.poll() is None and len(server.requests) == asked and time.monotonic() < until:
+            time.sleep(0.005)
+        try:
+            process.wait(timeout=self._rng.uniform(0, 0.4 if patience else 1.5))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            return process.wait() < 0
+        return False
+
+    def _look(self, done: Outcome, db: str) -> None:
+        with open_debates(db) as debates:
+            for row in debates.rows():
+                done.documents[row.name] = told(debates.get(row.id).document())
+            done.wrong += [f"{each.what}: {each.says}" for each in look_at_database(debates) if not each.ok]
+        pages = self._folder.glob("*.html")
+        done.wrong += [f"{page.name} is half written" for page in pages if "</html>" not in page.read_text()]
+
+
+def _left(db: str, words: tuple[str, ...]) -> tuple[str, ...]:
+    """Return what of a step is left to do, `()` for nothing."""
+    with open_debates(db) as debates:
+        match words[0]:
+            case "run":
+                return _resuming(debates, words, words[-1])
+            case "resume":
+                return _resuming(debates, words, words[1])
+            case "import" | "fork":
+                return () if _there(debates, words[-1]) else words
+            case "judge":
+                judged = debates.get(words[1]).state().values.get("verdicts") or []
+                return () if any(each["judge"] == "judge-1" for each in judged) else words
+    return words
+
+
+def _there(debates: Debates, name: str) -> bool:
+    try:
+        debates.get(name)
+    except DebateNotFound:
+        return False
+    return True
+
+
+def _resuming(debates: Debates, words: tuple[str, ...], name: str) -> tuple[str, ...]:
+    if not _there(debates, name):
+        return words
+    return () if is_judged(debates.get(name)) else ("resume", name)
+
+
+_VOLATILE = frozenset(
+    {"at", "usage", "created_at", "updated_at", "id_", "checkpoint", "latency_s", "elapsed_s"}
+)
+_TOLD = ("transcript", "summaries", "blackboard", "verdicts", "verdict", "solution", "status")
+
+
+def told(document: Mapping[str, Any]) -> Any:
+    """Return what a debate said, noted and decided: all that is the same however often it was killed."""
+    return _scrubbed({key: document[key] for key in _TOLD})
+
+
+def _scrubbed(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _scrubbed(each) for key, each in value.items() if key not in _VOLATILE}
+    return [_scrubbed(each) for each in value] if isinstance(value, list) else value
