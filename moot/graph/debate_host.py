@@ -65,6 +65,9 @@ class DebateHost:
                 pass
             except MootError as error:
                 self.errors[debate.id] = str(error)
+            except Exception as error:
+                self.errors[debate.id] = f"{type(error).__name__}: {error}"
+                raise
             finally:
                 self.speeches.pop(debate.id, None)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
@@ -62,6 +63,7 @@ class DebateReader:
             snapshot = debate.state()
             kept = DebateReading(mark, snapshot, debate.document(snapshot))
         self._kept[debate.id] = kept
+        self._kept.move_to_end(debate.id)
         while len(self._kept) > KEPT:
             self._kept.popitem(last=False)
         return kept
@@ -107,10 +109,15 @@ async def follow(
     with host.hearing(debate.id, heard.put_nowait):
         so_far = {key: dict(speech) for key, speech in host.speeches.get(debate.id, {}).items()}
         seen: Mark | None = None
+        rested = 0.0
         while not ending():
-            if (mark := await in_thread(reader.mark, debate)) != seen:
+            looked = time.monotonic()
+            if looked >= rested and (mark := await in_thread(reader.mark, debate)) != seen:
                 yield {"debate": await in_thread(reader.overview, debate)}
-                seen = mark
+                seen, rested = (
+                    mark,
+                    2 * time.monotonic() - looked,
+                )  # a long debate takes half the time to load
             if so_far:
                 yield {"said": so_far, "events": []}
                 so_far = {}

@@ -36,7 +36,7 @@ from moot.graph.reports.charts import SECTIONS
 from moot.graph.reports.html import TEMPLATES, ReportPart, render_messages, render_part
 from moot.graph.reports.prose import Prose
 from moot.nodes.driving.portal import in_thread
-from moot.nodes.protocols.protocol_table import PROTOCOLS
+from moot.nodes.protocols.protocol_table import PROTOCOLS, load_plugged
 from moot.state import settings as environment
 from moot.state.entries import JsonObject
 from moot.state.errors import DebateBusy, DebateNotFound, MootError
@@ -207,6 +207,7 @@ class LivePage:
     async def _setup(self, request: Request, host: DebateHost) -> JsonObject:
         named = (*host.usual.model_names(), environment.default_model() or "", *environment.allowed_models())
         graph = host.debates.graph.get_graph()
+        load_plugged()
         return {
             "protocols": {name: (each.__doc__ or "").partition("\n")[0] for name, each in PROTOCOLS.items()},
             "protocol": host.usual.protocol,

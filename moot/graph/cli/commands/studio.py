@@ -13,6 +13,7 @@ import typer
 from moot.graph.cli.database import check_database, opened_records
 from moot.graph.cli.group import INTERRUPTED
 from moot.graph.cli.options import DbOption
+from moot.graph.cli.screen.output import remark
 from moot.state.errors import ConfigError
 from moot.state.settings import environment_with, is_postgres, sqlite_path
 
@@ -37,6 +38,7 @@ def studio(
         with opened_records(url) as records:
             return [row.id for row in records.catalogue.rows()] if records else []
 
+    remark(f"The live page is at http://{host}:{port}/moot")
     try:
         with terminated_like_interrupted(), registering(f"http://{host}:{port}", stored):
             done = subprocess.run(command, env=environment_with(MOOT_DB=url), check=False)  # noqa: S603  # our own command

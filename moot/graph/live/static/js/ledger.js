@@ -3,6 +3,8 @@ import { at, get } from "./api.js";
 import { html, Made, useEffect, useState } from "./html.js";
 import { plural } from "./words.js";
 
+const MOTION = "p000";
+const LONG = 160;
 const KINDS = ["asserts", "denies", "conditional", "concedes", "withdraws", "unsure"];
 
 export function Ledger({ debate, act }) {
@@ -11,7 +13,7 @@ export function Ledger({ debate, act }) {
   useEffect(() => { get(at(debate.id, "ledger")).then(setMade, () => {}); }, [debate.updated_at, debate.entries]);
   if (!made) return html`<p class="muted">Reading the minutes …</p>`;
   const propositions = made.propositions.filter((each) => Object.keys(each.stances).length && (!disputed || each.stage));
-  const text = (id) => made.propositions.find((each) => each.id === id)?.text ?? id;
+  const text = (id) => words(made.propositions.find((each) => each.id === id) ?? { id, text: id });
   return html`
     <section aria-labelledby="h-ledger"><h2 id="h-ledger">Ledger</h2>
       <p class="actions"><button type="button" aria-pressed=${!disputed} onClick=${() => setDisputed(false)}>All</button>
@@ -20,7 +22,7 @@ export function Ledger({ debate, act }) {
       ${propositions.map((each) => html`<article key=${each.id} class="card claim">
         <p class="tags"><span class=${`pill status-${each.stage && each.stage !== "resolved" ? "open" : "good"}`}>${(each.stage || each.status).replaceAll("_", " ")}</span>
           <span class="muted small">${each.id}</span></p>
-        <h3 class="quote" dir="auto">${each.text}</h3>
+        <h3 class="quote" dir="auto">${words(each)}</h3>
         ${Object.entries(each.stances).map(([who, stance]) => html`<${Stance} key=${who} who=${who} stance=${stance} debate=${debate} act=${act} />`)}
       </article>`)}
     </section>
@@ -28,6 +30,9 @@ export function Ledger({ debate, act }) {
       ${made.rooms.map((room) => html`<${Room} key=${room.id} room=${room} about=${text(room.claim)} debate=${debate} />`)}
     </section>`}`;
 }
+
+// A long motion stands at the top of the page already.
+const words = ({ id, text }) => (id === MOTION && text.length > LONG ? "The question itself" : text);
 
 const person = (debate, id) => debate.people.find((each) => each.id === id) ?? { name: id, tone: "house", monogram: "" };
 

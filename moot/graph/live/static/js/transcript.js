@@ -117,12 +117,11 @@ function Item({ seq, entry, count, measured, here, pinned, act, showPrompt }) {
   if (!entry) return html`<div class="item" data-seq=${seq}><div class="waiting" style=${{ height: `${GUESS_PX}px` }}></div></div>`;
   return html`<div class=${`item${here ? " current" : ""}${pinned ? " pinned" : ""}`} data-seq=${seq} ref=${measured} role="article" aria-posinset=${seq + 1} aria-setsize=${count}>
     ${entry.new_phase && html`<p class="phase">${entry.phase.replaceAll("_", " ")}</p>`}
-    <${Made} html=${entry.html} />
-    <p class="tools">
+    <div class="body"><${Made} html=${entry.html} /><p class="tools">
       <button type="button" onClick=${() => act("pin", { message: entry.id, pinned: !pinned })} aria-pressed=${pinned}>${pinned ? "Unpin" : "Pin"}<span class="visually-hidden"> ${entry.id}</span></button>
       ${entry.prompt && html`<button type="button" onClick=${() => act("fork", { after: entry.id })}>Fork here<span class="visually-hidden">, after ${entry.id}</span></button>
         <button type="button" onClick=${() => showPrompt(entry.seq)}>Prompt<span class="visually-hidden"> of ${entry.id}</span></button>`}
-    </p>
+    </p></div>
   </div>`;
 }
 
