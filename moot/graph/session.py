@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.types import StateSnapshot
 
 from moot.graph.debate import NODES, DebateGraph
@@ -37,6 +38,8 @@ class DebateSession:
     """By which its debate is written, and `records` are; see `writing`."""
     extensions: tuple[int, ...] = ()
     """Turns by which each end is followed: of a replay, where what it replays was extended."""
+    loaded: dict[str, tuple[object, StateSnapshot]] = field(default_factory=dict, repr=False, compare=False)
+    """The debate whose state was loaded last: what it was loaded of, and the state."""
 
     def on(self, thread: str) -> DebateSession:
         """Return the session of another debate in this database."""
@@ -62,7 +65,19 @@ class DebateSession:
     def state(self, checkpoint: str = "") -> StateSnapshot:
         """Return LangGraph's snapshot of the state, the latest or that of a checkpoint."""
         chosen = {"checkpoint_id": checkpoint} if checkpoint else {}
-        return call_from_sync(self.graph.aget_state, {"configurable": {"thread_id": self.thread, **chosen}})
+        config: RunnableConfig = {"configurable": {"thread_id": self.thread, **chosen}}
+        return call_from_sync(self.graph.aget_state if checkpoint else self._latest, config)
+
+    async def _latest(self, config: RunnableConfig) -> StateSnapshot:
+        """Return the latest snapshot, which a long debate takes a second to load: once a checkpoint."""
+        stored = await cast(BaseCheckpointSaver[str], self.graph.checkpointer).aget_tuple(config)
+        mark = (stored.checkpoint["id"], stored.pending_writes) if stored else None
+        known, snapshot = self.loaded.get(self.thread, (None, None))
+        if snapshot is None or known != mark:
+            snapshot = await self.graph.aget_state(config)
+            self.loaded.clear()
+            self.loaded[self.thread] = mark, snapshot
+        return snapshot._replace(values={**snapshot.values})
 
     def caught_up(self) -> StateSnapshot:
         """Return the latest state, to go on from; for those who write.

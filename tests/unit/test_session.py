@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+from langchain_core.runnables import RunnableConfig
 
 from moot import DebateConfig, open_debates
-from moot.graph.debate import NODES, graph
+from moot.graph.debate import NODES, DebateGraph, graph
 from moot.graph.session import before_node
 from tests.support.fakes import FakeModel
 
@@ -32,3 +34,30 @@ def test_an_update_leaves_what_runs_next(tmp_path: Path) -> None:
             seen |= set(following)
             session.advance(interrupt_after=following)
         assert {"plan", "turn", "record", "trim", "summarize", "judge", "close"} <= seen
+
+
+def test_a_state_is_loaded_once_a_checkpoint_whoever_writes_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loads = []
+    load = DebateGraph.aget_state
+
+    async def counted(self: DebateGraph, config: RunnableConfig, **options: Any) -> Any:
+        loads.append(config)
+        return await load(self, config, **options)
+
+    monkeypatch.setattr(DebateGraph, "aget_state", counted)
+    url, environment = str(tmp_path / "d.sqlite"), FakeModel().environment()
+    with open_debates(url, environment=environment) as here, open_debates(url) as elsewhere:
+        debate = here.start("Does a state stay?", CONFIG, name="d")
+        debate.run()
+        loads.clear()
+        before = debate.document()
+        debate.state().values.clear()
+        assert (debate.is_over(), debate.config(), debate.document()) == (True, CONFIG, before)
+        assert len(loads) <= 1
+        elsewhere.get("d").pin("m000001")
+        assert debate.state().values["pinned"] == ["m000001"]
+        loads.clear()
+        debate.run(turns=1)
+        assert len(loads) <= 2

@@ -228,7 +228,8 @@ class Node(Runnable[ConversationState, Update]):
     ) -> Update:
         """Run the body."""
         config = config or {}
-        if saver := checkpointer_in(config):
+        saver = checkpointer_in(config)
+        if saver and not hasattr(saver, "records"):
             await in_thread(records_of, saver)  # of a stock saver they are made now, which opens a database
         with step_span(str(self.name), input.get("step") or {}, config):
             run = _Run(str(self.name), self._env, input, config)

@@ -61,8 +61,7 @@ def window_message(entry: Entry) -> BaseMessage:
 
 def first_seq(window: Sequence[BaseMessage], following: int) -> int:
     """Return the `seq` of the window's first entry; `following` for an empty window."""
-    seqs = [seq for message in window if (seq := seq_of(message.id or "")) is not None]
-    return seqs[0] if seqs else following
+    return next((seq for each in window if (seq := seq_of(each.id or "")) is not None), following)
 
 
 def compact(

@@ -1,6 +1,7 @@
 """One-line, inert forms of what debaters wrote: text that can stand in a list without becoming structure."""
 
 import re
+from functools import lru_cache
 
 _BREAKS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 # Invisible and direction-changing characters; the two joiners stay, emoji and Persian need them.
@@ -25,6 +26,7 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
+@lru_cache(maxsize=8192)  # the same names, quotations and points are shown turn after turn
 def inert(text: str) -> str:
     """Return `text` on one line, unable to be a heading, a list item, a fence or somebody else's citation.
 
