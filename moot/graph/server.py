@@ -7,6 +7,9 @@ the operator's word. At `/moot` is the live page.
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 from langgraph_api.config import CORS_CONFIG
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -16,12 +19,21 @@ from moot.graph.cli.run_request import configured
 from moot.graph.config_schema import context_schema
 from moot.graph.live.doorkeeper import Doorkeeper
 from moot.graph.live.page_routes import LivePage
+from moot.graph.server_records import known_to_server
 
 context_schema()  # made as the server starts, before there is a loop that must not wait for files
 _page = LivePage(open_debates, lambda: configured(None, {}))
+
+
+@asynccontextmanager
+async def _lifespan(app: Starlette) -> AsyncIterator[None]:
+    async with _page.lifespan(app), known_to_server():
+        yield
+
+
 app = Starlette(
     routes=_page.routes(),
-    lifespan=_page.lifespan,
+    lifespan=_lifespan,
     middleware=[Middleware(Doorkeeper, pages=(CORS_CONFIG or {}).get("allow_origins", []))],
 )
 """Routes of its own and LangGraph's stand behind the doorkeeper."""

@@ -6,6 +6,7 @@ import asyncio
 import os
 import re
 import sqlite3
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,7 @@ from mcp import Client as McpClient
 from mcp.types import Tool
 
 from moot import DebateConfig, open_debates
+from moot.graph.server_records import ASSISTANTS
 from moot.state.config.section import protocol_sections
 from tests.support.langgraph_server import LangGraphServer, langgraph_server
 
@@ -42,7 +44,7 @@ def client(server: LangGraphServer) -> Iterator[Client]:
 
 
 def assistant_id(client: Client) -> str:
-    found: str = client.assistants.search(graph_id="debate")[0]["assistant_id"]
+    found: str = client.assistants.search(graph_id="debate", name="debate")[0]["assistant_id"]
     return found
 
 
@@ -76,7 +78,29 @@ def journal(server: LangGraphServer, thread: str) -> list[tuple[Any, ...]]:
 
 
 def test_the_graph_is_listed_under_its_name(client: Client) -> None:
-    assert [found["graph_id"] for found in client.assistants.search()] == ["debate"]
+    assert {found["graph_id"] for found in client.assistants.search()} == {"debate"}
+
+
+def test_assistants_are_ready_and_stored_debates_known_by_their_topic(
+    client: Client, server: LangGraphServer
+) -> None:
+    with open_debates(str(server.database)) as debates:
+        stored = debates.start("Is it told?", DebateConfig(turns=1), name="told").id
+    begun = debate_there(client)
+
+    def titles() -> dict[str, str]:
+        threads = client.threads.search(limit=1000)
+        return {each["thread_id"]: each["metadata"].get("title", "") for each in threads}
+
+    deadline = time.monotonic() + 30
+    while not (titles().get(stored) and titles().get(begun)) and time.monotonic() < deadline:
+        time.sleep(0.5)
+    assert (titles()[stored], titles()[begun]) == ("Is it told?", TOPIC)
+    found = {each["name"]: each for each in client.assistants.search(graph_id="debate")}
+    assert set(found) == {"debate", *ASSISTANTS}
+    assert found["council"]["context"] == {"protocol": "council"}
+    ran = client.runs.wait(new_thread(client), found["quick"]["assistant_id"], input={"topic": TOPIC})
+    assert ran["status"] == "done"
 
 
 def test_the_input_schema_offers_topic_messages_transcript_and_documents(client: Client) -> None:
@@ -87,6 +111,7 @@ def test_the_input_schema_offers_topic_messages_transcript_and_documents(client:
         "full_transcript",
         "context_documents",
     }
+    assert schemas["input_schema"]["$defs"]["GivenEntry"]["required"] == ["speaker", "content"]
 
 
 def test_the_context_schema_is_the_configuration(client: Client) -> None:
@@ -120,6 +145,7 @@ def test_the_graph_is_drawn_with_its_nodes_and_edges(client: Client) -> None:
     nodes = {node["id"] for node in drawn["nodes"]}
     edges = {(edge["source"], edge["target"]) for edge in drawn["edges"]}
     assert {"open", "plan", "turn", "record", "trim", "summarize", "judge", "close"} <= nodes
+    assert "messages left the window" in {edge.get("data") for edge in drawn["edges"]}
     assert {("__start__", "open"), ("plan", "turn"), ("trim", "summarize"), ("close", "__end__")} <= edges
 
 
@@ -148,9 +174,9 @@ def test_the_servers_own_mcp_says_what_the_tool_is_for(server: LangGraphServer) 
         async with McpClient(f"{server.url}/mcp") as client:
             return list((await client.list_tools()).tools)
 
-    (tool,) = asyncio.run(listed())
-    assert tool.name == "debate"
-    assert "a judge decide it" in (tool.description or "")
+    tools = {tool.name: tool.description or "" for tool in asyncio.run(listed())}
+    assert set(tools) <= {"debate", *ASSISTANTS}
+    assert "a judge decide it" in tools["debate"]
 
 
 def test_context_decides_turns_and_debaters(client: Client) -> None:
@@ -416,7 +442,8 @@ def test_the_log_shows_no_blocking_call_and_no_warning_of_ours(
     assert "BlockingError" not in plain
     assert "Blocking call" not in plain
     warnings = [line for line in plain.splitlines() if re.search(r"\[warning\s*\]", line)]
-    assert [line for line in warnings if "structlog" not in line] == []  # structlog's, on how it logs errors
+    machine = ("structlog", "expected startup time")  # how it logs errors; how busy the machine is
+    assert [line for line in warnings if not any(each in line for each in machine)] == []
     assert "MootSqliteSaver" in plain
 
 

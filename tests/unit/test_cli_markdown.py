@@ -8,9 +8,14 @@ import re
 import pytest
 from rich.console import Console
 
+from moot import DebateConfig
+from moot.graph.cli.commands.plan import _screen
+from moot.graph.cli.screen import output, verdict_screen
 from moot.graph.cli.screen.markdown_text import MarkdownText
 from moot.graph.cli.screen.output import fitted
 from moot.graph.cli.screen.verdict_screen import verdict_parts
+from moot.nodes.protocols.stand_in import forecast
+from tests.support.report_documents import VERDICT
 
 TEXT = """## The decision
 
@@ -69,3 +74,33 @@ def test_a_remark_is_wrapped_between_words(columns: int, monkeypatch: pytest.Mon
     lines = fitted(words, Terminal()).splitlines()
     assert all(len(line) <= columns for line in lines)
     assert " ".join(lines).split() == words.split()
+
+
+@pytest.mark.parametrize("columns", [80, 40])
+def test_scores_and_plans_break_no_word(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ("Ada Lindqvist", "Benjamin Okafor")
+    debaters = [{"id": name[:3].lower(), "name": name} for name in names]
+    score = {"score": 7.0, "reasoning": "", "citations": []}
+    verdict = {
+        **VERDICT,
+        "winner": "ada",
+        "scores": {each["id"]: {"responsiveness_and_rebuttal": score} for each in debaters},
+        "totals": {each["id"]: 70.0 for each in debaters},
+        "lengths": {},
+        "criteria": [],
+    }
+    monkeypatch.setattr(verdict_screen, "columns", lambda: columns)
+    monkeypatch.setattr(output, "columns", lambda: columns)
+    config = {"protocol": "round-robin", "debaters": debaters}
+    planned = forecast(DebateConfig(protocol="council"))
+    assert planned
+    for parts, wanted in (
+        (verdict_parts({"verdict": verdict, "config": config}), [*names, "responsiveness and rebuttal"]),
+        (_screen(planned, 5.0), ["critique", "propose", "judge"]),
+    ):
+        console = Console(file=io.StringIO(), width=columns, color_system=None)
+        console.print(*parts)
+        assert isinstance(console.file, io.StringIO)
+        said = console.file.getvalue()
+        assert "…" not in said
+        assert {word for each in wanted for word in each.split()} <= set(said.split())

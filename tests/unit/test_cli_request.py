@@ -11,6 +11,7 @@ from moot.graph.cli.run_request import (
     file_data,
     merged,
     parse_debater,
+    parse_debaters,
     read_documents,
     read_topic,
     run_config,
@@ -110,3 +111,31 @@ def test_the_schema_accepts_the_template_and_refuses_unknown_keys() -> None:
     assert schema.is_valid(yaml.safe_load(template()))
     assert not schema.is_valid({"tuns": 4})
     assert config_schema()["properties"]["seed"]["description"]
+
+
+def test_a_debater_in_any_script_gets_an_id() -> None:
+    given = ["北京:engineer", "Мария", "مريم", "✨"]
+    config = make_config({"debaters": parse_debaters(given)})
+    assert list(config.names().values()) == ["北京", "Мария", "مريم", "✨"]
+    assert list(config.names())[0] == "debater-1"
+    assert all(id_.isascii() for id_ in config.names())
+
+
+def test_help_names_the_protocols_and_a_shell_completes_them() -> None:
+    (option,) = [each for each in load_command("run").params if "--protocol" in each.opts]
+    assert all(name in option.help for name in PROTOCOLS)
+    assert protocols_like("co") == ["council"]
+
+
+@pytest.mark.parametrize(
+    ("given", "unused"),
+    [
+        pytest.param({"ada": ["Yes.", "No."]}, [], id="all used"),
+        pytest.param({"Ada": ["Yes.", "No.", "Why?"]}, ["Ada, from number 3 on"], id="one too many"),
+        pytest.param({"ada.1": "Yes.", "ben": "No."}, ["ben"], id="nobody asked"),
+        pytest.param(["a", "b", "c"], ["the last 1"], id="a list"),
+    ],
+)
+def test_prepared_answers_that_nobody_asked_for_are_named(given: object, unused: list[str]) -> None:
+    asked = [PersonQuestion(id=f"ada.{n}", debater="ada", name="Ada", question=f"What {n}?") for n in (1, 2)]
+    assert unused_answers(asked, given) == unused

@@ -17,6 +17,8 @@ Click = Any
 """What is click's, whose types typer keeps to itself."""
 HELP = """Debates between LLM debaters, of three turns or ten thousand: checkpointed, resumable, judged.
 
+Begin with `moot demo`; with a model of yours, `moot run "Should we …?" --model NAME`.
+
 Exit codes: 0 done, 1 internal error, 2 something in the input, 3 a model failed (saved), 4 no such debate,
 5 in use by another process, 6 waiting for a person (saved), 130 interrupted (saved).
 """

@@ -60,6 +60,13 @@ def debates_like(ctx: Context, incomplete: str) -> list[str]:
     return [row.name for row in rows if row.name.startswith(incomplete)]
 
 
+def protocols_like(incomplete: str) -> list[str]:
+    """Return the protocols that a shell may complete a name to, installed packages' too."""
+    from moot.nodes.protocols.protocol_table import PROTOCOLS
+
+    return [name for name in PROTOCOLS if name.startswith(incomplete)]
+
+
 DebateArgument = Annotated[
     str,
     Argument(
@@ -95,7 +102,9 @@ OutputOption = Annotated[
         callback=_debate_file,
     ),
 ]
-TurnsOption = Annotated[int | None, Option("--turns", min=1, metavar="N", help="Utterances in all.")]
+TurnsOption = Annotated[
+    int | None, Option("--turns", min=1, metavar="N", help="Utterances in all; 6 by default.")
+]
 MoreTurnsOption = Annotated[
     int | None, Option("--turns", min=1, metavar="N", help="So many utterances more.")
 ]
@@ -104,10 +113,23 @@ ConfigOption = Annotated[
 ]
 DebaterOption = Annotated[
     list[str] | None,
-    Option("--debater", "-d", metavar="NAME[:ROLE[:STANCE]]", help="Who speaks; repeat for each."),
+    Option(
+        "--debater",
+        "-d",
+        metavar="NAME[:ROLE[:STANCE]]",
+        help="Who speaks, as Ada:engineer:for it; repeat for each.",
+    ),
 ]
-RoundsOption = Annotated[int | None, Option("--rounds", min=1, metavar="N", help="Rounds.")]
-ProtocolOption = Annotated[str | None, Option("--protocol", metavar="NAME", help="Rules of the debate.")]
+RoundsOption = Annotated[int | None, Option("--rounds", min=1, metavar="N", help="Rounds; 3 in a council.")]
+ProtocolOption = Annotated[
+    str | None,
+    Option(
+        "--protocol",
+        metavar="NAME",
+        help="round-robin (the default), moderated, random, council, dialogue, single or vote.",
+        autocompletion=protocols_like,
+    ),
+]
 ModelOption = Annotated[
     str | None,
     Option(

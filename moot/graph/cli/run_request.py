@@ -11,7 +11,7 @@ from moot.graph.cli.entry import complain
 from moot.graph.cli.named_files import Data, with_files
 from moot.graph.cli.text_files import read_text
 from moot.graph.importing.dialectic import from_dialectic, is_dialectic
-from moot.state.config import DebateConfig
+from moot.state.config import DebateConfig, slug
 from moot.state.config.config_files import load_config, make_config, yaml_value
 from moot.state.entries import clean_text, seq_of
 from moot.state.errors import ConfigError, InputError
@@ -83,8 +83,8 @@ def read_answers(path: Path | None) -> object:
     return answers
 
 
-def parse_debater(given: str) -> dict[str, str]:
-    """Return the debater that `NAME[:ROLE[:STANCE]]` describes.
+def parse_debater(given: str, number: int = 1) -> dict[str, str]:
+    """Return the debater that `NAME[:ROLE[:STANCE]]` describes, with an id where the name makes none.
 
     Raises:
         InputError: there is no name.
@@ -92,7 +92,13 @@ def parse_debater(given: str) -> dict[str, str]:
     parts = [part.strip() for part in given.split(":", 2)]
     if not parts[0]:
         raise InputError(f"--debater {given!r}: give NAME[:ROLE[:STANCE]]")
-    return dict(zip(("name", "role", "stance"), parts, strict=False))
+    made = {} if slug(parts[0]) else {"id": f"debater-{number}"}
+    return {**made, **dict(zip(("name", "role", "stance"), parts, strict=False))}
+
+
+def parse_debaters(given: Sequence[str] | None) -> list[dict[str, str]] | None:
+    """Return those whom `--debater` names, `None` where it is not given."""
+    return [parse_debater(each, number) for number, each in enumerate(given, 1)] if given else None
 
 
 def file_data(path: Path | None) -> Data:

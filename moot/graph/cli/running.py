@@ -112,9 +112,13 @@ def _run_answering(debate: Debate, delivery: Delivery, turns: int | None, answer
         WaitingForPerson: neither has the answer.
     """
     answerer = Answerer(delivery.answers, at_terminal=not delivery.as_json)
+    from_the_start = not debate.row.turns
     while True:
         try:
-            return _run(debate, delivery, turns, answer)
+            _run(debate, delivery, turns, answer)
+            if from_the_start and (unused := answerer.unused()):
+                complain(f"warning: --answers: nobody asked for {'; '.join(unused)}")
+            return
         except WaitingForPerson as waiting:
             turns, answer = None, answerer.answer(waiting.questions)
             if answer is None:

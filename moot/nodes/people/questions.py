@@ -141,6 +141,21 @@ def left_after(questions: Sequence[PersonQuestion], given: Any) -> Any:
     return {key: value for key, value in given.items() if str(key) not in used or not isinstance(value, str)}
 
 
+def unused_answers(questions: Sequence[PersonQuestion], given: Any) -> list[str]:
+    """Return, in words, which prepared answers none of all the questions that were asked has had."""
+    if not isinstance(given, Mapping):
+        left = len(given) - len(questions) if _is_list(given) else int(not questions)
+        return [f"the last {left}"] if left > 0 else []
+    unused = []
+    for key, value in given.items():
+        numbers = [int(each["id"].rpartition(".")[2]) for each in questions if str(key) in _keys(each)]
+        if not numbers:
+            unused.append(str(key))
+        elif _is_list(value) and len(value) > max(numbers):
+            unused.append(f"{key}, from number {max(numbers) + 1} on")
+    return unused
+
+
 def _found(questions: Sequence[PersonQuestion], given: Any) -> list[tuple[PersonQuestion, str | None]]:
     given = _plain(given)
     if isinstance(given, Mapping):

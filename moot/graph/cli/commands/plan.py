@@ -53,7 +53,7 @@ def plan(
 
     flags = {
         "topic": run_request.read_topic(topic),
-        "debaters": [run_request.parse_debater(each) for each in debater] if debater else None,
+        "debaters": run_request.parse_debaters(debater),
         "turns": turns,
         "rounds": rounds,
         "protocol": protocol,
@@ -85,6 +85,8 @@ def plan(
         print_result(*_screen(planned, latency), Text(_cost_line(cost)))
 
 
+TABLE_CHARS = 72
+"""Columns that the whole table takes; a narrower terminal gets the calls alone."""
 _TOKENS = {"prompt": "prompt tokens", "completion": "reply tokens"}
 
 
@@ -93,17 +95,21 @@ def _screen(planned: Forecast, latency: float) -> list[RenderableType]:
     from rich.table import Table
     from rich.text import Text
 
+    from moot.graph.cli.screen.output import columns
+
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("phase")
     table.add_column("purpose")
-    for heading in ("at once", "times", "calls", "prompt a call", "reply a call"):
+    headings = ("calls", "at once", "times", "prompt a call", "reply a call")
+    shown = len(headings) if columns() >= TABLE_CHARS else 1
+    for heading in headings[:shown]:
         table.add_column(heading, justify="right")
     for batch in planned.batches:
-        sizes = (batch.all_calls, batch.prompt.expected, batch.reply.expected)
-        counts = (f"{batch.calls:,}", _times(batch))
-        table.add_row(batch.phase, batch.purpose, *counts, *(f"{round(figure):,}" for figure in sizes))
-    figures = planned.to_json()
-    tokens = {key: (figures[f"{key}_tokens"], figures[f"{key}_tokens_at_most"]) for key in _TOKENS}
+        sizes = (f"{round(figure):,}" for figure in (batch.prompt.expected, batch.reply.expected))
+        figures = (f"{round(batch.all_calls):,}", f"{batch.calls:,}", _times(batch), *sizes)
+        table.add_row(batch.phase, batch.purpose, *figures[:shown])
+    sums = planned.to_json()
+    tokens = {key: (sums[f"{key}_tokens"], sums[f"{key}_tokens_at_most"]) for key in _TOKENS}
     summary = (
         f"calls           {planned.calls:,}{_range(planned)}",
         *(f"{_TOKENS[key]:<16}{some:,} (at most {most:,})" for key, (some, most) in tokens.items()),

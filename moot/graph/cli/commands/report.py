@@ -1,6 +1,7 @@
 """`moot report`."""
 
 import re
+import webbrowser
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -55,8 +56,8 @@ def report(
     if path != STDOUT:
         if not quiet:
             remark(f"wrote {path}")
-        if show:
-            typer.launch(str(path.resolve()))
+        if show and not webbrowser.open(path.resolve().as_uri()):
+            remark(f"no browser is found here: open {path.resolve()} yourself")
 
 
 _ENDINGS = {("html", True): "-brief.html", ("md", True): "-brief.md", ("adr", False): ".adr.md"}

@@ -42,11 +42,16 @@ class RunRequest:
     ] = None
     seed: Annotated[int | None, Option("--seed", metavar="N", help="Seed, for models that take one.")] = None
     summarizer: Annotated[
-        str | None, Option("--summarizer", metavar="NAME", help="Method of the rolling summary.")
+        str | None,
+        Option(
+            "--summarizer",
+            metavar="NAME",
+            help="Of older messages: rule-based (the default), llm, hierarchical or none.",
+        ),
     ] = None
     rubric: Annotated[
         str | None,
-        Option("--rubric", metavar="NAME|FILE", help="What the judge scores: a shipped rubric or a file."),
+        Option("--rubric", metavar="NAME|FILE", help="What the judge scores: debate, design, or a file."),
     ] = None
     no_judge: Annotated[bool, Option("--no-judge", help="End without a verdict.")] = False
     context: Annotated[
@@ -112,7 +117,7 @@ def _run_new(asked: RunRequest, delivery: Delivery) -> int:
     if len(folders) > 1:
         raise InputError(f"--context: give one folder, not {', '.join(map(str, folders))}")
     flags = {
-        "debaters": [run_request.parse_debater(each) for each in asked.debater] if asked.debater else None,
+        "debaters": run_request.parse_debaters(asked.debater),
         "turns": asked.turns,
         "rounds": asked.rounds,
         "protocol": asked.protocol,

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from moot.graph.cli.database import check_database, opened_records
+from moot.graph.cli.database import check_database
 from moot.graph.cli.group import INTERRUPTED
 from moot.graph.cli.options import DbOption
 from moot.graph.cli.screen.output import remark
@@ -26,21 +26,15 @@ def studio(
 ) -> None:
     """Open the debates in LangGraph Studio: `langgraph dev` with Moot's graph, on the same database."""
     from moot.graph.cli.running import terminated_like_interrupted
-    from moot.graph.cli.studio_threads import registering
 
     url = check_database(db)
     if not is_postgres(url):
         url = str(sqlite_path(url).resolve())  # the server works in a directory of its own
     command = [_langgraph(), "dev", "--config", str(_server_config()), "--host", host, "--port", str(port)]
     command += ["--no-reload", *(["--no-browser"] if no_browser else [])]
-
-    def stored() -> list[str]:
-        with opened_records(url) as records:
-            return [row.id for row in records.catalogue.rows()] if records else []
-
     remark(f"The live page is at http://{host}:{port}/moot")
     try:
-        with terminated_like_interrupted(), registering(f"http://{host}:{port}", stored):
+        with terminated_like_interrupted():
             done = subprocess.run(command, env=environment_with(MOOT_DB=url), check=False)  # noqa: S603  # our own command
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None

@@ -47,7 +47,8 @@ class Answerer:
     """
 
     def __init__(self, prepared: object = None, *, at_terminal: bool = False) -> None:
-        self._prepared = prepared
+        self._prepared = self._given = prepared
+        self._asked: dict[str, PersonQuestion] = {}
         self._at_terminal = at_terminal and sys.stdin.isatty() and sys.stderr.isatty()
 
     def answer(self, payloads: object) -> dict[str, str] | None:
@@ -55,11 +56,18 @@ class Answerer:
         from moot.nodes.people.questions import answers_any, left_after, match_answers, questions_in
 
         questions = questions_in(payloads)
+        self._asked |= {each["id"]: each for each in questions}
         if self._prepared is not None and answers_any(questions, self._prepared):
             answers = match_answers(questions, self._prepared)
             self._prepared = left_after(questions, self._prepared)
             return answers
         return _ask(questions) if self._at_terminal and questions else None
+
+    def unused(self) -> list[str]:
+        """Return, in words, which prepared answers nobody has asked for."""
+        from moot.nodes.people.questions import unused_answers
+
+        return [] if self._given is None else unused_answers(list(self._asked.values()), self._given)
 
 
 def _ask(questions: Sequence[PersonQuestion]) -> dict[str, str] | None:

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from moot.graph.cli.screen.markdown_text import MarkdownText
+from moot.graph.cli.screen.output import columns
 from moot.graph.cli.screen.terminal_text import one_line, safe
 from moot.nodes.judging.decision import RULES
 from moot.nodes.judging.opinion_check import changed_text, confidence_of
@@ -21,6 +22,8 @@ from moot.state.verdict import PANEL, PLACEHOLDER, Decision, Verdict
 
 MOST_COLUMNS = 5
 """Debaters that have a column each; more get a line each, with their totals alone."""
+LABEL_CHARS, NAME_CHARS = 30, 16
+"""Widths of the columns of criteria and of debaters."""
 
 _FOLDED = re.compile(r"<details><summary>(\d+) more</summary>.*?</details>", re.DOTALL)
 """What a dialogue's ending folds away in the report."""
@@ -115,12 +118,17 @@ def _scores(verdict: Verdict, names: Mapping[str, str]) -> list[RenderableType]:
         for debater in sorted(debaters, key=lambda each: -totals.get(each, 0)):
             table.add_row(Text(names[debater]), total[debater], length[debater])
         return [Padding(table, (1, 0, 0, 0))]
-    for debater in debaters:
-        table.add_column(Text(names[debater]), justify="right", max_width=16)
     called = {each["id"]: each["name"] for each in verdict.get("criteria", [])}
-    for criterion in dict.fromkeys(key for debater in debaters for key in scores[debater]):
+    labels = {
+        key: one_line(called.get(key) or key.replace("_", " "), 40)
+        for key in dict.fromkeys(key for debater in debaters for key in scores[debater])
+    }
+    if LABEL_CHARS + (NAME_CHARS + 2) * len(debaters) > columns():  # or words would be broken
+        table.columns[0].width = max(len(word) for label in labels.values() for word in label.split())
+    for debater in debaters:
+        table.add_column(Text(names[debater]), justify="right", max_width=NAME_CHARS)
+    for criterion, label in labels.items():
         records = [scores[debater].get(criterion) for debater in debaters]
-        label = one_line(called.get(criterion) or criterion.replace("_", " "), 40)
         table.add_row(Text(label), *(f"{record['score']:.1f}" if record else "–" for record in records))
     table.add_row(Text("total of 100", "bold"), *total.values())
     if lengths:
