@@ -7,6 +7,8 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from moot.graph.cli.config_template import template
+from moot.graph.cli.group import load_command
+from moot.graph.cli.options import protocols_like
 from moot.graph.cli.run_request import (
     file_data,
     merged,
@@ -17,6 +19,8 @@ from moot.graph.cli.run_request import (
     run_config,
 )
 from moot.graph.config_schema import config_schema
+from moot.nodes.people.questions import PersonQuestion, unused_answers
+from moot.nodes.protocols.protocol_table import PROTOCOLS
 from moot.state.config import DebateConfig
 from moot.state.config.config_files import make_config
 from moot.state.errors import ConfigError, InputError
@@ -117,7 +121,7 @@ def test_a_debater_in_any_script_gets_an_id() -> None:
     given = ["北京:engineer", "Мария", "مريم", "✨"]
     config = make_config({"debaters": parse_debaters(given)})
     assert list(config.names().values()) == ["北京", "Мария", "مريم", "✨"]
-    assert list(config.names())[0] == "debater-1"
+    assert next(iter(config.names())) == "debater-1"
     assert all(id_.isascii() for id_ in config.names())
 
 
