@@ -7,6 +7,7 @@ import shlex
 from pathlib import Path
 
 import pytest
+from langgraph_cli.config import config_to_docker, validate_config_file
 from mkdocs.commands.build import build
 from mkdocs.config import load_config
 from typer.testing import CliRunner
@@ -24,13 +25,17 @@ def test_the_site_builds_with_no_broken_link(tmp_path: Path) -> None:
     assert (tmp_path / "report.png").stat().st_size < 200_000
 
 
-def test_the_tutorial_prints_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("page", "least"), [("tutorial", 8), ("recipes", 5)])
+def test_a_page_prints_what_it_shows(
+    page: str, least: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
     monkeypatch.setenv("MOOT_DB", str(tmp_path / "debates.sqlite"))
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "MOOT_MODEL"):
         monkeypatch.delenv(name, raising=False)
-    blocks = BLOCK.findall((ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8"))
-    assert len(blocks) > 7
+    blocks = BLOCK.findall((ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8"))
+    assert len(blocks) >= least
     for words, shown in blocks:
         name, *rest = shlex.split(words)
         ran = CliRunner().invoke(app_of(name), rest)
@@ -40,3 +45,10 @@ def test_the_tutorial_prints_what_it_shows(tmp_path: Path, monkeypatch: pytest.M
             found = printed.find(part, at)
             assert found >= 0, f"moot {words}: not printed, or not in this order: {part!r} in {printed}"
             at = found + len(part)
+
+
+def test_the_servers_configuration_is_one() -> None:
+    config = validate_config_file(ROOT / "langgraph.json")
+    assert set(config["graphs"]) == {"debate"}
+    dockerfile, _ = config_to_docker(ROOT / "langgraph.json", config, base_image="langchain/langgraph-api")
+    assert "LANGSERVE_GRAPHS" in dockerfile
