@@ -6,8 +6,11 @@ shown need be blinded; what blinding adds is cut off afterwards.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from moot.state.entries import Entry, kind_of
@@ -84,7 +87,6 @@ class Docket:
         self.earlier = [entry for entry in argued if entry["seq"] not in seen]
         """What is shown beside the evidence where there is room, the newest first."""
         self._others = [entry for entry in entries if not is_argued(entry, sides) and _is_material(entry)]
-        self._indexes: dict[int, EvidenceIndex] = {}
 
     def select(self, query: str, room: int) -> Selection:
         """Choose what fits `room` tokens.
@@ -133,14 +135,17 @@ class Docket:
         wanted = frozenset(chosen.seqs)
         return [Allotment(entry, most) for entry in self._said if entry["seq"] in wanted]
 
-    def _index(self, most: int) -> EvidenceIndex:
-        """Return the index, in which no message is longer than what is shown of it."""
+    @cached_property
+    def _whole(self) -> EvidenceIndex:
         from moot.nodes.memory.retrieval import EvidenceIndex
 
-        if most not in self._indexes:
-            cut = ({**entry, "tokens": min(entry["tokens"], most)} for entry in self._said)
-            self._indexes[most] = EvidenceIndex(cut, names=self._names)  # type: ignore[arg-type]  # entries still
-        return self._indexes[most]
+        return EvidenceIndex(self._said, names=self._names)
+
+    def _index(self, most: int) -> EvidenceIndex:
+        """Return the index, in which no message is longer than what is shown of it."""
+        index = copy(self._whole)
+        index.tokens = array("q", (min(tokens, most) for tokens in index.tokens))
+        return index
 
     def _first_and_last(self) -> list[int]:
         ends: dict[str, list[int]] = {}

@@ -92,7 +92,7 @@ def rarity(word: str) -> float:
 
     An encoding's tokens are numbered in the order in which they were merged, the most frequent first.
     """
-    known = encoding()
+    known = encoding(DEFAULT_ENCODING)
     rank = known.max_token_value + 1
     for spelled in (f" {word}", word):
         with suppress(KeyError):
