@@ -159,7 +159,7 @@ def test_from_elsewhere_the_token_is_asked_once_and_kept_in_a_cookie(tmp_path: P
 
 
 def test_every_answer_carries_a_policy_that_runs_the_pages_own_files_alone(page: TestClient) -> None:
-    for path in ("/moot", "/moot/d/x", "/moot/static/js/app.js", f"{API}/setup", f"{API}/debates/none"):
+    for path in ("/moot", "/moot/", "/moot/d/x", "/moot/static/live.css", f"{API}/setup", f"{API}/debates/x"):
         assert page.get(path).headers["content-security-policy"] == POLICY
     assert "script-src 'self';" in POLICY
     html = (STATIC / "index.html").read_text()

@@ -154,6 +154,7 @@ class LivePage:
             Route(f"{debate}/{{action}}", api(self._act), methods=["POST"]),
             Route("/static/report.css", lambda _: FileResponse(TEMPLATES / "report.css")),
             Mount("/static", StaticFiles(directory=STATIC)),
+            Route("/", self._page),
             Route("/compare", self._page),
             Route("/d/{debate}", self._page),
         ]
