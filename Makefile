@@ -6,13 +6,16 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-com
 
 SECONDS ?= 600
 
+# Beside the environment: they have more dependencies than what they look at.
+TOOLS := cyclonedx-bom==7.5.0 pip-audit==2.10.1 pip-licenses==5.5.5
+
 OTHERS ?= python3.11 python3.12 python3.13 python3.14
 
 # The tests start hundreds of processes: what Python compiles is kept, whatever the environment says.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check pythons lint types bench soak docs site clean browser vendor
+.PHONY: help demo test check pythons lint types bench soak constraints sbom audit docs site clean browser vendor
 
 help: ## Say what each target does
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -48,6 +51,24 @@ bench: $(VENV)/.dev ## Measure: growth, memory fidelity, prefix, budgets under a
 soak: $(VENV)/.dev ## Kill, stop, fail and double whatever runs, for SECONDS (600): nothing may be lost or paid twice
 	$(BIN)/python -m tests.support.soak --seconds $(SECONDS)
 
+constraints: ## Renew constraints.txt: names and versions of a fresh environment with the newest that pyproject.toml allows
+	rm -rf $(VENV)/newest && $(PYTHON) -m venv $(VENV)/newest
+	$(VENV)/newest/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --editable '.[dev,bench]'
+	$(VENV)/newest/bin/python -m pip list --disable-pip-version-check --format=freeze --exclude moot --exclude pip --exclude setuptools \
+	  --exclude-editable | sort -f > constraints.txt
+	rm -rf $(VENV)/newest
+
+sbom: $(VENV)/.tools ## For release notes: build/moot.cdx.json, what a plain installation holds, as CycloneDX
+	rm -rf $(VENV)/plain && $(PYTHON) -m venv --without-pip $(VENV)/plain && mkdir -p build
+	$(BIN)/python -m pip --python $(VENV)/plain/bin/python install --quiet --disable-pip-version-check --no-compile \
+	  --constraint constraints.txt .
+	$(VENV)/tools/bin/cyclonedx-py environment $(VENV)/plain/bin/python --pyproject pyproject.toml \
+	  --output-reproducible -o build/moot.cdx.json
+
+audit: $(VENV)/.tools ## Known holes in what constraints.txt names, and licences that bind more than MIT; asks the package index
+	$(VENV)/tools/bin/pip-audit --requirement constraints.txt --no-deps --disable-pip --progress-spinner off
+	@$(VENV)/tools/bin/pip-licenses --python $(BIN)/python --format csv | grep -i gpl || echo "no licence of the GPL's kind"
+
 docs: $(VENV)/.dev ## Write the generated parts of docs/ anew
 	$(BIN)/python -m moot.graph.cli.reference > docs/cli.md
 	$(BIN)/python -m moot.graph.document_schema > docs/debate.schema.json
@@ -75,3 +96,8 @@ $(VENV)/.run: $(VENV)/bin/python pyproject.toml constraints.txt
 $(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(PIP) --constraint constraints.txt --editable '.[dev]'
 	@touch $@ $(VENV)/.run
+
+$(VENV)/.tools: $(VENV)/.run
+	$(PYTHON) -m venv $(VENV)/tools
+	$(VENV)/tools/bin/python -m pip install --quiet --disable-pip-version-check --no-compile $(TOOLS)
+	@touch $@

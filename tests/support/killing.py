@@ -151,12 +151,10 @@ class Killing:
         done = Outcome({}, ())
         with OpenAIServer(self._plan, latency=0.05) as server:
             for words in scenario.steps:
-                while left := _left(db, words):
+                while not done.wrong and (left := _left(db, words)):
                     deadly = len(done.kills) < kills
                     with self._started(server, db, left) as process:
-                        if deadly and self._killed(
-                            process, server, calls=left[0] in ("run", "resume", "judge")
-                        ):
+                        if deadly and self._killed(process, server, calls=left[0] in CALLING):
                             done.kills.append(time.time())
                             continue
                         code = process.wait(120)
@@ -164,8 +162,7 @@ class Killing:
                         done.failed += 1
                     elif code:
                         done.wrong.append(f"{' '.join(left)}: exit {code}: {process.errors()[-400:]}")
-                        break
-                    if left == words and words[0] not in ("judge", "run"):
+                    if words[0] not in CALLING:
                         break
         done.requests = server.requests
         self._look(done, db)
