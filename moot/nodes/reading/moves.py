@@ -6,7 +6,16 @@ Few patterns, in the first person wherever a language has one, each held against
 
 import re
 
-from moot.nodes.reading.phrases import HYPOTHETICAL, NEGATION, QUESTION, any_of, stems, unquoted
+from moot.nodes.reading.phrases import (
+    CLAUSE_END,
+    HYPOTHETICAL,
+    NEGATION,
+    QUESTION,
+    any_of,
+    around,
+    stems,
+    unquoted,
+)
 from moot.nodes.text.likeness import numbers
 
 _CONCESSION = any_of(
@@ -69,7 +78,7 @@ _NO_CONCESSION = any_of(
     no (?:retiro|admito|reconozco|concedo)\b
     """,
 )
-_POINTS = "point|claim|remark|argument|figure|number|sentence|example|word|charge|objection to"
+_POINTS = "point|claim|remark|argument|figure|number|sentence|example|word|charge|complaint|objection to"
 _SHIFT = any_of(
     r"i (?:\w+ )?(?:withdraw|retract|give up|abandon|drop) (?:my|that|the|this|it)\b"
     rf"(?! (?:\w+ )?(?:{_POINTS}))",
@@ -88,6 +97,10 @@ _SHIFT = any_of(
     i was (?:against|for|opposed)[^.]{0,60}\bnow\b
     i (?:was|came)\b[^.?!]{1,80}\b(?:and|but|yet),? i (?:find that|no longer)\b
     (?:scratch|scrap|strike) my (?:no|yes|vote|comment|objection|proposal|motion)\b
+    (?:you|that|this)(?:'ve| has| have)? (?:just )?changed my (?:mind|view|vote|answer)\b
+    i(?:'ve| have) come to (?:think|believe|agree)\b
+    i (?:came|was) (?:\w+ ){0,3}(?:ready|prepared|determined) to\b[^.?!]{1,90}\b(?:and|but)\b
+    put me down (?:for|as|with)\b|count me (?:in|out) after all\b|i(?:'m| am) with (?:you|him|her|them) now\b
     i was (?:leaning|inclined|minded)\b[^.?!]{1,80}\bbut\b
     ^\W*(?:revised|updated|new) (?:estimate|position|view|answer|recommendation|vote|verdict)\b
     ich (?:ziehe|nehme)\b[^.]{0,60}\bzurück\b|ich habe meine meinung geändert
@@ -155,9 +168,12 @@ def concedes(sentence: str) -> bool:
 def shifts(sentence: str) -> bool:
     """Return whether the speaker says that it has changed its own position."""
     said = unquoted(sentence)
-    return not QUESTION.search(said) and bool(
-        _GIVEN_UP.search(said) or (_SHIFT.search(said) and not _NO_SHIFT.search(said))
-    )
+    if QUESTION.search(said):
+        return False
+    # What stands behind a declared change, or in another clause, takes nothing of it back.
+    places = ((around(CLAUSE_END, said, each.start())[0], each.end()) for each in _SHIFT.finditer(said))
+    declared = any(not _NO_SHIFT.search(said[start:end]) for start, end in places)
+    return declared or bool(_GIVEN_UP.search(said))
 
 
 def denies_plainly(sentence: str) -> bool:

@@ -45,3 +45,18 @@ def unquoted(sentence: str) -> str:
 def stems(text: str) -> frozenset[str]:
     """Return the beginnings of a text's terms, which inflection leaves alone."""
     return frozenset(term[:4] for term in term_set(text))
+
+
+CLAUSE_END = re.compile(r"[;:,—–，；、]\s*|\s(?:but|because|since|while|whereas)\s")
+
+
+def around(ends: re.Pattern[str], text: str, place: int) -> tuple[int, int]:
+    """Return where the stretch of a text between two `ends` begins and ends that holds a place."""
+    start, end = 0, len(text)
+    for each in ends.finditer(text):
+        if each.end() <= place:
+            start = each.end()
+        elif each.start() > place:
+            end = each.start()
+            break
+    return start, end

@@ -7,7 +7,16 @@ import re
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-from moot.nodes.reading.phrases import HYPOTHETICAL, NEGATION, QUESTION, any_of, stems, unquoted
+from moot.nodes.reading.phrases import (
+    CLAUSE_END,
+    HYPOTHETICAL,
+    NEGATION,
+    QUESTION,
+    any_of,
+    around,
+    stems,
+    unquoted,
+)
 from moot.nodes.text.terms import term_set
 
 Side = Literal["for", "against", "conditional"]
@@ -171,7 +180,6 @@ _PAST = re.compile(
 _WISH_SHARE = 0.2
 """Share of the topic's terms in it at least."""
 _PART_END = re.compile(r"[;—–]\s*|(?<=\w{2}[.!])\s+")
-_CLAUSE_END = re.compile(r"[;:,—–，；、]\s*|\s(?:but|because|since|while|whereas)\s")
 _TOPIC_SHARE = 0.5
 """Share of the topic's terms that a sentence needs to say yes or no to it without saying so."""
 _LONGEST = 20
@@ -192,7 +200,7 @@ def standpoint(sentence: str, topic: str) -> Standpoint | None:
         told = _restated(said, topic) or _wished(said, topic)
         return Standpoint(told[0], False, _part(sentence, told[1])) if told else None
     # What somebody likes may be anything; for and against are said of what is debated.
-    start, end = _around(_CLAUSE_END, said, found.start())
+    start, end = around(CLAUSE_END, said, found.start())
     is_meant = (
         _on_topic(said[found.end() :], topic) if explicit else bool(stems(said[start:end]) & stems(topic))
     )
@@ -210,20 +218,8 @@ def _part(sentence: str, place: int) -> str:
     """Return a sentence, of a long one the part around a place."""
     if len(sentence.split()) <= _LONGEST:
         return sentence
-    start, end = _around(_PART_END, sentence, place)
+    start, end = around(_PART_END, sentence, place)
     return sentence[start:end].strip()
-
-
-def _around(ends: re.Pattern[str], text: str, place: int) -> tuple[int, int]:
-    """Return where the stretch of a text between two `ends` begins and ends that holds a place."""
-    start, end = 0, len(text)
-    for each in ends.finditer(text):
-        if each.end() <= place:
-            start = each.end()
-        elif each.start() > place:
-            end = each.start()
-            break
-    return start, end
 
 
 def _on_topic(about: str, topic: str) -> bool:
@@ -235,7 +231,7 @@ def _on_topic(about: str, topic: str) -> bool:
 def _clauses(said: str) -> Iterator[tuple[str, int]]:
     """Yield the clauses of a sentence and where each begins."""
     start = 0
-    for end in (*_CLAUSE_END.finditer(said), None):
+    for end in (*CLAUSE_END.finditer(said), None):
         yield said[start : end.start() if end else len(said)], start
         start = end.end() if end else start
 
