@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from moot.graph.many import brought_to_its_end
 from moot.nodes.driving.portal import MANY, call_from_sync, in_thread, iterate_from_sync
 from moot.state.errors import ConfigError, DebateBusy, ModelError, MootError, StorageError
+from moot.state.redaction import shown_url
 
 try:
     from procrastinate import App, BaseRetryStrategy, JobContext, PsycopgConnector, RetryDecision
@@ -120,7 +121,7 @@ class WorkQueue:
                         raise StorageError("the queue's tables cannot be made in this database")
                 yield app
         except queue_errors.ConnectorException as error:
-            raise StorageError(f"the queue failed: {error.__cause__ or error}") from error
+            raise StorageError(f"the queue failed: {shown_url(str(error.__cause__ or error))}") from error
 
     async def _add(self, debates: Sequence[str], priority: int | None) -> int:
         async with self._opened() as app:

@@ -13,6 +13,7 @@ from moot.state.config.model_settings import bare_name, is_built_in
 from moot.state.leases import Lease
 from moot.state.redaction import shown_url
 from moot.state.traffic import Rates, Traffic
+from moot.state.uncancelled import to_the_end
 
 SLOT_S = 0.1
 """Seconds between two looks for a free slot."""
@@ -55,7 +56,7 @@ class EndpointTurn:
             await asyncio.to_thread(traffic.answered, endpoint)
         finally:
             if slot:
-                traffic.free(slot)
+                await to_the_end(asyncio.to_thread(traffic.free, slot))
 
     async def _admitted(self, traffic: Traffic, endpoint: str) -> Lease | None:
         """Wait until the endpoint may be asked; return the slot that was taken, if any has to be."""
@@ -65,10 +66,12 @@ class EndpointTurn:
             busy = Failure(why, status=429, retryable=True, retry_after=wait)
             if wait > backoff.patience_s:
                 raise busy
-            self.tell(busy, wait)
+            if wait > 1:
+                self.tell(busy, wait)
             await backoff.sleep(backoff.wait_s(1, wait))
         rates = Rates(settings.requests_per_minute, settings.tokens_per_minute)
-        await backoff.sleep(await asyncio.to_thread(traffic.turn_s, endpoint, rates, self.tokens))
+        if rates != Rates():
+            await backoff.sleep(await asyncio.to_thread(traffic.turn_s, endpoint, rates, self.tokens))
         slot = None
         while settings.concurrency and not slot:
             if not (slot := await asyncio.to_thread(traffic.slot, endpoint, settings.concurrency)):
