@@ -4,7 +4,7 @@
 
 Prints, for Moot with the offline model, for a bare `DeltaChannel` loop and for a loop with plain reducers:
 time and growth of the SQLite file over the second and the last tenth of the turns, and how long a state takes
-to load.
+to load; then the ratios that have targets, and `moot resume --turns 1` beside the same at ten turns.
 """
 
 from __future__ import annotations
@@ -12,11 +12,15 @@ from __future__ import annotations
 import argparse
 import asyncio
 import operator
+import statistics
+import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from subprocess import DEVNULL
 from typing import Annotated, Any
 
 from langgraph.channels import DeltaChannel
@@ -30,6 +34,7 @@ from moot.state.config import DebateConfig
 from moot.state.conversation import SNAPSHOT_EVERY
 from moot.state.reducers import append
 
+THREAD = "00000000-0000-0000-0000-000000000001"
 TEXT = "A message of eight hundred characters, as a debater would write it, more or less. " * 10
 
 
@@ -73,7 +78,7 @@ class Growth:
 async def moot(path: Path, turns: int) -> Growth:
     """Run a Moot debate with the offline model."""
     growth = Growth("Moot", path, turns, [])
-    config: Any = {"configurable": {"thread_id": "00000000-0000-0000-0000-000000000001"}}
+    config: Any = {"configurable": {"thread_id": THREAD}}
     async with open_saver(str(path)) as saver:
         graph = build_graph(saver)
         stream = graph.astream(
@@ -97,6 +102,26 @@ async def moot(path: Path, turns: int) -> Growth:
         assert len(snapshot.values["receipts"]) == turns  # noqa: S101  # nothing lost
         print(f"largest prompt: {worst} tokens of {snapshot.values['config']['memory']['budget']['total']}")
     return growth
+
+
+def resuming(path: Path, times: int) -> float:
+    """Return the median seconds of `moot resume --turns 1`, process and all."""
+    command = [sys.executable, "-c", "from moot.graph.cli import main; main()", "resume", THREAD]
+    taken = []
+    for _ in range(times):
+        started = time.perf_counter()
+        subprocess.run([*command, "--turns", "1", "--quiet", "--db", str(path)], check=True, stdout=DEVNULL)
+        taken.append(time.perf_counter() - started)
+    return statistics.median(taken)
+
+
+def ratios(ours: Growth, bare_loop: Growth) -> Iterator[str]:
+    """Yield the ratios that have a target."""
+    (_, second, _), (_, last, kb) = ours.span(0.1, 0.2), ours.span(0.9, 1)
+    beside = ours.span(0.1, 1)[1] / bare_loop.span(0.1, 1)[1]
+    yield f"processor time a turn, beside the bare loop's: × {beside:.1f} (target ≤ 6)"
+    yield f"processor time a turn, last beside second tenth: × {last / second:.2f} (target ≤ 1.05)"
+    yield f"KB a turn at the end: {kb:.1f} (target ≤ 15)"
 
 
 def _loop(state_type: type, append_message: Callable[[int], Any]) -> StateGraph[Any]:
@@ -151,13 +176,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
         home = options.keep or Path(folder)
-        print(asyncio.run(moot(home / "moot.sqlite", options.turns)).report())
+        ours = asyncio.run(moot(home / "moot.sqlite", options.turns))
+        print(ours.report())
+        loops = []
         for name, state_type, turns in (
             ("bare DeltaChannel loop", DeltaState, options.turns),
             ("plain-reducer loop", PlainState, options.plain_turns),
         ):
             path = home / f"{state_type.__name__}.sqlite"
-            print(asyncio.run(bare(name, state_type, path, turns)).report())
+            loops.append(asyncio.run(bare(name, state_type, path, turns)))
+            print(loops[-1].report())
+        print("\n".join(ratios(ours, loops[0])))
+        asyncio.run(moot(home / "ten.sqlite", 10))
+        times = 3 if options.turns > 1_000 else 1
+        took, at_ten = (resuming(home / file, times) for file in ("moot.sqlite", "ten.sqlite"))
+        told = f"{took:.1f} s, at ten turns {at_ten:.1f} s: × {took / at_ten:.2f} (target ≤ 2.5)"
+        print(f"`moot resume --turns 1`: {told}")
 
 
 if __name__ == "__main__":
