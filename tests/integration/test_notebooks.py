@@ -30,7 +30,11 @@ def _read(path: Path) -> Any:
 
 
 def test_there_are_notebooks() -> None:
-    assert [path.name for path in NOTEBOOKS] == ["01-first-debate.ipynb", "02-resume-and-fork.ipynb"]
+    assert [path.name for path in NOTEBOOKS] == [
+        "01-first-debate.ipynb",
+        "02-resume-and-fork.ipynb",
+        "03-what-memory-keeps.ipynb",
+    ]
 
 
 @pytest.mark.slow
