@@ -71,6 +71,7 @@ audit: $(VENV)/.tools ## Known holes in what constraints.txt names, and licences
 
 docs: $(VENV)/.dev ## Write the generated parts of docs/ anew
 	$(BIN)/python -m moot.graph.cli.reference > docs/cli.md
+	$(BIN)/python -m moot.graph.cli.api_reference
 	$(BIN)/python -m moot.graph.document_schema > docs/debate.schema.json
 
 vendor: ## Renew the live page's libraries from npm, at the versions that vendor.sh names

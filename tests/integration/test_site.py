@@ -12,6 +12,7 @@ from mkdocs.commands.build import build
 from mkdocs.config import load_config
 from typer.testing import CliRunner
 
+from moot.graph.cli.api_reference import pages
 from moot.graph.cli.group import app_of
 
 ROOT = Path(__file__).parents[2]
@@ -52,3 +53,8 @@ def test_the_servers_configuration_is_one() -> None:
     assert set(config["graphs"]) == {"debate"}
     dockerfile, _ = config_to_docker(ROOT / "langgraph.json", config, base_image="langchain/langgraph-api")
     assert "LANGSERVE_GRAPHS" in dockerfile
+
+
+def test_the_references_of_configuration_and_python_are_as_the_code_is() -> None:
+    for name, text in pages().items():
+        assert (ROOT / "docs" / name).read_text(encoding="utf-8") == text, "run: make docs"
