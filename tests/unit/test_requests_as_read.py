@@ -13,6 +13,7 @@ from moot.nodes.blackboard.folding import fold_notes
 from moot.nodes.blackboard.minutes import Minutes
 from moot.nodes.blackboard.standing import stage_of
 from moot.nodes.calls import ModelCall, Reply
+from moot.nodes.judging.blinding import make_blinding
 from moot.nodes.protocols.long_form.moderated import Moderated
 from moot.nodes.protocols.protocol import Consult
 from moot.state.config import DebateConfig
@@ -37,7 +38,7 @@ def test_a_view_says_where_the_ledger_ends_and_nothing_of_what_may_have_been_ans
     _asked(board, "bob", "ada", "Ada, which pier do you mean?")
     assert "# Where the debate stands, as" in board.view("ada")
     assert "Bob asks: “Ada, which pier do you mean?”" in board.view("ada")
-    assert "Bob asks Ada: “Ada, which pier do you mean?”" in board.view("the moderator")
+    assert "Bob to Ada: “Ada, which pier do you mean?”" in board.view("the moderator")
     board.entry("ada", "The one at the mill.")
     assert "# Where the debate stood at [m000002], as noted" in board.view("ada", answering=["bob"])
     assert not any("which pier" in board.view(who) for who in ("ada", "the moderator"))
@@ -116,6 +117,14 @@ def test_a_room_of_two_settles_nothing_for_a_third_who_still_says_no() -> None:
     assert stage_of(fold_notes(third), "p001", [card]) == "active"
 
 
+def test_a_blinded_role_has_no_article_left_before_its_label() -> None:
+    debaters: Any = [{"id": "pilot", "name": "Pilot"}, {"id": "owner", "name": "Owner"}]
+    blinding = make_blinding(debaters, 1)
+    pilot, owner = blinding.labels["pilot"], blinding.labels["owner"]
+    said = "As the pilot says, The Owner pays; the tides do not."
+    assert blinding.blind_text(said) == f"As {pilot} says, {owner} pays; the tides do not."
+
+
 def _moderator_call(*speeches: tuple[str, str]) -> ModelCall:
     entries = [make_entry(0, "user", "topic", TOPIC)]
     entries += [make_entry(n, who, "speech", text) for n, (who, text) in enumerate(speeches, 1)]
@@ -185,6 +194,8 @@ def test_words_that_a_message_quotes_from_an_earlier_one_may_be_noted_as_that_on
         event(before, "asserts", "x", quote="Fog keeps the boats in port"),
         event(now, "denies", "x", quote="is wrong: it was nine days"),
     ]
-    _read(minutes, [now], {"propositions": [{"ref": "n1", "text": "Fog keeps boats in."}], "events": events})
+    opening = [{"ref": "n1", "text": "Fog keeps boats in."}]
+    (call, _) = _read(minutes, [now], {"propositions": opening, "events": events})
+    assert call.messages[1]["content"].startswith("(read before)\nAda [m000001]:\nFog keeps")
     assert minutes.ledger.status("p001") == "disputed"
     assert minutes.ledger.stance("ada", "p001") is not None

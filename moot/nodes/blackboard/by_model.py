@@ -31,6 +31,8 @@ SECOND_LOOK = load_prompt("second-look", "topic", "aspect")
 _MOTION = "the topic itself, answered with yes"
 FRAME = 900
 """Tokens of the prompt's own words and the schema's, kept free of what is shown."""
+LEAST_CITED = 40
+"""Tokens below which an earlier message that is cited is not shown."""
 _NEW = 12
 """Propositions that one reading may open."""
 _QUESTIONED = 24
@@ -166,9 +168,9 @@ def minutes_by_model(
     """
     before = minutes.ledger
     text, read = "".join(entry["content"] for entry in entries), {entry["id"] for entry in entries}
-    cited = [key for key in minutes.entries if key in text and key not in read]
-    schema = minutes_schema(entries, minutes.debaters, before, cited)
-    (reply,) = yield [_reading_call(minutes, config, entries, schema, before, count)]
+    cited = [entry for key, entry in minutes.entries.items() if key in text and key not in read]
+    schema = minutes_schema(entries, minutes.debaters, before, [entry["id"] for entry in cited])
+    (reply,) = yield [_reading_call(minutes, config, entries, schema, before, count, cited)]
     found = found_in(schema, reply)
     if found is None:
         return reply.error or "the model gave no fitting answer"
@@ -214,8 +216,12 @@ def _reading_call(
     schema: type[BaseModel],
     ledger: Ledger,
     count: TokenCounter,
+    cited: Sequence[Entry] = (),
 ) -> ModelCall:
-    """Return the call that reads entries, within the view's budget, shown the ledger with its ids."""
+    """Return the call that reads entries, within the view's budget, shown the ledger with its ids.
+
+    What they cite stands before them, as far as it leaves them room.
+    """
     room = 2 * room_for(config)
     system = EXTRACT.render(
         topic=cut_middle(minutes.topic, room // 6, count),
@@ -224,6 +230,9 @@ def _reading_call(
         ledger=cut_middle("\n".join(ledger_lines(ledger)) or "- nothing yet", room // 3, count),
     )
     said = shown_entries(entries, config.names(), room // 2, count)
+    left = room // 2 - sum(map(count, said))
+    if left > LEAST_CITED * len(cited):
+        said = [f"(read before)\n{text}" for text in shown_entries(cited, config.names(), left, count)] + said
     return structured_call("extract", config, system, said, schema, count, makes="ledger", about=entries)
 
 

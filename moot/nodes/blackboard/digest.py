@@ -64,6 +64,15 @@ def says_briefly(saying: Saying) -> str:
     return SAYS[saying["kind"]] + (", on a condition" if conditional else "")
 
 
+def stances_text(ledger: Ledger, names: Mapping[str, str], key: str, who: Iterable[str] = ()) -> str:
+    """Return what some debaters, or all, say of a proposition; those who say the same together."""
+    stances, said = ledger.stances(key), dict[str, list[str]]()
+    for each in who or stances:
+        event = stances[each]
+        said.setdefault(says(event), []).append(f"{names.get(each) or inert(each)} [{event['message_id']}]")
+    return "; ".join(f"{' and '.join(named)} {what}" for what, named in said.items())
+
+
 MOST = 12
 """Lines of one section that are considered: the most salient or the newest of them."""
 
@@ -244,15 +253,7 @@ class _Board:
     def disputed(self, key: str) -> str:
         """Return a dispute: who says yes and who no, be it on a condition, with the message of each."""
         yes, no = self.ledger.sides(key)
-        return f"{self.named(key)} ({self.stances(key, [*yes, *no])})"
-
-    def stances(self, key: str, who: Iterable[str] = ()) -> str:
-        """Return what some debaters, or all, say of a proposition; those who say the same together."""
-        stances, said = self.ledger.stances(key), dict[str, list[str]]()
-        for each in who or stances:
-            event = stances[each]
-            said.setdefault(says(event), []).append(f"{self.name(each)} [{event['message_id']}]")
-        return "; ".join(f"{' and '.join(names)} {what}" for what, names in said.items())
+        return f"{self.named(key)} ({stances_text(self.ledger, self.names, key, [*yes, *no])})"
 
     def on_topic(self, speaker: str) -> Iterator[Line]:
         for who in self.names:
@@ -276,11 +277,11 @@ class _Board:
         Who has spoken since the ledger was read may have answered: what waits for them nobody knows.
         """
         since = spoken_since(self.state, self.ledger.read_through)
-        for verb, notes in (("", self.ledger.open_challenges(to)), ("asks", self.ledger.open_questions(to))):
+        for verb, notes in (("", self.ledger.open_challenges(to)), (" asks", self.ledger.open_questions(to))):
             for note in [note for note in notes if note["to"] not in since][:MOST]:
-                whom = "" if to else self.name(note["to"]) if note["to"] else "all"
-                made = " ".join(filter(None, (self.name(note["debater"]), verb or (whom and "to"), whom)))
-                yield note["debater"], Line(section, urgency, f"{made}: {self.quote(note, TEXT)}")
+                whom = f" to {self.name(note['to'])}" if note["to"] and not to else verb
+                text = f"{self.name(note['debater'])}{whom}: {self.quote(note, TEXT)}"
+                yield note["debater"], Line(section, urgency, text)
 
     def own(self, who: str, told: Set[str], only: Sequence[str]) -> Iterator[Line]:
         """Yield what concerns one debater: challenges to it, what it holds unless told, what it gave up."""
@@ -321,7 +322,7 @@ class _Board:
         quiet = (key for key in self.ledger.by_salience if self.ledger.status(key) != "disputed")
         taken = (key for key in quiet if key != MOTION and self.is_held(key))
         for key in islice(taken, MOST):
-            yield Line(HELD, 5, f"{self.named(key)} ({self.stances(key)})")
+            yield Line(HELD, 5, f"{self.named(key)} ({stances_text(self.ledger, self.names, key)})")
         for event in self.conceded_once():
             yield Line(GIVEN, 2, f"{self.name(event['debater'])}: {self.conceded(event)}")
         moved = (change.event for change in reversed(self.ledger.changes))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from moot.nodes.blackboard.bounds import SHORT, noted
-from moot.nodes.blackboard.digest import says
+from moot.nodes.blackboard.digest import says, stances_text
 from moot.nodes.blackboard.folding import ledger_of
 from moot.nodes.blackboard.standing import Ledger, Stage, stage_of
 from moot.nodes.text.plain import inert
@@ -72,10 +72,7 @@ def _propositions(state: State, ledger: Ledger, names: Names) -> Iterator[str]:
         status = ledger.status(key)
         if key == MOTION or status == "open":
             continue
-        stances = "; ".join(
-            f"{names.get(who, who)}: {says(event)} [{event['message_id']}]"
-            for who, event in ledger.stances(key).items()
-        )
+        stances = stances_text(ledger, names, key)
         state_of = {"active": "open", "abandoned": "still open", "": status}.get(found[key], found[key])
         yield f"- {noted(ledger.propositions[key]['text'])} ({state_of.replace('_', ' ')}; {stances})"
 

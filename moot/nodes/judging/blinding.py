@@ -139,7 +139,7 @@ class Blinding:
         forms = "|".join(f"(?P<f{at}>{form.pattern})" for at, form in enumerate(self.forms))
         title = rf"(?<!{_WORD})(?:{'|'.join(sorted(title.capitalize() for title in _TITLES))})\.?{_SPACE}"
         # As few titles as possible come first: some are part of a debater's own name.
-        mention = f"|(?:{title}){{0,4}}?(?:{forms})" if forms else ""
+        mention = f"|(?:(?<!{_WORD})[Tt]he{_SPACE})?(?:{title}){{0,4}}?(?:{forms})" if forms else ""
         return re.compile(f"{_MESSAGE_ID}{mention}|(?P<lookalike>{lookalike})")
 
     @cached_property

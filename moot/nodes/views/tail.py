@@ -90,16 +90,14 @@ def _fixed(scene: Scene) -> dict[str, str]:
     return {"contract": cut_once(contract_text(scene.speaker), room, scene.count), "instruction": instruction}
 
 
-def blackboard_part(scene: Scene, *, share: float = 1.0, found: bool = True) -> TailPart:
+def blackboard_part(
+    scene: Scene, room: int | None = None, *, share: float = 1.0, found: bool = True
+) -> TailPart:
     """Return the speaker's view of the blackboard, at most a share of what contract and instruction leave.
 
     Where the view shows elsewhere what was `found` out, it is not told twice.
     """
-    return _board(scene, int(_left_of_tail(scene) * share), found=found)
-
-
-def _board(scene: Scene, room: int, *, found: bool = True) -> TailPart:
-    text = ""
+    text, room = "", int(_left_of_tail(scene) * share) if room is None else room
     if room > LEAST_BLACKBOARD:
         text = render_blackboard(
             scene.state,
@@ -147,10 +145,10 @@ def tail_parts(scene: Scene, others: Sequence[TailPart] = ()) -> list[TailPart]:
     others = [*others, anchors_part(scene, f"{cue.query}\n{cue.answering}")]
     left = _left_of_tail(scene, others)
     some = scene.memories is not None and len(scene.window) < len(scene.state["full_transcript"]) - 1
-    board = _board(scene, int(left * (1 - RETRIEVED_SHARE)) if some else left)
+    board = blackboard_part(scene, int(left * (1 - RETRIEVED_SHARE)) if some else left)
     back = recalled_part(scene, room=left - scene.count(board.text), shown=board.text) if some else None
     if back and not back.text:
-        board, back = _board(scene, left), None
+        board, back = blackboard_part(scene, left), None
     return [*others, board, *([back] if back else [])]
 
 

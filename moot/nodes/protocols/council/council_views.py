@@ -46,7 +46,7 @@ _STANDING = (
 _STANDING_ALONE = "Your present proposal stands above; nobody criticised it in this round."
 _ANSWERED = (
     "Your criticism of the proposal before this one stands above, too, under the number that the answers "
-    "give it. Begin with what they leave unmet; what they meet needs no word."
+    "give it: what they meet needs no word. "
 )
 _NONE_YET = "You have no proposal yet: write one that stands up to what is known so far."
 

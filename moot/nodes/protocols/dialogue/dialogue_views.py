@@ -1,6 +1,6 @@
 """What a persona sees in a dialogue, phase by phase: DESIGN's table of view policies."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from moot.nodes.blackboard.bounds import OVERALL
 from moot.nodes.blackboard.cards import room_entries
@@ -91,10 +91,8 @@ def _rooms_of_round(scene: Scene, round_no: int) -> tuple[list[Entry], list[Entr
 
 def _found(scene: Scene) -> Iterator[Piece]:
     text = found_text(scene.state, scene.speaker.id, scene.names)
-    if text:
-        held = board_memory(f"{SECTIONS[FOUND]}:\n{text}", scene.state, scene.count)
-        message: WireMessage = {"role": "user", "content": f"# {SECTIONS[FOUND]}\n{text}"}
-        yield Piece(message, BACKGROUND, "found out so far", section="blackboard", memory=held)
+    held = board_memory(f"{SECTIONS[FOUND]}:\n{text}", scene.state, scene.count)
+    yield from _text_piece(scene, SECTIONS[FOUND], text, BACKGROUND, held)
 
 
 def recent_exchange(transcript: Sequence[Entry], round_no: int) -> list[Entry]:
@@ -114,9 +112,8 @@ def _room(scene: Scene) -> Iterator[Piece]:
     room = scene.state["crux_rooms"][scene.floor["room"]]
     for card in (scene.state.get("crux_cards") or {}).values():
         if set(card["sides"]) & set(room["between"]):
-            yield from _text_piece(
-                scene, "An earlier crux", card_text(card, scene.names), BACKGROUND, "cruxes"
-            )
+            text = card_text(card, scene.names)
+            yield from _text_piece(scene, "An earlier crux", text, BACKGROUND, "cruxes")
     yield from _text_piece(scene, "Insights", reflections_text(scene.state), BACKGROUND, "reflections")
     entries = room_entries(scene.state, [*room["trigger"], *room["message_ids"]])
     yield from _said(scene, entries, room["message_ids"])
@@ -149,11 +146,8 @@ def _given_piece(scene: Scene, entry: Entry) -> Piece:
 
 def _everything(scene: Scene) -> Iterator[Piece]:
     """Yield the whole blackboard, then how the speaker opened, its rooms, and the last round."""
-    board = whole_board(scene.state, scene.names)
-    if board:
-        message: WireMessage = {"role": "user", "content": board}
-        held: dict[MemoryKind, int] = {"ledger": scene.count(board)}
-        yield Piece(message, SUBJECT, "where the debate stands", section="blackboard", memory=held)
+    heading, _, board = whole_board(scene.state, scene.names).partition("\n")
+    yield from _text_piece(scene, heading.removeprefix("# "), board, SUBJECT, "ledger")
     yield from _text_piece(scene, "Cruxes", cards_text(scene.state, scene.names), SUBJECT, "cruxes")
     yield from _text_piece(scene, "Insights", reflections_text(scene.state), EXCHANGE, "reflections")
     transcript, before = scene.state["full_transcript"], scene.step["round"] - 1
@@ -163,8 +157,10 @@ def _everything(scene: Scene) -> Iterator[Piece]:
     yield from _said(scene, speeches, [entry["id"] for entry in own], confided)
 
 
-def _text_piece(scene: Scene, title: str, text: str, rank: int, kind: MemoryKind) -> Iterator[Piece]:
+def _text_piece(
+    scene: Scene, title: str, text: str, rank: int, held: MemoryKind | Mapping[MemoryKind, int]
+) -> Iterator[Piece]:
     if text:
         message: WireMessage = {"role": "user", "content": f"# {title}\n{text}"}
-        held = {kind: scene.count(text)}
-        yield Piece(message, rank, title.lower(), section="blackboard", memory=held)
+        memory = {held: scene.count(text)} if isinstance(held, str) else held
+        yield Piece(message, rank, title.lower(), section="blackboard", memory=memory)
