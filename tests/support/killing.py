@@ -90,19 +90,29 @@ def researching(asked: Any, number: int) -> Act | None:
     return Act(tool_calls=[("search", {"query": "build"})])
 
 
-def failing(share: float, seed: int) -> Plan:
-    """Return a plan by which this share of all requests fails, in all the ways that pass."""
+FAULTS = (
+    Act(status=500),
+    Act(status=503, headers={"retry-after": "0.1"}),
+    Act(status=429, headers={"retry-after": "0.1"}),
+    Act(reset_after=0),
+    Act(reset_after=2),
+    Act(text=""),
+    Act(body="no JSON"),
+)
+"""All the ways of failing that pass."""
+
+
+def failing(share: float, seed: int, failed: list[Act]) -> Plan:
+    """Return a plan by which this share of all requests fails; what did is added to the list."""
     rng = random.Random(seed)
-    ways = (
-        Act(status=500),
-        Act(status=503, headers={"retry-after": "0.1"}),
-        Act(status=429, headers={"retry-after": "0.1"}),
-        Act(reset_after=0),
-        Act(reset_after=2),
-        Act(text=""),
-        Act(body="no JSON"),
-    )
-    return lambda asked, number: rng.choice(ways) if rng.random() < share else researching(asked, number)
+
+    def plan(asked: Any, number: int) -> Act | None:
+        if rng.random() >= share:
+            return researching(asked, number)
+        failed.append(rng.choice(FAULTS))
+        return failed[-1]
+
+    return plan
 
 
 @dataclass

@@ -20,7 +20,7 @@ from typing import Any
 from tests.support.fencing import one_at_a_time, writers
 from tests.support.killing import SCENARIOS, Killing, Outcome, Scenario, failing
 from tests.support.moot_command import Moot
-from tests.support.openai_server import OpenAIServer
+from tests.support.openai_server import Act, OpenAIServer
 from tests.support.postgres_server import new_database, postgres_server
 from tests.support.transcripts import said
 from tests.support.worker_fleet import Fleet, alone, enqueued, planned
@@ -51,10 +51,10 @@ class Soak:
 
     def faulty(self, scenario: Scenario, backend: str) -> None:
         """Have 20 % of a scenario's calls fail."""
-        plan = failing(0.2, self.rng.randrange(10**9))
+        faults: list[Act] = []
+        plan = failing(0.2, self.rng.randrange(10**9), faults)
         run = Killing(self._new(), self.rng, plan=plan).run(scenario, self._database(backend))
-        failures = sum(each.status != 200 for each in run.requests)
-        self.done += Counter(faulty=1, faults=failures, exits_3=run.failed)
+        self.done += Counter(faulty=1, faults=len(faults), exits_3=run.failed)
         self._hold(f"{scenario.name} on {backend}, with faults", scenario, run)
 
     def resumed_twice(self, backend: str) -> None:
@@ -160,8 +160,9 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="moot-soak-") as folder, postgres_server() as server:
         soak = Soak(Path(folder), server, options.seed)
         soak.worked(int(options.seconds / 15), options.seconds / 3)
-        turns = cycle([(each, backend) for each in SCENARIOS.values() for backend in ("SQLite", "Postgres")])
-        for number, (scenario, backend) in enumerate(turns):
+        turns = [(each, backend) for each in SCENARIOS.values() for backend in ("SQLite", "Postgres")]
+        soak.rng.shuffle(turns)
+        for number, (scenario, backend) in enumerate(cycle(turns)):
             if time.monotonic() > until:
                 break
             soak.killed(scenario, backend)
