@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from moot.graph.session import is_over
-from moot.nodes.memory.coverage import uncovered
+from moot.nodes.summarize import unsummarised
 from moot.state.config.frozen import frozen_config
-from moot.state.conversation import StateValues
+from moot.state.conversation import ConversationState, StateValues
 from moot.state.errors import MootError
 from moot.state.langgraph_internals import TRIED
 from moot.state.sql import DATABASE_VERSION, SqliteSql
@@ -118,7 +118,7 @@ def _faults(debate: Debate) -> Iterator[_Fault]:
     if over:
         told["status"] = values["status"]
     wrong = {key: value for key, value in told.items() if getattr(row, key) != value}
-    if over and (missed := uncovered(values)):
+    if over and (missed := unsummarised(cast(ConversationState, values))):
         yield f"{len(missed)} entries are neither in the window nor in the summary", None
     if wrong:
         listed = ", ".join(f"{key} {getattr(row, key)} for {value}" for key, value in wrong.items())

@@ -159,7 +159,7 @@ def main() -> int:
     until = time.monotonic() + options.seconds
     with tempfile.TemporaryDirectory(prefix="moot-soak-") as folder, postgres_server() as server:
         soak = Soak(Path(folder), server, options.seed)
-        soak.worked(int(options.seconds / 15), options.seconds / 3)
+        soak.worked(int(options.seconds / 25), options.seconds / 2)
         turns = [(each, backend) for each in SCENARIOS.values() for backend in ("SQLite", "Postgres")]
         soak.rng.shuffle(turns)
         for number, (scenario, backend) in enumerate(cycle(turns)):

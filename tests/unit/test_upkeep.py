@@ -70,6 +70,8 @@ def test_a_repair_puts_right_what_is_listed_wrong_or_left_over_and_loses_nothing
         document = debate.run()
         debates.import_document(document, name="copy")
         debate.fork(after=2, name="fork")
+        unread = {**small.to_json(), "protocol": "vote", "turns": None}  # which nobody sums up
+        debates.start("Why?", DebateConfig.model_validate(unread), name="vote").run()
         sql = debates.records.sql
         assert all(each.ok for each in look_at_database(debates))
         sql.execute("UPDATE moot_debates SET status = 'running', turns = 3 WHERE name = 'd'")
