@@ -19,7 +19,8 @@ def fork_debate(session: DebateSession, *, after: int | None, name: str | None) 
     if after is not None and after != len(values["full_transcript"]) - 1:
         values = session.state(call_from_sync(_checkpoint_after, session, after, values)).values
     thread, now = new_debate_id(name), session.environment.clock()
-    siblings = sum(each.parent == session.thread for each in session.records.catalogue.rows())
+    others = [each for each in session.records.catalogue.rows() if each.parent == session.thread]
+    siblings = sum(each.status != "new" for each in others)  # one that was not made to its end counts anew
     config, frozen = values["config"], frozen_config(values)
     if frozen.seed is not None or frozen.model_names() == [OFFLINE]:
         config = {**config, "seed": seed_of_fork(frozen.seed, siblings)}

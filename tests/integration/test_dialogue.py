@@ -172,7 +172,7 @@ def test_the_built_in_model_runs_it_within_the_budget(tmp_path: Path, protocol: 
 def test_a_fork_inside_a_crux_room_goes_on_in_it(tmp_path: Path) -> None:
     model = Personas({"respond": (AB,)}, resolved=frozenset({STATEMENTS[0]}))
     with open_debates(str(tmp_path / "d.sqlite"), environment=model.environment()) as debates:
-        whole = debates.start(TOPIC, personas(3, **ONE_ASPECT))
+        whole = debates.start(TOPIC, personas(3, **ONE_ASPECT, model="another"))  # without a seed
         document = whole.run()
         exchange = [entry["seq"] for entry in document["transcript"] if entry["phase"] == "crux-exchange"]
         fork = whole.fork(after=exchange[-1]).run()
