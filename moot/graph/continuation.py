@@ -89,7 +89,8 @@ def _set_out(session: DebateSession, turns: int | None, answer: object) -> None:
     if turns:
         _check_extension(snapshot)
     session.records.floor.take_pause(session.thread)  # whoever goes on wants it to run
-    values, following = snapshot.values, snapshot.next
+    values, waiting = snapshot.values, snapshot.next
+    following: Sequence[str] = () if waiting else ("plan",)
     update: dict[str, object] = {}
     if turns or (is_over(snapshot) and verdict_failed(values)):
         update = {"verdict": {}, "solution": "", "status": "running"}
@@ -97,13 +98,13 @@ def _set_out(session: DebateSession, turns: int | None, answer: object) -> None:
         taken, configured = values["turn_count"], frozen_config(values).total_turns()
         start = taken if is_over(snapshot) else max(configured, taken)
         update["config"] = {**values["config"], "turns": start + turns}
-        if set(following) & {"judge", "close"}:
+        if set(waiting) & {"judge", "close"}:
             following = ("plan",)  # it does not end there any more
-    if following == ("turn",) and _failures_reach_a_limit(session, values):
+    if waiting == ("turn",) and _failures_reach_a_limit(session, values):
         update, following = {**update, "status": "running"}, ("plan",)  # which ends it
     if update:
-        session.update(update, following or ("plan",))
-    if following or update:
+        session.update(update, snapshot, following)
+    if waiting or update:
         session.note_status("running")
 
 

@@ -14,6 +14,7 @@ from langgraph.types import StateSnapshot
 from moot.graph.debate import NODES, DebateGraph
 from moot.nodes.driving.environment import Environment
 from moot.nodes.driving.portal import call_from_sync
+from moot.nodes.effects import is_pause
 from moot.state.config import DebateConfig
 from moot.state.config.boundary import Claim, reaches
 from moot.state.config.frozen import frozen_config
@@ -96,9 +97,18 @@ class DebateSession:
         start = cast(ConversationInput | None, given)
         call_from_sync(lambda: self.graph.ainvoke(start, self.run_config, durability="sync", **options))
 
-    def update(self, values: Values, following: Sequence[str]) -> None:
-        """Write into the state without moving the debate: what was to run next runs next, if anything was."""
-        self.update_after(before_node(self.graph, following[0]) if following else "close", values)
+    def update(self, values: Values, snapshot: StateSnapshot, following: Sequence[str] = ()) -> None:
+        """Write into the state without moving the debate: what was to run next runs next, if anything was.
+
+        Args:
+            values: the update.
+            snapshot: the latest state. What it asks a person is asked again: an update drops open questions.
+            following: what runs next instead.
+        """
+        to_run = following or snapshot.next
+        self.update_after(before_node(self.graph, to_run[0]) if to_run else "close", values)
+        if not following and any(not is_pause(each.value) for each in snapshot.interrupts):
+            self.advance()  # what was answered before the question stands in the journal
 
     def update_after(self, node: str, values: Values) -> None:
         """Write into the state as if a node had, after which its successor runs next."""

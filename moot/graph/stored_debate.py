@@ -178,11 +178,11 @@ class Debate:
         with self.session.writing() as held:
             held.records.grants.add(self.id, added)
             snapshot = held.caught_up()
-            following: Sequence[str] = snapshot.next
+            following: Sequence[str] = ()
             update: dict[str, object] = {"config": config.to_json()}
             if snapshot.values.get("status") == "limit" and not limit_reached(snapshot.values, config):
                 following, update = ("plan",), {**update, "status": "running"}
-            held.update(update, following)
+            held.update(update, snapshot, following)
 
     def correct(
         self, note: str, kind: str = "", *, why: str = "", same_as: str = "", opposite: bool = False
@@ -210,7 +210,7 @@ class Debate:
                 notes = joined(values, note, same_as, opposite=opposite)
             else:
                 notes = corrected(values, note, kind, why)
-            held.update({"minutes": notes}, snapshot.next)
+            held.update({"minutes": notes}, snapshot)
         return notes
 
     def pin(self, message: str, *, pinned: bool = True) -> list[str]:
@@ -232,7 +232,7 @@ class Debate:
             key = pinnable(message, snapshot.values["full_transcript"])
             others = [each for each in snapshot.values.get("pinned") or [] if each != key]
             ids = [*others, key] if pinned else others
-            held.update({"pinned": ids}, snapshot.next)
+            held.update({"pinned": ids}, snapshot)
         return ids
 
     def differing_keys(self, config: DebateConfig) -> list[str]:

@@ -63,6 +63,8 @@ class Journal(DebateTable):
         for row_anchor, reply in sorted(sorted(rows, reverse=True), key=lambda row: row[0] != anchor):
             if again or not self._went_on(key.debate, row_anchor, anchor):
                 found: JournalledReply = json.loads(reply)
+                if row_anchor != anchor:  # of a state that was changed since: it may be changed again
+                    self.put(key, anchor, found)
                 return found
         return None
 

@@ -179,6 +179,26 @@ def test_the_other_floors_of_a_persons_step_are_paid_once(tmp_path: Path) -> Non
     assert ("bo", "Bo on bo.2") in _of_kind(document, "critique")
 
 
+def test_what_is_asked_is_asked_still_when_the_debate_is_changed_meanwhile(tmp_path: Path) -> None:
+    model = FakeModel()
+    debaters = [{"name": "Ada"}, {"name": "Bo", "model": "human"}]
+    config = DebateConfig.model_validate({"protocol": "council", "rounds": 1, "debaters": debaters})
+    with open_debates(str(tmp_path / "d.sqlite"), environment=model.environment()) as debates:
+        debate = debates.start(TOPIC, config)
+        (proposal,) = _asked(debate)
+        (critique,) = _asked(debate, answer={proposal["id"]: "Two ships."})
+        paid = len(model.calls)
+        for concurrency in (3, 4):
+            data = {**config.to_json(), "limits": {"concurrency": concurrency}}
+            debate.reconfigure(DebateConfig.model_validate(data))
+            assert debate.questions() == [critique]
+        assert len(model.calls) == paid
+        debate.pin("m000001")  # stands in the views of those who speak beside the person, too
+        assert debate.questions() == [critique]
+        _asked(debate, answer={critique["id"]: "Too few crews."})
+        assert ("bo", "Too few crews.") in _of_kind(debate.document(), "critique")
+
+
 @pytest.mark.parametrize(
     "data",
     [
