@@ -184,7 +184,7 @@ class Killing:
 
     def _killed(self, process: WarmProcess, server: OpenAIServer, *, calls: bool) -> bool:
         """Kill a process, soon after it `calls` or at any moment; return whether it was still there."""
-        asked, patience = len(server.requests), self._rng.choice((0.0, *[20.0] * 3)) if calls else 0.0
+        asked, patience = len(server.requests), self._rng.choice((0.0, *[3.0] * 3)) if calls else 0.0
         until = time.monotonic() + patience
         while process.poll() is None and len(server.requests) == asked and time.monotonic() < until:
             time.sleep(0.005)
