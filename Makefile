@@ -15,7 +15,7 @@ OTHERS ?= python3.11 python3.12 python3.13 python3.14
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check pythons lint types bench soak constraints sbom audit docs site clean browser vendor
+.PHONY: help demo test check pythons lint types bench soak constraints sbom audit docs notebooks site clean browser vendor
 
 help: ## Say what each target does
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -73,6 +73,9 @@ docs: $(VENV)/.dev ## Write the generated parts of docs/ anew
 	$(BIN)/python -m moot.graph.cli.reference > docs/cli.md
 	$(BIN)/python -m moot.graph.cli.api_reference
 	$(BIN)/python -m moot.graph.document_schema > docs/debate.schema.json
+
+notebooks: $(VENV)/.dev ## Execute the notebooks and store what they show, with no date, path or random id
+	$(BIN)/python -m tests.support.notebooks
 
 vendor: ## Renew the live page's libraries from npm, at the versions that vendor.sh names
 	sh vendor.sh
