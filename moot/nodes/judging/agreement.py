@@ -6,7 +6,7 @@ A coefficient that is undefined (nothing to compare, or no variation) is `None`,
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import combinations
+from itertools import accumulate, combinations
 from math import isnan, sqrt
 from statistics import NormalDist
 from typing import Literal
@@ -45,6 +45,8 @@ def flip_rate(flips: Iterable[bool | None], confidence: float = 0.95) -> Rate:
 def krippendorff_alpha(units: Iterable[Unit], level: Level = "nominal") -> float | None:
     """Return Krippendorff's α over `units` (Krippendorff 2011, *Computing Krippendorff's Alpha-Reliability*).
 
+    The package `krippendorff`, against which the tests hold this, is under the GPL, which ours is not.
+
     Args:
         units: one row of ratings a unit; units with fewer than two ratings do not count.
         level: `nominal` compares for equality; `ordinal` and `interval` need numbers.
@@ -53,15 +55,31 @@ def krippendorff_alpha(units: Iterable[Unit], level: Level = "nominal") -> float
         1 for full agreement, 0 for chance, below 0 for systematic disagreement; `None` where no unit has two
         ratings or all ratings are the same value.
     """
-    rated = [given for given in map(_given, units) if len(given) > 1]
-    values = sorted({rating for given in rated for rating in given})
-    if len(values) < 2:
-        return None  # the library refuses
-    import krippendorff
+    rated = [Counter(given) for given in map(_given, units) if len(given) > 1]
+    totals = sum(rated, Counter[Mark]())
+    if len(totals) < 2:
+        return None
+    n, far = totals.total(), _distances(totals, level)
+    observed = sum(_disagreement(marks, far) / (marks.total() - 1) for marks in rated)
+    return 1 - (n - 1) * observed / _disagreement(totals, far)
 
-    counts = [[given.count(value) for value in values] for given in rated]
-    alpha = krippendorff.alpha(value_counts=counts, value_domain=values, level_of_measurement=level)
-    return float(alpha)
+
+def _disagreement(marks: Counter[Mark], far: Mapping[tuple[Mark, Mark], float]) -> float:
+    return 2 * sum(far[pair] * marks[pair[0]] * marks[pair[1]] for pair in combinations(sorted(marks), 2))
+
+
+def _distances(totals: Counter[Mark], level: Level) -> dict[tuple[Mark, Mark], float]:
+    """Return how far every two marks are from each other, squared, the lower one first."""
+    values = sorted(totals)
+    if level == "nominal":
+        return dict.fromkeys(combinations(values, 2), 1.0)
+    if level == "ordinal":  # by rank: the marks up to one's own, half of its own
+        ranks = accumulate(totals[value] for value in values)
+        places = [rank - totals[value] / 2 for value, rank in zip(values, ranks, strict=True)]
+    else:
+        places = [float(value) for value in values]
+    placed = combinations(zip(values, places, strict=True), 2)
+    return {(one, other): (at - before) ** 2 for (one, before), (other, at) in placed}
 
 
 def cohen_kappa(first: Unit, second: Unit) -> float | None:
