@@ -10,6 +10,7 @@ from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMet
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from psycopg import AsyncConnection, AsyncCursor, OperationalError
+from psycopg.errors import IdleInTransactionSessionTimeout
 from psycopg.rows import DictRow, dict_row
 from psycopg_pool import AsyncConnectionPool
 
@@ -17,6 +18,7 @@ from moot.state.errors import StorageError
 from moot.state.leases import Permit
 from moot.state.records import Records
 from moot.state.redaction import shown_url
+from moot.state.sql import STANDSTILL
 
 Pool = AsyncConnectionPool[AsyncConnection[DictRow]]
 
@@ -31,9 +33,14 @@ def open_pool(url: str) -> Pool:
         min_size=1,
         max_size=2,
         open=False,
+        configure=_configured,
         check=AsyncConnectionPool.check_connection,
         kwargs={"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row},
     )
+
+
+async def _configured(connection: AsyncConnection[DictRow]) -> None:
+    await connection.execute(STANDSTILL)
 
 
 class MootPostgresSaver(AsyncPostgresSaver):
@@ -93,7 +100,7 @@ class MootPostgresSaver(AsyncPostgresSaver):
                 if permit.allows(refused):
                     yield cursor
                     return
-        except OperationalError as error:
+        except (OperationalError, IdleInTransactionSessionTimeout) as error:
             raise StorageError(f"the database failed ({shown_url(str(error)).strip()})") from error
         raise await anyio.to_thread.run_sync(permit.refusal, refused)
 

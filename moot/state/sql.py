@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
-from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self, TypeVar
 
@@ -18,6 +17,8 @@ from moot.state.redaction import shown_url
 
 BUSY_TIMEOUT_S = 30.0
 """How long a write waits for another connection's, seconds."""
+STANDSTILL = "SET idle_in_transaction_session_timeout = '10s'"
+"""What a Postgres connection begins with: who is stopped amid a write would hold its lease's row for ever."""
 
 
 DATABASE_VERSION = 2
@@ -292,8 +293,15 @@ class PostgresSql:
         import psycopg
 
         self.read_only = False
-        self._connect = partial(psycopg.connect, url, autocommit=True)
-        self._errors, self._lost = psycopg.Error, psycopg.OperationalError
+
+        def connect() -> psycopg.Connection[Row]:
+            connection = psycopg.connect(url, autocommit=True)
+            connection.execute(STANDSTILL)
+            return connection
+
+        self._connect = connect
+        stood_still = psycopg.errors.IdleInTransactionSessionTimeout
+        self._errors, self._lost = psycopg.Error, (psycopg.OperationalError, stood_still)
         try:
             self._connection = self._connect()
         except psycopg.Error as error:

@@ -25,6 +25,7 @@ from moot.nodes.models.registry import Models
 from moot.state.checkpoints import open_saver
 from moot.state.errors import DebateBusy, DebateNotFound, InputError
 from moot.state.records import open_records
+from moot.state.sql import STANDSTILL, PostgresSql
 from moot.state.traffic import OPEN_AFTER, Rates
 from tests.support.fakes import FakeModel
 from tests.support.history import past
@@ -274,6 +275,19 @@ def reply(call):
 with open_debates(sys.argv[1], environment=FakeModel(reply).environment()) as debates:
     debates.get("still").run()
 """
+
+
+def test_who_stands_still_amid_a_write_holds_its_rows_no_longer_than_it_may(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("moot.state.sql.STANDSTILL", STANDSTILL.replace("10s", "200ms"))
+    stopped = PostgresSql(url)
+    for statement in ("CREATE TABLE held (n integer)", "INSERT INTO held VALUES (1)", "BEGIN"):
+        stopped.execute(statement)
+    stopped.execute("UPDATE held SET n = 2")
+    rows(url, "UPDATE held SET n = 3")
+    assert stopped.execute("SELECT n FROM held") == [(3,)]
+    stopped.close()
 
 
 def test_a_run_that_stood_still_past_its_lease_writes_nothing_when_it_wakes(url: str) -> None:
