@@ -11,12 +11,15 @@ from langchain_core.runnables import RunnableConfig, RunnableLambda
 from pydantic import BaseModel
 
 from moot.graph.checkup import Finding
-from moot.nodes.calls import ModelCall, Reply, SpeakAs
+from moot.nodes.calls import ModelCall, Reply, SpeakAs, WireMessage
 from moot.nodes.driving.environment import Environment
 from moot.nodes.models.complete import complete
 from moot.nodes.models.offered import offered_rows
 from moot.nodes.models.registry import Models, access_to
 from moot.nodes.models.schemas import Method
+from moot.nodes.prompts.fitting import fit_messages
+from moot.nodes.prompts.request import Voice, make_call
+from moot.nodes.text.tokens import counter
 from moot.state.config import DebateConfig
 from moot.state.config.boundary import Claim
 from moot.state.config.model_settings import is_built_in
@@ -33,14 +36,14 @@ class _Word(BaseModel):
     word: Literal["ready"]
 
 
-CALL = ModelCall(
-    "evaluate",
-    "",
-    ({"role": "user", "content": 'Answer with the word "ready", as JSON: {"word": "ready"}'},),
-    ROOM,
-    schema=_Word,
-    speak_as=SpeakAs("m000000", "doctor"),
-)
+def _call(name: str) -> ModelCall:
+    """Return the smallest call that is structured and streams."""
+    asked: WireMessage = {
+        "role": "user",
+        "content": 'Answer with the word "ready", as JSON: {"word": "ready"}',
+    }
+    view, voice = fit_messages([asked], ROOM, counter()), Voice(name, None, (), None, ROOM)
+    return make_call(voice, "evaluate", view, schema=_Word, speak_as=SpeakAs("m000000", "doctor"), hints={})
 
 
 def callable_models(config: DebateConfig) -> list[str]:
@@ -65,7 +68,7 @@ def look_at_models(config: DebateConfig) -> list[Finding]:
 async def _looked(name: str, models: Models) -> Finding:
     configured = models.settings_of(name)
     try:
-        reply, pieces = await _asked(replace(CALL, model=name), models)
+        reply, pieces = await _asked(_call(name), models)
     except UserError as error:
         return Finding(name, str(error), ok=False)
     if reply.error:

@@ -240,7 +240,7 @@ def test_a_dispute_says_who_asserts_it_and_who_denies_it_with_the_messages() -> 
     board.note("bob", "asserts", FERRIES)
     board.note("ada", "denies", FERRIES)
     assert f"p001: {FERRIES} (Bob [m000001] yes; Ada [m000002] no)" in board.view("cyd")
-    assert f"{FERRIES} (open; Bob: yes [m000001]; Ada: no [m000002])" in outcome_text(board.state, NAMES, {})
+    assert f"{FERRIES} (open; Bob [m000001] yes; Ada [m000002] no)" in outcome_text(board.state, NAMES, {})
 
 
 def test_where_everybody_stands_is_current_with_its_round() -> None:

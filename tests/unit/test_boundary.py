@@ -34,6 +34,9 @@ OUTSIDE: dict[str, Any] = {
     "context": "/etc/hostname",
     "models.*.base_url": "http://169.254.169.254/",
     "models.*.api_key_env": "AWS_SECRET_ACCESS_KEY",
+    "models.*.requests_per_minute": 0.01,
+    "models.*.tokens_per_minute": 1,
+    "models.*.concurrency": 1,
 }
 """Every field that reaches outside, with a value that does."""
 _DATA = """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import Counter
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -21,8 +22,14 @@ from tests.support.fakes import FakeModel, answer
 CONFIG = DebateConfig(turns=2)
 
 
+@dataclass
 class _Slow(FakeModel):
-    most = now = 0
+    least: int = 0
+    """Speeches that wait for one another."""
+    most: int = 0
+    """Speeches at a time, the most there were."""
+    now: int = 0
+    enough: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def complete(
         self, call: ModelCall, models: Models, *, config: RunnableConfig | None = None
@@ -31,6 +38,9 @@ class _Slow(FakeModel):
         self.now += speeches
         self.most = max(self.most, self.now)
         await asyncio.sleep(0.05)
+        if self.most >= self.least:
+            self.enough.set()
+        await asyncio.wait_for(self.enough.wait(), 20)
         self.now -= speeches
         return await super().complete(call, models, config=config)
 
@@ -59,7 +69,7 @@ def test_a_second_run_goes_on_with_what_failed_and_leaves_the_rest(tmp_path: Pat
 
 
 def test_so_many_run_at_a_time_and_who_stops_early_pauses_them(tmp_path: Path) -> None:
-    model = _Slow()
+    model = _Slow(least=3)
     with open_debates(str(tmp_path / "m.sqlite"), environment=model.environment()) as debates:
         ended = run_many(debates, _planned(12), 9)
         next(ended)

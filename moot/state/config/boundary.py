@@ -24,7 +24,7 @@ from moot.state.config.debate_config import DebateConfig
 from moot.state.config.model_settings import is_built_in
 from moot.state.errors import ConfigError
 
-ReachKind = Literal["model", "endpoint", "context", "tool", "embeddings"]
+ReachKind = Literal["model", "endpoint", "traffic", "context", "tool", "embeddings"]
 
 
 class Reach(NamedTuple):
@@ -32,12 +32,14 @@ class Reach(NamedTuple):
 
     kind: ReachKind
     value: str
-    """A model's name, an endpoint's address with its key's variable, a path, a tool's or an import's name."""
+    """A model's name, an endpoint's address with its key's variable, what bounds the calls of all who share
+    it, a path, a tool's or an import's name."""
 
 
 ALLOWED_IN: dict[ReachKind, str] = {
     "model": "MOOT_MODEL, MOOT_ALLOW_MODELS (names or patterns, separated by commas)",
     "endpoint": "`models.…: {base_url, api_key_env}`",
+    "traffic": "`models.…: {requests_per_minute, tokens_per_minute, concurrency}`",
     "context": "MOOT_CONTEXT_ROOT (a folder around it)",
     "tool": "MOOT_ALLOW_TOOLS (names, separated by commas)",
     "embeddings": "`memory.retrieval.embeddings`",
@@ -52,6 +54,9 @@ def reaches(config: DebateConfig) -> dict[Reach, str]:
         if model.base_url or model.api_key_env:  # as a pair: a key goes to the endpoint it belongs to
             endpoint = Reach("endpoint", f"{model.base_url or ''} {model.api_key_env or ''}")
             found[endpoint] = f"models.{name}.{'base_url' if model.base_url else 'api_key_env'}"
+        for bound in ("requests_per_minute", "tokens_per_minute", "concurrency"):
+            if (most := getattr(model, bound)) is not None:
+                found[Reach("traffic", f"{name} {bound} {most:g}")] = f"models.{name}.{bound}"
     if config.context is not None:
         found[Reach("context", config.context)] = "context"
     for debater in config.debaters:

@@ -151,10 +151,11 @@ def _everything(scene: Scene) -> Iterator[Piece]:
     yield from _text_piece(scene, "Cruxes", cards_text(scene.state, scene.names), SUBJECT, "cruxes")
     yield from _text_piece(scene, "Insights", reflections_text(scene.state), EXCHANGE, "reflections")
     transcript, before = scene.state["full_transcript"], scene.step["round"] - 1
-    own = [e for e in transcript if e["speaker"] == scene.speaker.id and kind_of(e).argues][:1]
-    confided = [e for r in range(before + 1) for e in _rooms_of_round(scene, r)[0]]
-    speeches = [*own, *confided, *recent_exchange(transcript, before)]
-    yield from _said(scene, speeches, [entry["id"] for entry in own], confided)
+    own = [e for e in transcript if e["speaker"] == scene.speaker.id and kind_of(e).argues]
+    rooms = {entry["room"] for entry in own} - {""}
+    confided = [e for e in transcript if e["room"] in rooms and kind_of(e).argues]
+    speeches = [*own[:1], *confided, *recent_exchange(transcript, before)]
+    yield from _said(scene, speeches, [entry["id"] for entry in own[:1]], confided)
 
 
 def _text_piece(
