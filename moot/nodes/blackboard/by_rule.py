@@ -226,8 +226,9 @@ class RuleReader:
                 self.ops["answers"].append({"to": key, "message_id": entry["id"], "quote": words})
             else:
                 item |= {"answered_in": entry["id"], "answer": words}
-        self._waiting = [each for each in self._waiting if each not in mine]
-        self._challenges = [each for each in self._challenges if each not in met]
+        done = {id(item) for _, item in (*mine, *met)}
+        self._waiting = [each for each in self._waiting if id(each[1]) not in done]
+        self._challenges = [each for each in self._challenges if id(each[1]) not in done]
 
     def _open(self, text: str) -> str:
         """Return the reference of a proposition in these words."""

@@ -111,9 +111,20 @@ def grown(ledger: Ledger, new: Sequence[Note]) -> Ledger:
         answers=answers,
         evidence=[*ledger.evidence, *standing("evidence")],
         gaps=[*ledger.gaps, *standing("gap")],
+        highest=_highest(ledger.highest, added),
         read_through=max((each["through"] for each in added["reading"]), default=ledger.read_through),
         dropped=sum((Counter(each["dropped"]) for each in added["reading"]), Counter(ledger.dropped)),
     )
+
+
+def _highest(before: Mapping[str, int], added: Mapping[str, Sequence[Any]]) -> Mapping[str, int]:
+    """Return the highest numbers with those of more notes: what was dropped has left gaps."""
+    found = dict(before)
+    for kind, notes in added.items():
+        numbers = (str(each.get("id") or "")[1:] for each in notes)
+        found[kind] = max((int(number) for number in numbers if number.isdecimal()), default=0)
+        found[kind] = max(found[kind], before.get(kind, 0))
+    return found
 
 
 def _courses(ledger: Ledger, events: Iterable[Event]) -> Mapping[str, Sequence[Turn]]:

@@ -64,14 +64,12 @@ class Minutes:
     """Ids of the challenges and questions."""
 
     def __post_init__(self) -> None:
+        before = fold_notes(self.known, self.topic)
+        self._counts = Counter(before.highest)
         self._texts = {MOTION: self.topic.casefold()}
-        for each in self.known:
-            # What was dropped has left gaps: the next number follows the highest, not how many there are.
-            number = str(each.get("id") or "")[1:]
-            self._counts[each["note"]] = max(
-                self._counts[each["note"]], int(number) if number.isdecimal() else 0
-            )
+        for each in before.notes.get("proposition", ()):
             self._index(each)
+        self._asked = before.challenges.keys() | before.questions.keys()
 
     @property
     def ledger(self) -> Ledger:

@@ -57,6 +57,8 @@ class Ledger:
     """By the id of the challenge or question."""
     evidence: Sequence[Evidence]
     gaps: Sequence[Gap]
+    highest: Mapping[str, int] = field(default_factory=dict)
+    """The highest number given to a note, by kind."""
     read_through: int = -1
     """`seq` of the last entry that has been read."""
     dropped: Mapping[str, int] = field(default_factory=dict)
