@@ -25,7 +25,7 @@ demo: $(VENV)/.run ## Set up and watch a sample debate to its verdict and report
 
 test: $(VENV)/.dev browser ## Set up and pass all tests (lint, types, unit, integration, docs, notebooks)
 	$(MAKE) --no-print-directory lint types
-	MOOT_REQUIRE_BROWSER=$${MOOT_REQUIRE_BROWSER:-} $(BIN)/python -m pytest -n 3 --dist loadgroup
+	MOOT_REQUIRE_BROWSER=$${MOOT_REQUIRE_BROWSER:-} $(BIN)/python -m pytest -n 2 --dist loadgroup
 
 check: $(VENV)/.dev ## The quick part of `make test`: lint, types and unit tests
 	$(MAKE) --no-print-directory lint types
