@@ -27,11 +27,11 @@ async def _answer(seconds: float) -> str:
     return "paid"
 
 
-def _cancelled_after(asked: int, *, twice: bool = False) -> str:
+def _cancelled_after(asked: int, *, twice: bool = False, takes_s: float = 0.3) -> str:
     """Cancel a call under way as LangGraph does, after so many requests to stop; return what it came to."""
 
     async def scenario() -> str:
-        waiting = asyncio.create_task(landed(_answer(0.3)))
+        waiting = asyncio.create_task(landed(_answer(takes_s)))
         await asyncio.sleep(0.02)
         stop.times = asked
         waiting.cancel()
@@ -52,8 +52,8 @@ def test_a_call_under_way_lands_after_the_first_request() -> None:
 def test_a_call_is_cut_off_where_nobody_waits_for_it(asked: int, twice: bool) -> None:
     began = time.monotonic()
     with pytest.raises(asyncio.CancelledError):
-        _cancelled_after(asked, twice=twice)
-    assert time.monotonic() - began < 0.25
+        _cancelled_after(asked, twice=twice, takes_s=20)
+    assert time.monotonic() - began < 10
 
 
 def test_a_call_that_never_ends_is_cut_off_after_the_grace(monkeypatch: pytest.MonkeyPatch) -> None:
