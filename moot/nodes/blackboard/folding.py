@@ -117,7 +117,9 @@ def grown(ledger: Ledger, new: Sequence[Note]) -> Ledger:
     )
 
 
-def _highest(before: Mapping[str, int], added: Mapping[str, Sequence[Any]]) -> Mapping[str, int]:
+def _highest(
+    before: Mapping[str, int], added: Mapping[str, Sequence[Mapping[str, object]]]
+) -> Mapping[str, int]:
     """Return the highest numbers with those of more notes: what was dropped has left gaps."""
     found = dict(before)
     for kind, notes in added.items():
