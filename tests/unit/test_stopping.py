@@ -6,20 +6,12 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import Iterator
 
 import pytest
 
 from moot.graph.cli.running import terminated_like_interrupted
 from moot.state import uncancelled
 from moot.state.uncancelled import landed, stop
-
-
-@pytest.fixture(autouse=True)
-def _unstopped() -> Iterator[None]:
-    stop.times = 0
-    yield
-    stop.times = 0
 
 
 async def _answer(seconds: float) -> str:
