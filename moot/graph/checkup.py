@@ -78,8 +78,6 @@ def _left_over(records: Records) -> Iterator[Finding]:
         if records.never_began(row):
             yield Finding(row.name, "it never began", False, partial(records.forget, row.id))
     for table in records.tables() if not records.sql.read_only else ():
-        if table.debate == "id":  # the catalogue itself
-            continue
         lost = records.sql.execute(
             f"SELECT DISTINCT debate FROM {table.name} WHERE debate NOT IN (SELECT id FROM moot_debates) "  # noqa: S608  # constants of ours
             "AND debate NOT IN (SELECT thread_id FROM checkpoints)"

@@ -21,8 +21,7 @@ from moot.nodes.prompts.fitting import fit_messages
 from moot.nodes.prompts.request import Voice, make_call
 from moot.nodes.text.tokens import counter
 from moot.state.config import DebateConfig
-from moot.state.config.boundary import Claim
-from moot.state.config.model_settings import is_built_in
+from moot.state.config.boundary import Claim, reaches
 from moot.state.entries import tokens_of
 from moot.state.errors import UserError
 
@@ -48,7 +47,7 @@ def _call(name: str) -> ModelCall:
 
 def callable_models(config: DebateConfig) -> list[str]:
     """Return the models of a configuration whose calls leave this process."""
-    return [name for name in config.model_names() if not is_built_in(name)]
+    return [reach.value for reach in reaches(config) if reach.kind == "model"]
 
 
 def look_at_models(config: DebateConfig) -> list[Finding]:

@@ -83,8 +83,18 @@ def _standing(document: DebateDocument, person: Person, people: People) -> Debat
         person=person,
         stance=mark(motion) if motion else person.stance,
         holdings=holdings,
-        agreements=tuple(_on(texts, {other.name: agreed for other, (agreed, _) in shared.items()})),
-        disagreements=tuple(_on(texts, {other.name: differing for other, (_, differing) in shared.items()})),
+        agreements=tuple(
+            f"{other.name}: {texts[key]}"
+            for other, (agreed, _) in shared.items()
+            for key in agreed
+            if key in texts  # the motion is told elsewhere
+        ),
+        disagreements=tuple(
+            f"{other.name}: {texts[key]}"
+            for other, (_, differing) in shared.items()
+            for key in differing
+            if key in texts
+        ),
         concessions=tuple(
             f"“{each['quote']}” [{each['message_id']}]"
             for each in standing["concessions"]
@@ -92,12 +102,6 @@ def _standing(document: DebateDocument, person: Person, people: People) -> Debat
         ),
         moments=tuple(_moments(document, person, motion)),
     )
-
-
-def _on(texts: Mapping[str, str], shared: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    """Yield on which propositions each other debater agrees or differs; the motion is told elsewhere."""
-    for name, keys in shared.items():
-        yield from (f"{name}: {texts[key]}" for key in keys if key in texts)
 
 
 def _holdings(

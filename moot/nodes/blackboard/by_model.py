@@ -22,7 +22,7 @@ from moot.nodes.text.tokens import TokenCounter, batches, cut_middle
 from moot.state.config import DebateConfig
 from moot.state.config.model_settings import is_built_in
 from moot.state.conversation import MemoryKind
-from moot.state.entries import Entry
+from moot.state.entries import Entry, ids_in
 from moot.state.ledger import MOTION, Event, EventKind, EvidenceKind
 
 EXTRACT = load_prompt("extract", "topic", "aspect", "debaters", "ledger")
@@ -167,8 +167,8 @@ def minutes_by_model(
     differ, nothing is noted.
     """
     before = minutes.ledger
-    text, read = "".join(entry["content"] for entry in entries), {entry["id"] for entry in entries}
-    cited = [entry for key, entry in minutes.entries.items() if key in text and key not in read]
+    named = {key for entry in entries for key in ids_in(entry["content"])} - {e["id"] for e in entries}
+    cited = [entry for key, entry in minutes.entries.items() if key in named]
     schema = minutes_schema(entries, minutes.debaters, before, [entry["id"] for entry in cited])
     (reply,) = yield [_reading_call(minutes, config, entries, schema, before, count, cited)]
     found = found_in(schema, reply)

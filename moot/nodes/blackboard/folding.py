@@ -124,8 +124,8 @@ def _highest(
     found = dict(before)
     for kind, notes in added.items():
         numbers = (str(each.get("id") or "")[1:] for each in notes)
-        found[kind] = max((int(number) for number in numbers if number.isdecimal()), default=0)
-        found[kind] = max(found[kind], before.get(kind, 0))
+        given = (int(number) for number in numbers if number.isdecimal())
+        found[kind] = max((before.get(kind, 0), *given))
     return found
 
 

@@ -149,7 +149,10 @@ def _ledger(bench: Bench) -> list[Block]:
     text, room = "", budget
     for _ in range(ATTEMPTS):  # labels may be longer than names
         text = render_blackboard(bench.state, "", max_tokens=room, count=bench.count, names=names)
-        room -= max(0, bench.count(bench.hide(text)) - budget)
+        over = bench.count(bench.hide(text)) - budget
+        if over <= 0:
+            break
+        room -= over
     if not text:
         return []
     message = cut_message({"role": "user", "content": bench.hide(text)}, budget, bench.count)

@@ -44,7 +44,7 @@ def ask(
         if sys.stdout.isatty():
             from moot.graph.cli.screen.markdown_text import MarkdownText
 
-            print_result(MarkdownText(lines[0]), *map(MarkdownText, ["\n".join(lines[1:])]))
+            print_result(MarkdownText(lines[0]), MarkdownText("\n".join(lines[1:])))
         else:
             print_text("\n".join(lines))
         receipt = answer.receipt

@@ -83,7 +83,8 @@ def council_instruction(scene: Scene) -> str:
         case "critique":
             (target,) = scene.floor["targets"]
             name = display_name(target, scene.names)
-            before = _ANSWERED if _criticisms(scene, target, now - 1, OWN) else ""
+            said = any(each["speaker"] == scene.speaker.id for each in _received(scene, target, now - 1))
+            before = _ANSWERED if said else ""
             asked = CRITIQUE.render(target=name, words=str(CRITIQUE_WORDS), before=before, **place)
         case _:
             standing = _STANDING if _received(scene, scene.speaker.id, now) else _STANDING_ALONE
