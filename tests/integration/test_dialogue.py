@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from moot.graph.api import open_debates
-from moot.nodes.driving.environment import Environment
 from moot.state.config import DebateConfig
 from tests.support.personas import STATEMENTS, Personas, personas, rooms_said
 
@@ -162,7 +161,7 @@ def test_without_a_working_extractor_the_rules_read_and_the_dialogue_goes_on(tmp
 def test_the_built_in_model_runs_it_within_the_budget(tmp_path: Path, protocol: str) -> None:
     people = [{"name": name} for name in ("Ada", "Bob", "Cyd", "Dan")]
     config = DebateConfig.model_validate({"protocol": protocol, "debaters": people, "seed": 1, "turns": 9})
-    with open_debates(str(tmp_path / "d.sqlite"), environment=Environment()) as debates:
+    with open_debates(str(tmp_path / "d.sqlite")) as debates:
         document = debates.start(TOPIC, config).run()
     assert document["status"] == "done"
     assert all(receipt["total_tokens"] <= 8000 for receipt in document["receipts"])

@@ -10,7 +10,6 @@ import pytest
 
 from moot.graph.api import Debate, open_debates
 from moot.graph.scorecards import evaluate_subjects, subject_of_document
-from moot.nodes.driving.environment import Environment
 from moot.nodes.judging.evaluation import Evaluator
 from moot.nodes.people.questions import questions_in
 from moot.state.config import DebateConfig
@@ -62,13 +61,13 @@ def _run(debate: Debate) -> dict[str, Any]:
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_no_random_instance_is_refused(server: OpenAIServer, case: dict[str, Any], tmp_path: Path) -> None:
-    environment, config = Environment(), _config(server, **case)
-    with open_debates(str(tmp_path / "d.sqlite"), environment=environment) as debates:
+    config = _config(server, **case)
+    with open_debates(str(tmp_path / "d.sqlite")) as debates:
         debate = debates.start(TOPIC, config, name="d")
         document = _run(debate)
         answer = debate.ask("What does the tram cost?")
         subject = subject_of_document(document)
-        (card,) = evaluate_subjects([subject], [Evaluator("e", "m")], config, environment)
+        (card,) = evaluate_subjects([subject], [Evaluator("e", "m")], config, debates.environment)
     assert answer.dropped == 0
     assert not any("became" in note for each in card.evaluations for note in each.verdict["notes"])
     assert document["errors"] == []
