@@ -75,6 +75,7 @@ ROUTES: Mapping[str, Route] = {
         plan="it begins, or goes on",
         clarify="questions are answered",
         turn="a person has spoken",
+        **{END: "a question about it was answered"},
     ),
     "plan": Route(
         after_plan, clarify="a person is asked", turn="the floor is given", judge="to be judged", close="over"

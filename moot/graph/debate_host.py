@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from moot.graph.api import Debate, DebateConfig, Debates, Event
-from moot.graph.embedding import requested
 from moot.nodes.driving.portal import in_thread
-from moot.state.config.boundary import Claim, reaches
+from moot.state.config.boundary import Claim, reaches, requested
 from moot.state.errors import DebatePaused, MootError, WaitingForPerson
 
 Hearer = Callable[[Event], object]

@@ -19,6 +19,7 @@ from moot.nodes.models.registry import ChatSource
 from moot.nodes.protocols.protocol_table import PROTOCOLS
 from moot.nodes.text.tokens import counter, cut_end
 from moot.state.config import DebateConfig
+from moot.state.config.boundary import requested
 from moot.state.conversation import ConversationInput, ConversationOutput
 from moot.state.errors import InputError, MootError
 
@@ -136,11 +137,3 @@ def debate_tool(
         args_schema=DebateRequest,
         handle_tool_error=True,
     )
-
-
-def requested(usual: DebateConfig, said: Mapping[str, object]) -> DebateConfig:
-    """Return a configuration with what an agent says in it; debaters that nobody named are the protocol's."""
-    data = usual.to_json()
-    if usual.debaters == DebateConfig(protocol=usual.protocol).debaters:
-        del data["debaters"]
-    return DebateConfig.model_validate(data | {key: value for key, value in said.items() if value})

@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
 from functools import wraps
 from typing import Annotated, ParamSpec, TypeVar
 
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ResourceError
+from mcp.server.transport_security import TransportSecuritySettings
 from mcp.types import ToolAnnotations
 from pydantic import BaseModel, Field
+from starlette.types import Receive, Scope, Send
 
-from moot.graph.api import Debate, DebateConfig, Debates, aopen_debates
+from moot.graph.api import Debate, DebateConfig, aopen_debates
 from moot.graph.compare import compare_debates, render_comparison
 from moot.graph.debate_host import DebateHost
 from moot.graph.embedding import VERDICT_SHARE, DebateRequest
@@ -90,9 +93,8 @@ def _told(tool: Callable[P, Coroutine[object, None, T]]) -> Callable[P, Coroutin
 class McpDebates:
     """The debates of a database, as an MCP server offers them."""
 
-    def __init__(self, debates: Debates, usual: DebateConfig) -> None:
-        self._debates, self._host = debates, DebateHost(debates, usual)
-        self.close = self._host.close
+    def __init__(self, host: DebateHost) -> None:
+        self._debates, self._host = host.debates, host
 
     def server(self) -> MCPServer[object]:
         """Return a server with the tools, resources and prompts."""
@@ -282,15 +284,32 @@ def second_opinion(decision: str) -> str:
     )
 
 
+class AgentsDoor:
+    """Debates for agents at an address of a server that has its own doorkeeper, an ASGI app."""
+
+    @asynccontextmanager
+    async def open(self, host: DebateHost) -> AsyncIterator[None]:
+        """Let agents in for the length of an `async with` block."""
+        server = McpDebates(host).server()
+        unguarded = TransportSecuritySettings(enable_dns_rebinding_protection=False)
+        self._app = server.streamable_http_app(transport_security=unguarded)
+        async with server.session_manager.run():
+            yield
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        await self._app(scope, receive, send)
+
+
 async def serve(database: str, usual: DebateConfig, port: int | None) -> None:
     """Serve a database's debates until the client goes, or over HTTP on this machine until it is stopped."""
     async with aopen_debates(database) as debates:
-        offered = McpDebates(debates, usual)
-        server = offered.server()
+        host = DebateHost(debates, usual)
+        server = McpDebates(host).server()
         try:
             if port is None:
                 await server.run_stdio_async()
             else:
                 await server.run_streamable_http_async(port=port)
         finally:
-            await offered.close()
+            await host.close()

@@ -4,6 +4,7 @@ from collections.abc import Callable, Hashable
 from typing import Any, Literal
 
 from langchain_core.runnables import Runnable, RunnableConfig
+from langgraph.graph import END
 
 from moot.nodes.reflect import reflect_due
 from moot.nodes.summarize import perspectives_due, unsummarised
@@ -40,8 +41,10 @@ class Route(Runnable[ConversationState, str]):
         return self.invoke(input)
 
 
-def after_open(state: ConversationState) -> Literal["record", "summarize", "plan", "clarify", "turn"]:
-    """Go where a transcript that was handed over is read, or back to what waited for an answer, else on."""
+def after_open(state: ConversationState) -> str:
+    """End where a question was answered; go where a transcript is read, back to what waited, or on."""
+    if state["status"] in ("done", "limit"):
+        return END
     step = state.get("step") or {}
     if step.get("again"):
         return "clarify" if step["kind"] == "clarify" else "turn"

@@ -2,7 +2,7 @@
 
 The server itself answers whoever reaches its port: every page that a browser has open, under any name that
 leads to this machine. Here only this machine is let in, from Studio's pages and the server's own; others need
-the operator's word. At `/moot` is the live page.
+the operator's word. At `/moot` is the live page; at `/mcp`, in place of LangGraph's, the tools of `moot mcp`.
 """
 
 from __future__ import annotations
@@ -13,26 +13,31 @@ from contextlib import asynccontextmanager
 from langgraph_api.config import CORS_CONFIG
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
+from starlette.routing import Route
 
 from moot.graph.api import open_debates
 from moot.graph.cli.run_request import configured
 from moot.graph.config_schema import context_schema
 from moot.graph.live.doorkeeper import Doorkeeper
 from moot.graph.live.page_routes import LivePage
+from moot.graph.mcp_server import AgentsDoor
 from moot.graph.server_records import known_to_server
 
 context_schema()  # made as the server starts, before there is a loop that must not wait for files
 _page = LivePage(open_debates, lambda: configured(None, {}))
 
 
+_agents = AgentsDoor()
+
+
 @asynccontextmanager
 async def _lifespan(app: Starlette) -> AsyncIterator[None]:
-    async with _page.lifespan(app), known_to_server():
+    async with _page.lifespan(app), _agents.open(await _page.open()), known_to_server():
         yield
 
 
 app = Starlette(
-    routes=_page.routes(),
+    routes=[Route("/mcp", _agents), *_page.routes()],
     lifespan=_lifespan,
     middleware=[Middleware(Doorkeeper, pages=(CORS_CONFIG or {}).get("allow_origins", []))],
 )

@@ -9,14 +9,15 @@ from langchain_core.messages import BaseMessage
 from langgraph.types import Overwrite
 
 from moot.nodes.driving.environment import NodeContext
-from moot.nodes.effects import Body, Effect, Job, Update, Work
+from moot.nodes.effects import Body, Effect, Job, Work
 from moot.nodes.memory.earlier import recollections_of
 from moot.nodes.memory.scribe import Scribe
 from moot.nodes.memory.window import WindowLimits, compact, window_message
-from moot.nodes.people.interjections import adopt_operation, foreign_messages
+from moot.nodes.people.interjections import adopt_operation, foreign_messages, said_outside
 from moot.nodes.prompts.library import LOADED
 from moot.nodes.protocols.protocol_table import protocol_named
 from moot.nodes.tools.context_documents import check_tools, context_document
+from moot.nodes.views.afterwards import answered, goes_on
 from moot.nodes.views.head import head_tokens
 from moot.state.config import DebateConfig
 from moot.state.config.frozen import frozen_config
@@ -28,7 +29,7 @@ from moot.state.errors import InputError
 def open_debate(state: ConversationState, context: NodeContext) -> Body:
     """Freeze and seed a new debate; let a new message from the floor reopen a finished one."""
     if state.get("config"):
-        return _reopen(state)
+        return (yield from _reopen(state, context))
     config = context.claim.admitted()
     protocol_named(config.protocol).check(config)
     documents = yield from _context(config, context)
@@ -52,8 +53,8 @@ def open_debate(state: ConversationState, context: NodeContext) -> Body:
     }
 
 
-def _reopen(state: ConversationState) -> Update:
-    """Take a message as the answer that a debate waits for; after the end, give debaters one more round."""
+def _reopen(state: ConversationState, context: NodeContext) -> Body:
+    """Take a message as the answer that a debate waits for; after the end answer it, or give a round more."""
     config, step = frozen_config(state), state.get("step") or {}
     said = foreign_messages(state)
     if state["status"] == "running" and step.get("after") == len(state["full_transcript"]):
@@ -62,6 +63,9 @@ def _reopen(state: ConversationState) -> Update:
             return {"status": "running", "step": {**step, "again": True}}
     if state["status"] == "running" or not said:
         return {"status": "running"}
+    question = said_outside(state)
+    if question and not goes_on(question, config):
+        return (yield from answered(state, context))
     more = state["turn_count"] + len(config.turn_order())
     return {
         "config": {**state["config"], "turns": more},

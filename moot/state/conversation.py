@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal, NotRequired
 
 from langchain_core.messages import AnyMessage
-from langgraph.channels import DeltaChannel
+from langgraph.channels import DeltaChannel, EphemeralValue
 from typing_extensions import TypedDict
 
 from moot.state.entries import Entry, EntryUsage, GivenEntry, JsonObject
@@ -234,6 +234,16 @@ class CallReceipt(TypedDict):
     """What `moot judge` was told otherwise than the debate's configuration says."""
 
 
+class InputSettings(TypedDict, total=False):
+    """What a run's input says of the debate itself, over its `context`: any setting, these above all."""
+
+    protocol: str
+    turns: int
+    debaters: list[dict[str, str]]
+    """`{name, role, stance, model}` each; a name is enough."""
+    model: str
+
+
 class ConversationInput(TypedDict, total=False):
     """What a run may be given."""
 
@@ -245,6 +255,8 @@ class ConversationInput(TypedDict, total=False):
     """A transcript to continue: `{speaker, content}` at least, in order."""
     context_documents: Annotated[list[dict[str, str]], DeltaChannel(append, list, **_EVERY)]
     """`{name, content}` each."""
+    settings: Annotated[InputSettings, EphemeralValue]
+    """How it is argued, for clients that give no `context`: agents over A2A, in a data part."""
 
 
 class ConversationOutput(TypedDict, total=False):
@@ -272,6 +284,8 @@ class ConversationState(TypedDict, total=False):
     """Ids of messages that stand in every view that has room, in the order in which they were pinned."""
     context_documents: Annotated[list[dict[str, str]], DeltaChannel(append, list, **_EVERY)]
     """Documents given with the topic; `open` makes entries of them."""
+    settings: Annotated[InputSettings, EphemeralValue]
+    """What the run's input says of a new debate; `config` holds what came of it."""
     rolling_summary: Annotated[Summary, DeltaChannel(latest, dict, **_EVERY)]
     """Current `Summary` of what the messages before the window said; `{}` before the first."""
     perspective_summaries: Annotated[dict[str, Summary], DeltaChannel(merge, dict, **_EVERY)]

@@ -9,12 +9,10 @@ from typing import Any
 import pytest
 from selenium import webdriver
 from selenium.webdriver.common.action_chains import ActionChains
-from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.remote.webelement import WebElement
 
 from moot import DebateConfig
-from tests.support.browser import chromium, log, until, width
+from tests.support.browser import chromium, first, log, shows, until, width
 from tests.support.live_page import HeldModel, opened, served
 from tests.support.report_documents import ATTACKS
 
@@ -58,16 +56,6 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
 def browser(tmp_path_factory: pytest.TempPathFactory, page: Page) -> Iterator[webdriver.Chrome]:
     with chromium(tmp_path_factory.mktemp("chromium")) as driver:
         yield driver
-
-
-def first(browser: webdriver.Chrome, selector: str) -> WebElement:
-    assert until(lambda: bool(browser.find_elements(By.CSS_SELECTOR, selector)), 20), selector
-    return browser.find_element(By.CSS_SELECTOR, selector)
-
-
-def shows(browser: webdriver.Chrome, selector: str, words: str, seconds: float = 20) -> bool:
-    script = "return [...document.querySelectorAll(arguments[0])].map((each) => each.textContent).join(' ')"
-    return until(lambda: words in browser.execute_script(script, selector), seconds)
 
 
 def assert_nothing_ran(browser: webdriver.Chrome) -> None:

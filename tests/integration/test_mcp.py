@@ -20,6 +20,7 @@ from mcp.client.stdio import stdio_client
 from mcp.types import TextResourceContents
 
 from moot import DebateConfig, open_debates
+from moot.graph.debate_host import DebateHost
 from moot.graph.mcp_server import MOST_TOKENS, McpDebates
 from moot.nodes.models.scripted import ScriptedModel
 from moot.nodes.text.tokens import counter
@@ -120,7 +121,7 @@ def test_a_person_is_asked_through_the_agent(tmp_path: Path) -> None:
         assert (done.status, done.turns, done.error) == ("done", 2, "")
 
     with open_debates(str(tmp_path / "moot.sqlite")) as debates:
-        asyncio.run(talk(McpDebates(debates, usual)))
+        asyncio.run(talk(McpDebates(DebateHost(debates, usual))))
 
 
 @contextmanager
@@ -185,7 +186,7 @@ def test_an_outcome_spares_an_agents_context(tmp_path: Path) -> None:
     with open_debates(
         str(tmp_path / "moot.sqlite"), models={"mine": ScriptedModel(lambda _: said)}
     ) as debates:
-        offered = McpDebates(debates, DebateConfig(model="mine", turns=1))
+        offered = McpDebates(DebateHost(debates, DebateConfig(model="mine", turns=1)))
         debate = debates.start("Tabs?", DebateConfig(model="mine", turns=1))
         debate.run()
         outcome = asyncio.run(offered.status(debate.id))

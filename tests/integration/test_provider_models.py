@@ -19,11 +19,12 @@ from moot.state.config.model_settings import LANGCHAIN_PROVIDERS, OPENAI, ModelS
 from moot.state.entries import EntryUsage
 from moot.state.redaction import redacted
 from tests.support.model_bench import CALL, FLOOR, Bench
+from tests.support.openai_answers import Json
 from tests.support.openai_server import OpenAIServer
-from tests.support.provider_servers import AnthropicServer, OllamaServer, ProviderServer, Turn
+from tests.support.provider_servers import AnthropicServer, GoogleServer, OllamaServer, ProviderServer, Turn
 
-CLAUDE, LLAMA = "anthropic:claude-test", "ollama:llama3:8b"
-KINDS: dict[str, type[ProviderServer]] = {CLAUDE: AnthropicServer, LLAMA: OllamaServer}
+CLAUDE, LLAMA, GEMINI = "anthropic:claude-test", "ollama:llama3:8b", "google_genai:gemini-test"
+KINDS: dict[str, type[ProviderServer]] = {CLAUDE: AnthropicServer, LLAMA: OllamaServer, GEMINI: GoogleServer}
 TOOL = {
     "type": "function",
     "function": {
@@ -37,7 +38,7 @@ TOOL = {
     },
 }
 
-both = pytest.mark.parametrize("name", [CLAUDE, LLAMA], ids=["anthropic", "ollama"])
+each = pytest.mark.parametrize("name", KINDS, ids=["anthropic", "ollama", "google"])
 
 
 class Score(BaseModel):
@@ -57,8 +58,12 @@ def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def settings_of(name: str, server: ProviderServer, **more: Any) -> ModelSettings:
-    key = {"api_key_env": "CLAUDE_PROXY_KEY"} if name == CLAUDE else {}
+    key = {} if name == LLAMA else {"api_key_env": "CLAUDE_PROXY_KEY"}
     return ModelSettings(base_url=server.base_url, **key, **more)
+
+
+def words(asked: Json) -> str:
+    return str(asked.get("messages") or asked["contents"])
 
 
 class ProviderBench(Bench):
@@ -70,7 +75,7 @@ class ProviderBench(Bench):
         self.models = replace(self.models, backoff=replace(self.models.backoff, sleep=self._sleep))
 
 
-@both
+@each
 def test_a_call_carries_what_the_provider_takes_and_speakers_names_stand_before_their_words(
     name: str,
 ) -> None:
@@ -80,10 +85,11 @@ def test_a_call_carries_what_the_provider_takes_and_speakers_names_stand_before_
     parameters: dict[str, dict[str, object]] = {
         CLAUDE: {"max_tokens": 200, "temperature": 0.3},
         LLAMA: {"options": {"num_predict": 200, "temperature": 0.3, "seed": 5}},
+        GEMINI: {"maxOutputTokens": 200, "temperature": 0.3, "seed": 5},
     }
-    assert parameters[name].items() <= asked.items()
-    assert asked["model"] == name.partition(":")[2]
-    assert "Ada Lovelace: Trams are cheap." in str(asked["messages"])
+    assert parameters[name].items() <= asked.get("generationConfig", asked).items()
+    assert name.partition(":")[2] in f"{asked.get('model')} {server.headers[0][':path']}"
+    assert "Ada Lovelace: Trams are cheap." in words(asked)
     assert (reply.ok, reply.model, reply.provider, reply.finish_reason) == (
         *(True, name),
         *(name.partition(":")[0], "stop"),
@@ -91,7 +97,7 @@ def test_a_call_carries_what_the_provider_takes_and_speakers_names_stand_before_
     assert reply.usage["prompt_tokens"] > 700  # as the server reports it
 
 
-@both
+@each
 def test_a_speech_is_streamed_and_its_usage_counted_once(name: str) -> None:
     with KINDS[name]() as server:
         bench = ProviderBench(server, name)
@@ -104,7 +110,7 @@ def test_a_speech_is_streamed_and_its_usage_counted_once(name: str) -> None:
     assert len(server.asked) == 2  # on two event loops, neither of which loses an answer
 
 
-@both
+@each
 @pytest.mark.parametrize("refused", [0, 1, 2], ids=["its own way", "a tool", "in words"])
 def test_a_schema_goes_the_providers_own_way_else_as_a_tool_else_in_words(name: str, refused: int) -> None:
     good = Turn(text='Well: {"reasoning": "r", "winner": "ada", "score": 7}')
@@ -116,22 +122,26 @@ def test_a_schema_goes_the_providers_own_way_else_as_a_tool_else_in_words(name: 
     assert Score.model_validate(reply.data)
     assert reply.tool_calls == ()
     last = server.asked[-1]  # the method that it took is remembered
-    ways = {CLAUDE: ["tool_choice", "tool_choice", ""], LLAMA: ["format", "tools", ""]}
+    ways = {
+        CLAUDE: ["tool_choice", "tool_choice", ""],
+        LLAMA: ["format", "tools", ""],
+        GEMINI: ["responseJsonSchema", "toolConfig", ""],
+    }
     way = ways[name][refused]
-    assert last.get(way) if way else "JSON Schema:" in str(last["messages"])
+    assert ({**last, **last.get("generationConfig", {})}).get(way) if way else "JSON Schema:" in words(last)
 
 
-@both
+@each
 def test_an_answer_that_does_not_fit_is_asked_for_again_with_the_error(name: str) -> None:
     bad = {"reasoning": "r", "winner": "ada", "score": 70}
     turn = Turn(tools=[("Score", bad)]) if name == CLAUDE else Turn(text=str(bad).replace("'", '"'))
     with KINDS[name]([turn]) as server:
         (reply,) = ProviderBench(server, name).ask(replace(CALL, model=name, schema=Score))
     assert reply.data is not None
-    assert "less than or equal to 10" in str(server.asked[1]["messages"][-1])
+    assert "less than or equal to 10" in words(server.asked[1])
 
 
-@both
+@each
 def test_tools_are_called_and_their_results_taken_back(name: str) -> None:
     called: WireMessage = {
         "role": "assistant",
@@ -151,7 +161,7 @@ def test_tools_are_called_and_their_results_taken_back(name: str) -> None:
     assert "".join(chunk.text for chunk in chunks) == ""
 
 
-@both
+@each
 def test_a_busy_server_and_a_broken_stream_are_asked_again(name: str) -> None:
     turns = [Turn(429, headers={"retry-after": "7"}), Turn(529), Turn(text="Trams win.", breaks=True)]
     with KINDS[name](turns) as server:
@@ -170,6 +180,10 @@ def test_what_cannot_be_cured_says_what_to_do() -> None:
         refused, long = bench.ask(call, call)
     assert "HTTP 401: invalid x-api-key (check the key in CLAUDE_PROXY_KEY" in refused.error
     assert (refused.retryable, long.excess) == (False, 1000 + 125 + 16)
+    said = "The input token count (9000) exceeds the maximum number of tokens allowed (8000)."
+    with GoogleServer([Turn(400, said)]) as google:
+        (long,) = ProviderBench(google, GEMINI).ask(replace(call, model=GEMINI))
+    assert long.excess == 1000 + 125 + 16
 
 
 def test_calls_cost_what_the_providers_list_says() -> None:
@@ -255,7 +269,7 @@ def test_a_providers_prefix_is_the_operators_to_allow(monkeypatch: pytest.Monkey
     assert claim.admitted().model == CLAUDE
 
 
-@both
+@each
 def test_a_council_is_held(name: str, tmp_path: Path) -> None:
     with KINDS[name]() as server:
         models = {name: settings_of(name, server).model_dump(exclude_unset=True)}

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
+import uuid
 from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import pytest
+from a2a.client import A2ACardResolver, ClientConfig, ClientFactory
+from a2a.types import Message, Part, Role, SendMessageRequest
+from google.protobuf.json_format import MessageToDict, ParseDict
 from langgraph_sdk import get_sync_client
+from mcp import Client as McpClient
 
+from moot.state.entries import JsonObject
 from tests.support.langgraph_server import LangGraphServer, langgraph_server
 from tests.support.openai_server import OpenAIServer
 
@@ -120,3 +127,83 @@ def test_a_state_that_a_client_writes_reaches_no_further(server: LangGraphServer
         assert "reaches outside" in result["__error__"]["message"]
         assert elsewhere.requests == []
     assert CANARY not in server.log()
+
+
+def test_an_agent_has_the_tools_of_moot_mcp_at_the_servers_own_address(server: LangGraphServer) -> None:
+    async def talk() -> None:
+        async with McpClient(f"{server.url}/mcp") as client:
+            tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+            assert {"debate", "start", "result", "ask"} <= set(tools)
+            assert {"question", "turns", "model"} <= set(tools["debate"].input_schema["properties"])
+            made = await client.call_tool("debate", {"question": "Trams?", "turns": 2})
+            outcome = made.structured_content or {}
+            assert (outcome["status"], outcome["turns"]) == ("done", 2)
+            assert "no model judged this" in outcome["verdict"]
+            told = await client.call_tool("debate", {"question": "Trams?", "model": "gpt-4o"})
+            assert "model: 'gpt-4o' reaches outside" in str(told.content[0])
+
+    asyncio.run(talk())
+    rebound = {"Host": "rebound.example"}
+    assert httpx.post(f"{server.url}/mcp", json={}, headers=rebound, trust_env=False).status_code == 403
+
+
+class A2AAgent:
+    """The server's agent, spoken to by the official client in either version of the protocol."""
+
+    def __init__(self, server: LangGraphServer, client: httpx.AsyncClient, version: str) -> None:
+        self._server, self._client, self._version = server, client, version
+
+    async def open(self) -> None:
+        with get_sync_client(url=self._server.url) as sdk:
+            known = sdk.assistants.search(graph_id="debate", name="debate")[0]["assistant_id"]
+        path = f"/.well-known/agent-card.json?assistant_id={known}"
+        self.card = await A2ACardResolver(self._client, self._server.url, path).get_agent_card()
+        self.card.supported_interfaces[0].protocol_version = self._version
+        config = ClientConfig(streaming=self._version == "0.3", httpx_client=self._client)
+        self._agent = ClientFactory(config).create(self.card)
+
+    async def say(self, *parts: JsonObject, context: str = "", task: str = "") -> JsonObject:
+        """Say something, and return the task's id, its context, its last state, and all words of answers."""
+        said = {"message_id": str(uuid.uuid4()), "context_id": context, "task_id": task}
+        message = Message(role=Role.ROLE_USER, parts=[ParseDict(part, Part()) for part in parts], **said)
+        heard: JsonObject = {"artifacts": []}
+        async for each in self._agent.send_message(SendMessageRequest(message=message)):
+            for told in MessageToDict(each).values():
+                heard |= {"task": told.get("taskId") or told.get("id"), "context": told["contextId"]}
+                heard |= (
+                    {"state": told["status"]["state"], "status": told["status"]} if "status" in told else {}
+                )
+                heard["artifacts"] += [*told.get("artifacts", ()), *filter(None, [told.get("artifact")])]
+        return {**heard, "state": heard["status"]["state"], "text": json.dumps(heard)}
+
+
+@pytest.mark.parametrize("version", ["1.0", "0.3"])
+def test_over_a2a_a_debate_is_argued_asked_about_answered_and_refused(
+    server: LangGraphServer, version: str
+) -> None:
+    async def talk() -> None:
+        async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
+            agent = A2AAgent(server, client, version)
+            await agent.open()
+            assert "a judge decide it" in agent.card.description
+            told = await agent.say({"text": "Trams?"}, {"data": {"settings": {"turns": 2}}})
+            assert told["state"] == "TASK_STATE_COMPLETED"
+            assert "no model judged this" in told["text"]
+            asked = await agent.say({"text": "Who won, and why?"}, context=told["context"])
+            assert asked["state"] == "TASK_STATE_COMPLETED"
+            assert "From m00000" in asked["text"]
+            refused = await agent.say({"text": "Trams?"}, {"data": {"settings": {"model": "gpt-4o"}}})
+            assert refused["state"] == "TASK_STATE_FAILED"
+            named = "model: 'gpt-4o' reaches outside" if version == "0.3" else "ConfigError"
+            assert named in refused["text"]
+            if version == "0.3":
+                return
+            line = [{"name": "Ada", "model": "human"}, {"name": "Ben"}]
+            settings = {"settings": {"turns": 2, "debaters": line}}
+            waiting = await agent.say({"text": "Trams?"}, {"data": settings})
+            assert waiting["state"] == "TASK_STATE_INPUT_REQUIRED"
+            words = {"context": waiting["context"], "task": waiting["task"]}
+            done = await agent.say({"text": "Trams, I say."}, **words)
+            assert done["state"] == "TASK_STATE_COMPLETED"
+
+    asyncio.run(talk())

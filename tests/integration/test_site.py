@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from pathlib import Path
 
 import pytest
+import yaml
 from langgraph_cli.config import config_to_docker, validate_config_file
 from mkdocs.commands.build import build
 from mkdocs.config import load_config
@@ -52,7 +54,31 @@ def test_the_servers_configuration_is_one() -> None:
     config = validate_config_file(ROOT / "langgraph.json")
     assert set(config["graphs"]) == {"debate"}
     dockerfile, _ = config_to_docker(ROOT / "langgraph.json", config, base_image="langchain/langgraph-api")
-    assert "LANGSERVE_GRAPHS" in dockerfile
+    told = dict(re.findall(r"^ENV (\w+)='(.*)'$", dockerfile, re.MULTILINE))
+    assert set(json.loads(told["LANGSERVE_GRAPHS"])) == {"debate"}
+    assert json.loads(told["LANGGRAPH_HTTP"]) == config["http"]
+    assert json.loads(told["LANGGRAPH_CHECKPOINTER"]) == config["checkpointer"]
+    (installing,) = re.findall(r"^RUN .*pip install .*mcp.*$", dockerfile, re.MULTILINE)
+    assert not re.search(r"[<>]", installing)  # which its shell would take for files
+
+
+def test_the_compose_file_of_the_docs_names_what_there_is() -> None:
+    (text,) = re.findall(
+        r"```yaml\n(# compose.yaml.*?)```", (ROOT / "docs" / "deploy.md").read_text(), re.DOTALL
+    )
+    made = yaml.safe_load(text)
+    services = made["services"]
+    given = [key for key in services["debates"]["environment"] if key.startswith("MOOT_")]
+    known = (ROOT / "moot" / "state" / "settings.py").read_text()
+    assert given
+    assert all(f'"{key}"' in known for key in given)
+    volumes = [each.partition(":")[0] for service in services.values() for each in service.get("volumes", ())]
+    assert {each for each in volumes if not each.startswith(".")} == set(made["volumes"])
+    assert all(set(service.get("depends_on", ())) <= set(services) for service in services.values())
+    assert all(port.startswith("127.0.0.1:") for port in services["debates"]["ports"])
+    assert not re.search(r"(KEY|PASSWORD): *[^$\s]*[a-z0-9]{6}", text)
+    ignored = (ROOT / ".dockerignore").read_text().split()
+    assert {".env", "secrets.env", ".git", "*.sqlite*"} <= set(ignored)
 
 
 def test_the_references_of_configuration_and_python_are_as_the_code_is() -> None:

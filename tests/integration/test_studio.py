@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
 import sqlite3
@@ -14,8 +13,6 @@ from typing import Any
 
 import pytest
 from langgraph_sdk import get_sync_client
-from mcp import Client as McpClient
-from mcp.types import Tool
 
 from moot import DebateConfig, open_debates
 from moot.graph.server_records import ASSISTANTS
@@ -110,6 +107,7 @@ def test_the_input_schema_offers_topic_messages_transcript_and_documents(client:
         "messages",
         "full_transcript",
         "context_documents",
+        "settings",
     }
     assert schemas["input_schema"]["$defs"]["GivenEntry"]["required"] == ["speaker", "content"]
 
@@ -167,16 +165,6 @@ def test_a_first_human_message_alone_is_the_topic(client: Client) -> None:
     assert state["topic"] == TOPIC
     assert [entry["kind"] for entry in state["full_transcript"]] == ["topic", "speech", "speech"]
     assert [message["id"] for message in state["messages"]] == ["m000000", "m000001", "m000002", "judge-4-1"]
-
-
-def test_the_servers_own_mcp_says_what_the_tool_is_for(server: LangGraphServer) -> None:
-    async def listed() -> list[Tool]:
-        async with McpClient(f"{server.url}/mcp") as client:
-            return list((await client.list_tools()).tools)
-
-    tools = {tool.name: tool.description or "" for tool in asyncio.run(listed())}
-    assert set(tools) <= {"debate", *ASSISTANTS}
-    assert "a judge decide it" in tools["debate"]
 
 
 def test_context_decides_turns_and_debaters(client: Client) -> None:
@@ -347,7 +335,7 @@ def test_a_state_edited_at_an_earlier_checkpoint_goes_its_own_way(client: Client
 
 def test_a_human_message_after_the_end_continues_the_debate(client: Client) -> None:
     thread = debate_there(client)
-    message = {"role": "user", "content": "What about deliveries?"}
+    message = {"role": "user", "content": "Go on: what about deliveries?"}
     client.runs.wait(thread, "debate", input={"messages": [message]})
     state = values(client, thread)
     heard = [(entry["speaker"], entry["kind"]) for entry in state["full_transcript"]]
@@ -357,7 +345,7 @@ def test_a_human_message_after_the_end_continues_the_debate(client: Client) -> N
         ("advocate", "speech"),
         ("skeptic", "speech"),
     ]
-    assert state["full_transcript"][3]["content"] == "What about deliveries?"
+    assert state["full_transcript"][3]["content"] == "Go on: what about deliveries?"
     assert [each["id"] for each in state["messages"]][3:5] == ["judge-4-1", "m000003"]
     assert state["status"] == "done"
     assert state["verdict"]["status"] == "ok"
@@ -372,7 +360,7 @@ def test_a_debate_run_from_python_is_found_and_continued_here(
         client.threads.create(thread_id=debate.id, graph_id="debate", if_exists="do_nothing")
         assert values(client, debate.id)["full_transcript"] == document["transcript"]
         assert len(client.threads.get_history(debate.id, limit=100)) > 8
-        message = {"role": "user", "content": "What about winter?"}
+        message = {"role": "user", "content": "Go on: what about winter?"}
         client.runs.wait(debate.id, "debate", input={"messages": [message]})
         kinds = [entry["kind"] for entry in debate.document()["transcript"]]
         assert kinds == ["topic", "speech", "speech", "interjection", "speech", "speech"]

@@ -78,9 +78,9 @@ def _runs(bodies: list[bytes]) -> dict[str, dict[str, Any]]:
 def _argued(run: Any, config: DebateConfig) -> Any:
     environment = Environment()
     graph = build_graph(InMemorySaver(), environment=environment)
-    result = graph.invoke({"topic": "Tabs or spaces?"}, run, context=config)
+    graph.invoke({"topic": "Tabs or spaces?"}, run, context=config)
     call_from_sync(environment.aclose)
-    return result
+    return graph.get_state(THREAD).values
 
 
 def test_langsmith_gets_each_node_once_without_states_and_calls_by_who_speaks(
@@ -90,9 +90,10 @@ def test_langsmith_gets_each_node_once_without_states_and_calls_by_who_speaks(
     with LangSmithStandIn() as langsmith, OpenAIServer() as models:
         monkeypatch.setenv("OPENAI_BASE_URL", models.base_url)
         client = Client(api_url=langsmith.base_url, api_key="ls-key", auto_batch_tracing=False)
-        config = DebateConfig(turns=4, model="gpt-4o-mini")
+        prices: Any = {"gpt-4o-mini": {"input_usd_per_million": 1, "output_usd_per_million": 2}}
+        config = DebateConfig(turns=4, model="gpt-4o-mini", models=prices)
         run = {**THREAD, "callbacks": [LangChainTracer(client=client)]}
-        _argued(run, config)
+        spent = _argued(run, config)
     runs = _runs(langsmith.bodies).values()
     nodes = [each for each in runs if each["name"] in NODES and each["run_type"] == "chain"]
     speeches = [each for each in runs if each["run_type"] == "llm" and " m0" in each["name"]]
@@ -105,6 +106,8 @@ def test_langsmith_gets_each_node_once_without_states_and_calls_by_who_speaks(
     assert {parents.get(each["parent_run_id"]) for each in speeches} == {"turn"}
     told = speeches[0]["extra"]["metadata"]
     assert (told["ls_provider"], told["ls_model_name"]) == ("openai", "gpt-4o-mini")
+    priced = [each["extra"]["metadata"]["usage_metadata"] for each in runs if each["run_type"] == "llm"]
+    assert sum(each["total_cost"] for each in priced) == pytest.approx(spent["usage"]["cost_usd"])
     assert CANARY.encode() not in b"".join(langsmith.bodies)
 
 

@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+from selenium.webdriver.remote.webelement import WebElement
 
 CHROMIUM, DRIVER = (shutil.which(name) for name in ("chromium", "chromedriver"))
 FLAGS = (
@@ -66,3 +68,13 @@ def width(browser: webdriver.Chrome, pixels: int, *, scheme: str = "light") -> N
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
     media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+
+
+def first(browser: webdriver.Chrome, selector: str) -> WebElement:
+    assert until(lambda: bool(browser.find_elements(By.CSS_SELECTOR, selector)), 20), selector
+    return browser.find_element(By.CSS_SELECTOR, selector)
+
+
+def shows(browser: webdriver.Chrome, selector: str, words: str, seconds: float = 20) -> bool:
+    script = "return [...document.querySelectorAll(arguments[0])].map((each) => each.textContent).join(' ')"
+    return until(lambda: words in browser.execute_script(script, selector), seconds)

@@ -1,4 +1,4 @@
-"""Real HTTP servers on loopback that speak Anthropic's Messages protocol and Ollama's, and fail to order.
+"""Real HTTP servers on loopback that speak Anthropic's, Ollama's and Google's protocols, and fail to order.
 
 They refuse what the real ones refuse: unknown fields, names beside messages, an assistant that begins, tool
 results without calls. Answers depend on the request alone.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -50,6 +51,10 @@ class ProviderServer(LoopbackServer):
         http.owner = self
         super().__init__(http)
 
+    def serves(self, path: str) -> bool:
+        """Return whether this is the protocol's address."""
+        return path == self.path
+
     def turn(self, asked: Json, headers: dict[str, str]) -> Turn:
         """Record a request and say what is done with it."""
         with self._lock:
@@ -68,7 +73,7 @@ class ProviderServer(LoopbackServer):
         """Return an error's body."""
         raise NotImplementedError
 
-    def streams(self, asked: Json) -> bool:
+    def streams(self, asked: Json, path: str) -> bool:
         """Return whether the answer is asked for in pieces."""
         raise NotImplementedError
 
@@ -83,7 +88,8 @@ class ProviderServer(LoopbackServer):
 
 def said_to(asked: Json) -> str:
     """Return a few words with a hash of the request."""
-    seen = hashlib.sha256(json.dumps(asked["messages"], sort_keys=True).encode()).hexdigest()[:8]
+    messages = asked.get("messages") or asked["contents"]
+    seen = hashlib.sha256(json.dumps(messages, sort_keys=True).encode()).hexdigest()[:8]
     return f"Point {seen}: I hold that 40 % of cases fail."
 
 
@@ -122,7 +128,7 @@ class AnthropicServer(ProviderServer):
         kind = kinds.get(turn.status, "invalid_request_error" if turn.status < 500 else "api_error")
         return {"type": "error", "error": {"type": kind, "message": turn.message}}
 
-    def streams(self, asked: Json) -> bool:
+    def streams(self, asked: Json, path: str) -> bool:
         return bool(asked.get("stream"))
 
     def _blocks(self, asked: Json, turn: Turn) -> list[Json]:
@@ -221,7 +227,7 @@ class OllamaServer(ProviderServer):
     def error(self, turn: Turn) -> Json:
         return {"error": turn.message}
 
-    def streams(self, asked: Json) -> bool:
+    def streams(self, asked: Json, path: str) -> bool:
         return asked.get("stream") is not False
 
     def whole(self, asked: Json, turn: Turn) -> Json:
@@ -254,6 +260,88 @@ class OllamaServer(ProviderServer):
         return {"model": asked["model"], "created_at": "2026-01-01T00:00:00Z", "message": message}
 
 
+class GoogleServer(ProviderServer):
+    """Google's `generateContent` and `streamGenerateContent`, over REST."""
+
+    path = r"/v1beta/models/[\w.-]+:(generateContent|streamGenerateContent\?alt=sse)"
+    stream_type = "text/event-stream"
+    _FIELDS: ClassVar[set[str]] = {
+        *("contents", "systemInstruction", "generationConfig", "tools", "toolConfig", "safetySettings"),
+    }
+    _CONFIG: ClassVar[set[str]] = {
+        *("temperature", "topP", "topK", "candidateCount", "maxOutputTokens", "stopSequences", "seed"),
+        *("responseMimeType", "responseSchema", "responseJsonSchema", "responseModalities", "thinkingConfig"),
+    }
+
+    def serves(self, path: str) -> bool:
+        return bool(re.fullmatch(self.path, path))
+
+    def problem(self, asked: Json) -> str:
+        unknown = {*(asked.keys() - self._FIELDS), *(asked.get("generationConfig", {}).keys() - self._CONFIG)}
+        if unknown:
+            return f"Invalid JSON payload received. Unknown names {sorted(unknown)}"
+        called: list[str] = []
+        for content in asked["contents"]:
+            if content["role"] not in ("user", "model") or not content["parts"]:
+                return "Please use a valid role: user, model."
+            replied = [p["functionResponse"]["name"] for p in content["parts"] if "functionResponse" in p]
+            if called and replied != called:
+                return "the number of function response parts is not that of the function call parts"
+            called = [part["functionCall"]["name"] for part in content["parts"] if "functionCall" in part]
+        return ""
+
+    def error(self, turn: Turn) -> Json:
+        return {"error": {"code": turn.status, "message": turn.message, "status": "RESOURCE_EXHAUSTED"}}
+
+    def streams(self, asked: Json, path: str) -> bool:
+        return "stream" in path
+
+    def whole(self, asked: Json, turn: Turn) -> Json:
+        config, calls, text = asked.get("generationConfig", {}), list(turn.tools), turn.text
+        calling = asked.get("toolConfig", {}).get("functionCallingConfig", {})
+        schema = config.get("responseJsonSchema") or config.get("responseSchema")
+        if text is None and not calls and calling.get("mode") == "ANY":
+            (offered,) = asked["tools"][0]["functionDeclarations"]
+            wanted = offered.get("parametersJsonSchema") or _json_schema(offered["parameters"])
+            calls = [(offered["name"], dict(fill(wanted, NAMED)))]  # type: ignore[call-overload]  # an object
+        if text is None and schema:
+            text = json.dumps(fill(_json_schema(schema), NAMED))
+        parts: list[Json] = [{"text": turn.thinking, "thought": True}] if turn.thinking else []
+        parts += [] if calls else [{"text": said_to(asked) if text is None else text}]
+        parts += [{"functionCall": {"name": name, "args": given}} for name, given in calls]
+        return self._frame(parts, turn.stop or "STOP") | {
+            "usageMetadata": {
+                "promptTokenCount": 700 + len(asked["contents"]),
+                "candidatesTokenCount": 9,
+                "totalTokenCount": 709 + len(asked["contents"]),
+            }
+        }
+
+    def pieces(self, asked: Json, turn: Turn) -> Iterator[str]:
+        whole = self.whole(asked, turn)
+        *first, last = whole["candidates"][0]["content"]["parts"]
+        words = [{"text": word} for word in re.findall(r"\s*\S+", last.get("text", ""))] or [last]
+        for number, part in enumerate([*first, *words]):
+            yield f"data: {json.dumps(self._frame([part]))}\r\n\r\n"
+            if turn.breaks and number >= len(first):
+                error = {"code": 503, "message": "The model is overloaded.", "status": "UNAVAILABLE"}
+                yield f"data: {json.dumps({'error': error})}\r\n\r\n"
+                return
+        whole["candidates"][0]["content"]["parts"] = [{"text": ""}]
+        yield f"data: {json.dumps(whole)}\r\n\r\n"
+
+    def _frame(self, parts: Sequence[Json], stop: str = "") -> Json:
+        ended = {"finishReason": stop} if stop else {}
+        candidate = {"content": {"role": "model", "parts": list(parts)}, "index": 0, **ended}
+        return {"candidates": [candidate], "modelVersion": "gemini-test"}
+
+
+def _json_schema(schema: Json) -> Json:
+    """Return Google's schema, whose types are in capitals, as a JSON Schema."""
+    words = re.sub(r'"type": "[A-Z]+"', lambda found: found[0].lower(), json.dumps(schema))
+    return dict(json.loads(words))
+
+
 class _Http(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
@@ -271,13 +359,14 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         owner = self.server.owner
         asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        turn = owner.turn(asked, {key.lower(): value for key, value in self.headers.items()})
-        if self.path != owner.path:
+        headers = {key.lower(): value for key, value in self.headers.items()}
+        turn = owner.turn(asked, {**headers, ":path": self.path})
+        if not owner.serves(self.path):
             turn = Turn(404, f"no {self.path}")
         if turn.status != 200:
             self._begin(turn.status, "application/json", turn.headers)
             self._send(json.dumps(owner.error(turn)))
-        elif owner.streams(asked):
+        elif owner.streams(asked, self.path):
             self._begin(200, owner.stream_type, turn.headers)
             for piece in owner.pieces(asked, turn):
                 time.sleep(turn.gap)

@@ -13,12 +13,14 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, TypeAdapter
 
 from moot import ConfigError, DebateConfig, build_graph, open_debates
+from moot.graph.debate import graph
 from moot.nodes.memory.embeddings import embeddings_of
 from moot.state.config.boundary import Claim, ForeignConfig, Reach, reaches
 from moot.state.config.config_files import make_config
 from moot.state.config.section import protocol_sections
 
 MODEL = "far-away"
+OFF = {"enabled": False}
 OUTSIDE: dict[str, Any] = {
     "model": MODEL,
     "fallbacks": [MODEL],
@@ -138,6 +140,17 @@ def test_what_reaches_outside_is_refused_and_named(place: str) -> None:
         Claim(config).admitted()
     assert place.split(".")[0] in str(error.value).split(" reaches")[0]
     assert Claim.of_operator(config).admitted() is config
+    said = {"topic": "T?", "settings": nested(place, OUTSIDE[place])}
+    with pytest.raises(ConfigError, match="reaches outside"):  # also where the context is the operator's
+        graph.invoke(said, context=DebateConfig(turns=1))
+
+
+def test_a_runs_input_says_how_a_new_debate_is_argued_over_its_context() -> None:
+    said: Any = {"turns": 1, "debaters": [{"name": "Ada"}, {"name": "Ben"}], "protocol": "random"}
+    made = graph.invoke({"topic": "T?", "settings": said}, context={"turns": 5, "seed": 1, "judge": OFF})
+    assert [message.name in ("ada", "ben") for message in made["messages"]] == [False, True, False]
+    with pytest.raises(ConfigError, match="turns"):
+        graph.invoke({"topic": "T?", "settings": {"turns": -1}})
 
 
 BUDGETS = st.fixed_dictionaries(

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import TypeVar, get_args
 from urllib.parse import urlsplit
 
 from anyio import Event
@@ -158,7 +158,7 @@ class LivePage:
             Route("/compare", self._page),
             Route("/d/{debate}", self._page),
         ]
-        told: Mapping[Any, Any] = {MootError: _mistake, ValidationError: _mistake, HTTPException: _mistake}
+        told = dict.fromkeys((MootError, ValidationError, HTTPException), _mistake)
         headers = [Middleware(_WithHeaders)]
         app = Starlette(routes=inner, exception_handlers=told, middleware=headers)
         return [Route(PAGE, self._page, middleware=headers), Mount(PAGE, app)]

@@ -42,9 +42,9 @@ from moot.nodes.effects import (
     Work,
     is_pause,
 )
-from moot.nodes.people.interjections import foreign_messages
+from moot.nodes.people.interjections import said_outside
 from moot.state.config import DebateConfig
-from moot.state.config.boundary import Claim, ForeignConfig, reaches
+from moot.state.config.boundary import Claim, ForeignConfig, reaches, requested
 from moot.state.config.frozen import frozen_config
 from moot.state.conversation import ConversationState
 from moot.state.earlier_builds import up_to_date
@@ -75,7 +75,7 @@ class _Run:
         self.context = NodeContext(env, claim, debate, info.checkpoint_id if info else "")
         step = int(state.get("step", {}).get("no", 0))
         again = bool(state.get("step", {}).get("again"))
-        self._answer = _said(state) if again else ""
+        self._answer = said_outside(state) if again else ""
         self._place = JournalPlace(self.records, debate, step, name, self.context.checkpoint, again)
         self.answering = Answering(env, claim, self._place, config)
         self._answered = False
@@ -169,13 +169,11 @@ def _claim(state: ConversationState, given: object, env: Environment) -> Claim:
     if state.get("config"):
         return Claim(frozen_config(state), granted, env.harmless)
     if isinstance(given, ForeignConfig):
-        return given.claim(env.harmless)
-    return Claim(operators or DebateConfig(), granted, env.harmless)
-
-
-def _said(state: ConversationState) -> str:
-    """Return what people have said from outside: in a chat that is the answer to what they were asked."""
-    return "\n\n".join(str(each.text) for each in foreign_messages(state) if each.type == "human").strip()
+        claim = given.claim(env.harmless)
+    else:
+        claim = Claim(operators or DebateConfig(), granted, env.harmless)
+    said = state.get("settings")
+    return replace(claim, config=requested(claim.config, said)) if said else claim
 
 
 def _granted(claim: Claim, records: Records, place: JournalPlace) -> Claim:

@@ -304,6 +304,7 @@ class _Asking:
             inner=chat,
             entry_id=speak_as.entry_id if speak_as else None,
             speaker=speak_as.speaker if speak_as else None,
+            price=lambda message: self._cost_usd(reported(message)),
             disable_streaming=not (live and streams),
             callbacks=chat.callbacks,
             tags=chat.tags,
@@ -344,13 +345,18 @@ class _Asking:
         tokens = None if isinstance(self.chat, LocalModel) else reported(message)
         if tokens is None:
             tokens = counted(self.run.call, sent, message, thoughts, self.settings.encoding)
-        cost = None if isinstance(self.chat, LocalModel) else self.run.models.cost_usd(self.name, tokens)
+        cost = self._cost_usd(tokens)
         priced: EntryUsage = tokens if cost is None else {**tokens, "cost_usd": cost}
         self.run.usage = add_up(self.run.usage, [priced])
         finish = finish_of(message.response_metadata)
         answer = _ModelAnswer(message, clean_text(parted.text), thoughts, finish)
         self._refuse_nothing(answer)
         return answer
+
+    def _cost_usd(self, tokens: EntryUsage | None) -> float | None:
+        if tokens is None or isinstance(self.chat, LocalModel):
+            return None
+        return self.run.models.cost_usd(self.name, tokens)
 
     def _refuse_nothing(self, answer: _ModelAnswer) -> None:
         message = answer.message

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from typing import cast
 
 from moot.state.config.model_settings import ModelSettings
 from moot.state.entries import JsonObject
@@ -103,6 +104,8 @@ def failure_of(error: Exception, *, timeout_s: float, now: datetime | None = Non
 
 
 def _provider_failure(error: Exception, bases: set[str], now: datetime) -> Failure:
+    if (cause := error.__cause__) and _status(error, _body(error)) is None and getattr(cause, "code", None):
+        error = cast(Exception, cause)  # LangChain's word for Google's error has its text alone
     body = _body(error)
     code = str(body.get("code") or body.get("type") or "")
     status = _status(error, body)
@@ -126,9 +129,9 @@ def _provider_failure(error: Exception, bases: set[str], now: datetime) -> Failu
 
 
 def is_too_long(failure: Failure) -> bool:
-    """Return whether a request was longer than the context, as OpenAI, Anthropic, vLLM, llama.cpp say it."""
+    """Return whether a request was longer than the context, as OpenAI, Anthropic, Google, vLLM say it."""
     text = failure.text.lower()
-    said = ("context length", "context window", "prompt is too long")
+    said = ("context length", "context window", "prompt is too long", "number of tokens allowed")
     return failure.code == "context_length_exceeded" or any(words in text for words in said)
 
 
@@ -215,7 +218,7 @@ def _seconds(value: str, now: datetime) -> float | None:
 
 
 def _body(error: Exception) -> JsonObject:
-    body = getattr(error, "body", None)
+    body = getattr(error, "body", None) or getattr(error, "details", None)
     if body is None and error.args and isinstance(error.args[0], Mapping):
         body = error.args[0]
     if isinstance(body, Mapping):

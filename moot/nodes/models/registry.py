@@ -275,6 +275,7 @@ class Models:
 async def _close_client(chat: object) -> None:
     """Close what a chat model talks through: LangChain closes nothing, and each provider has its own name."""
     clients = [getattr(chat, name, None) for name in ("root_async_client", "_async_client")]
+    clients.append(getattr(getattr(chat, "client", None), "aio", None))  # Google's
     for owner in (*clients, *(getattr(client, "_client", None) for client in clients)):
         for name in ("close", "aclose"):
             close = getattr(owner, name, None)

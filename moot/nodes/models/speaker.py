@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.language_models.base import LangSmithParams
 from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
-from langchain_core.messages.ai import add_usage
+from langchain_core.messages.ai import UsageMetadata, add_usage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from pydantic import ConfigDict, PrivateAttr
 
@@ -39,6 +39,8 @@ class SpeakerModel(BaseChatModel):
     """Slug of who speaks."""
     on_chunk: Callable[[], None] = lambda: None
     """Called for whatever streams in, thoughts too."""
+    price: Callable[[AIMessage], float | None] = lambda _: None
+    """What a message has cost in US$, for traces."""
     cache: Any = False
     """Never LangChain's global cache: two floors with one prompt are two utterances."""
 
@@ -85,6 +87,16 @@ class SpeakerModel(BaseChatModel):
         **kwargs: Any,
     ) -> ChatResult:
         return self._spoken(await self.inner._agenerate(messages, stop=stop, **kwargs))
+
+    async def _agenerate_with_cache(self, *messages: Any, **options: Any) -> ChatResult:
+        """Answer, streamed or not, with the cost where LangSmith looks for it."""
+        result = await super()._agenerate_with_cache(*messages, **options)
+        message = result.generations[0].message
+        if isinstance(message, AIMessage) and (cost := self.price(message)) is not None:
+            message.usage_metadata = cast(
+                UsageMetadata, {**(message.usage_metadata or {}), "total_cost": cost}
+            )
+        return result
 
     async def _astream(
         self,

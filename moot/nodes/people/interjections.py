@@ -24,6 +24,11 @@ def foreign_messages(state: StateValues) -> list[BaseMessage]:
     return [message for message in state.get("messages") or [] if is_foreign(message)]
 
 
+def said_outside(state: StateValues) -> str:
+    """Return what people have said from outside: an answer to what they were asked, or a question."""
+    return "\n\n".join(str(each.text) for each in foreign_messages(state) if each.type == "human").strip()
+
+
 def adopt_operation(entries: Sequence[Entry]) -> JsonObject:
     """Return the window operation that gives the oldest foreign messages these entries' ids and names."""
     return {

@@ -52,6 +52,13 @@ class DebateAnswer:
     """What the view held: tokens by section, message ids, what was left out and why, terms nobody used, and
     why an embedding model was not used."""
 
+    def to_markdown(self) -> str:
+        """Return it for whoever reads messages alone."""
+        text = "No model is configured; see what was said." if self.placeholder else self.text
+        unsaid = "\n".join(["The record does not say:", *(f"- {each}" for each in self.not_found)])
+        cited = f"From {', '.join(self.citations)}." if self.citations else ""
+        return "\n\n".join(filter(None, [text, cited, unsaid if self.not_found else ""]))
+
     def to_json(self) -> JsonObject:
         """Return it as JSON types."""
         return {

@@ -8,7 +8,7 @@ line gave the debate.
 """
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import lru_cache
@@ -161,3 +161,11 @@ class ForeignConfig(BaseModel):
     def claim(self, harmless: Collection[ReachKind | Reach] = ()) -> Claim:
         """Return it as the claim of a debate that was granted nothing."""
         return Claim(self._claimed, harmless=harmless)
+
+
+def requested(usual: DebateConfig, said: Mapping[str, object]) -> DebateConfig:
+    """Return a configuration with what a client says in it; debaters that nobody named are the protocol's."""
+    data = usual.to_json()
+    if usual.debaters == DebateConfig(protocol=usual.protocol).debaters:
+        del data["debaters"]
+    return make_config(data | {key: value for key, value in said.items() if value})

@@ -1,0 +1,131 @@
+"""What a visitor does to debates on the live page, in a real browser: by mouse, and by keyboard alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+from selenium import webdriver
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import Select
+
+from moot import DebateConfig
+from moot.nodes.models.recorded import recording_config
+from moot.state.errors import WaitingForPerson
+from tests.support.browser import chromium, first, log, shows, until, width
+from tests.support.live_page import opened, served
+
+MOST_TABS = 40
+
+
+@dataclass
+class Page:
+    """The page, and the debates there."""
+
+    url: str
+    dialogue: str
+    """With a crux room, over."""
+    asking: str
+    """Waits for what Ben says."""
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    database = tmp_path_factory.mktemp("hands") / "d.sqlite"
+    with opened(database) as debates:
+        dialogue = debates.start(None, DebateConfig.model_validate(recording_config("free-transport")))
+        dialogue.run()
+        line = [{"name": "Ada"}, {"name": "Ben", "model": "human"}]
+        asking = debates.start("Tabs or spaces?", DebateConfig.model_validate({"debaters": line, "turns": 2}))
+        with pytest.raises(WaitingForPerson):
+            asking.run()
+    with served(database, DebateConfig()) as url:
+        yield Page(url, dialogue.id, asking.id)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory, page: Page) -> Iterator[webdriver.Chrome]:
+    with chromium(tmp_path_factory.mktemp("chromium")) as driver:
+        yield driver
+
+
+def test_a_room_unfolds_a_note_is_corrected_a_message_pinned_and_a_fork_goes_its_own_way(
+    browser: webdriver.Chrome, page: Page
+) -> None:
+    width(browser, 1280)
+    browser.get(f"{page.url}/d/{page.dialogue}")
+    first(browser, "#tab-ledger").click()
+    room = first(browser, ".room")
+    assert not room.find_elements(By.CSS_SELECTOR, ".entry")
+    first(browser, ".room summary").click()
+    assert shows(browser, ".room .entry .who", "Nora Feld")
+    ids = "return [...document.querySelectorAll('[id]')].map((each) => each.id)"
+    assert len(found := browser.execute_script(ids)) == len(set(found))
+
+    first(browser, ".claim button.quiet").click()
+    Select(first(browser, ".claim select[name=kind]")).select_by_visible_text("unsure")
+    first(browser, ".claim input[name=why]").send_keys("She only asked.")
+    first(browser, ".claim form button").click()
+    assert shows(browser, ".claim .reason b", "unsure")
+    assert until(lambda: not browser.find_elements(By.CSS_SELECTOR, ".claim form"))
+
+    browser.get(f"{page.url}/d/{page.dialogue}#m000002")
+    assert until(lambda: browser.execute_script("return document.activeElement.id") == "m000002", 20)
+    item = browser.find_element(By.CSS_SELECTOR, "[data-seq='2']")
+    pin, fork, _ = item.find_elements(By.CSS_SELECTOR, ".tools button")
+    pin.click()
+    assert until(lambda: "pinned" in str(item.get_attribute("class")))
+    assert pin.get_attribute("aria-pressed") == "true"
+    fork.click()
+    assert shows(browser, ".top .about p", "forked from")
+    assert page.dialogue not in browser.current_url
+    assert shows(browser, ".find [role=status]", "3 messages")
+    first(browser, ".controls a.button").click()
+    assert shows(browser, ".compared", "free of charge")
+    assert [row["message"] for row in log(browser, "browser")] == []
+
+
+def focused(browser: webdriver.Chrome, selector: str) -> None:
+    """Go on with the tabulator until something has the focus."""
+    script = "return document.activeElement.matches(arguments[0])"
+    for _ in range(MOST_TABS):
+        if browser.execute_script(script, selector):
+            return
+        ActionChains(browser).send_keys(Keys.TAB).perform()
+    raise AssertionError(f"{selector} is not reached")
+
+
+def test_by_keyboard_alone_a_debate_is_found_answered_read_and_left(
+    browser: webdriver.Chrome, page: Page
+) -> None:
+    def press(*keys: str) -> None:
+        ActionChains(browser).send_keys(*keys).perform()
+
+    width(browser, 1280)
+    browser.get(page.url)
+    assert shows(browser, ".rows a", "Tabs or spaces?")
+    press("/", "spaces")
+    assert until(lambda: len(browser.find_elements(By.CSS_SELECTOR, ".rows li")) == 1)
+    press(Keys.ESCAPE, "j", Keys.ENTER)
+    assert shows(browser, ".questions b", "Ben")
+    focused(browser, ".questions textarea")
+    press("Tabs, I say.")
+    focused(browser, ".questions button")
+    press(Keys.ENTER)
+    assert shows(browser, ".top .pill", "done")
+    assert shows(browser, ".item .entry", "Tabs, I say.")
+    focused(browser, "#tab-verdict")
+    press(Keys.ARROW_RIGHT)
+    assert shows(browser, "#panel h2", "Ledger")
+    press(Keys.ESCAPE)
+    assert shows(browser, ".list h1", "Debates")
+    focused(browser, ".heading button")
+    press(Keys.ENTER)
+    assert until(lambda: browser.execute_script("return document.querySelector('dialog').open"))
+    press(Keys.ESCAPE)
+    assert until(lambda: not browser.execute_script("return document.querySelector('dialog').open"))
+    outlined = "const s = getComputedStyle(document.activeElement); return s.outlineStyle + s.outlineWidth"
+    assert "none" not in browser.execute_script(outlined)
