@@ -2,8 +2,8 @@
 
     python -m benchmarks.policy_cpu [--early 100] [--late 10000] [--turns 120] [--quick]
 
-Timed are the bodies of the nodes that a turn passes: `plan`, `turn` (views and receipts), `record` (ledger),
-`trim`, and `summarize` where it is due; compactions and what retrieval indexes are included.
+Timed are the bodies of the nodes that a turn passes, `plan` and `turn` (views and receipts), those that are
+due, and the routes between them; compactions and what retrieval indexes are included.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from moot.graph.debate import NODES
-from moot.graph.routes import after_window
+from moot.graph.debate import NODES, ROUTES
 from moot.nodes.calls import Reply
 from moot.nodes.driving.environment import Environment, NodeContext
 from moot.nodes.effects import Ask, Emit, Hear, Heard, drive_with
@@ -90,18 +89,24 @@ class Debate:
         debate.state = cast(ConversationState, {**opened, "full_transcript": entries})
         debate.state["messages"] = cast(Any, fold_window([], [opened["messages"]]))
         debate.state["turn_count"] = messages
-        for name in ("record", "trim"):
-            debate.run(name)
-        if after_window(debate.state) == "summarize":
-            debate.run("summarize")
+        debate.run("record")
+        debate.pass_on("record")
         return debate
 
     def turn(self) -> None:
         """Take one turn."""
-        for name in ("plan", "turn", "record", "trim"):
+        for name in ("plan", "turn"):
             self.run(name)
-        if after_window(self.state) == "summarize":
-            self.run("summarize")
+        self.pass_on("turn")
+
+    def pass_on(self, name: str) -> None:
+        """Run the nodes that come after one, up to the next step."""
+        while (route := ROUTES.get(name)) and name != "plan":
+            started = time.process_time()
+            name = route.path_map[route.invoke(self.state)]
+            self.seconds["routes"] += time.process_time() - started
+            if name != "plan":
+                self.run(name)
 
     def run(self, name: str) -> None:
         """Run one node and take up its update, as LangGraph would."""

@@ -20,7 +20,16 @@ from langgraph.store.base import BaseStore
 from langgraph.types import StateSnapshot, StateUpdate, TracePolicy
 
 from moot.graph.config_schema import context_schema
-from moot.graph.routes import Route, after_open, after_plan, after_summary, after_trim, after_window
+from moot.graph.routes import (
+    Route,
+    after_open,
+    after_plan,
+    after_record,
+    after_summary,
+    after_trim,
+    after_turn,
+    after_window,
+)
 from moot.nodes.clarify import clarify
 from moot.nodes.close import close
 from moot.nodes.driving.driver import Node
@@ -66,7 +75,8 @@ NODES: Mapping[str, NodeBody] = {
 }
 
 
-_LEFT = "messages left the window"
+_LEFT, _FULL = "messages left the window", "the window is over-full"
+_ON = {"summarize": _LEFT, "reflect": "enough has happened", "plan": "next step"}
 ROUTES: Mapping[str, Route] = {
     "open": Route(
         after_open,
@@ -80,7 +90,10 @@ ROUTES: Mapping[str, Route] = {
     "plan": Route(
         after_plan, clarify="a person is asked", turn="the floor is given", judge="to be judged", close="over"
     ),
-    "trim": Route(after_trim, summarize=_LEFT, reflect="enough has happened", plan="next step"),
+    "clarify": Route(after_record, trim=_FULL, **_ON),
+    "turn": Route(after_turn, record="minutes are due", trim=_FULL, **_ON),
+    "record": Route(after_record, trim=_FULL, **_ON),
+    "trim": Route(after_trim, **_ON),
     "summarize": Route(after_summary, reflect="enough has happened", plan="next step"),
     "judge": Route(after_window, summarize=_LEFT, plan="judged"),
 }
@@ -294,10 +307,9 @@ def build_graph(
     for name, body in NODES.items():
         builder.add_node(name, Node(name, body, env), trace_policy=TRACED)
     builder.add_edge(START, "open")
-    for name, target in (("clarify", "trim"), ("turn", "record"), ("record", "trim"), ("reflect", "plan")):
-        builder.add_edge(name, target)
     for name, route in ROUTES.items():
-        builder.add_conditional_edges(name, route, route.path_map)
+        builder.add_conditional_edges(name, route.within(env), route.path_map)
+    builder.add_edge("reflect", "plan")
     builder.add_edge("close", END)
     compiled = builder.compile(checkpointer=checkpointer, store=store, name="debate")
     parts = {key: value for key, value in vars(compiled).items() if key != "__orig_class__"}

@@ -28,11 +28,14 @@ def store_import(
 
 
 def _store(session: DebateSession, values: Values, row: DebateRow, *, fresh: bool) -> None:
-    session.update_after("turn" if fresh else "trim", {**written(values), "status": "running"})
+    # `new` until all of it is stored: what a process leaves that died meanwhile is dropped by the next one.
+    session.update_after("turn" if fresh else "trim", {**written(values), "status": "new"})
     if fresh or "summarize" in session.state().next:
         session.advance(interrupt_before=["plan"])
     if row.status in OVER:
         session.update_after("close", {"status": row.status})
+    else:
+        session.update({"status": "running"}, session.state())
     stored = session.state().values
     session.records.outcomes.note(row.id, stored, {})
     # What ran above noted its own progress; the row is the import's.

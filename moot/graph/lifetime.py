@@ -70,8 +70,8 @@ def _drop_unbegun(session: DebateSession, name: str) -> None:
         row = session.records.catalogue.find(name)
         if session.records.never_began(row):
             with session.on(row.id).writing() as left:
-                if left.state().values.get("config"):
-                    left.note_status("running")
+                if (status := left.state().values.get("status", "new")) != "new":
+                    left.note_status(status)
                 else:
                     delete_debate(left)
 

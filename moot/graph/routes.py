@@ -1,13 +1,17 @@
 """Where the graph goes after each node."""
 
 from collections.abc import Callable, Hashable
-from typing import Any, Literal
+from copy import copy
+from typing import Any, Self
 
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.graph import END
 
+from moot.nodes.driving.environment import Environment
+from moot.nodes.record import record_due
 from moot.nodes.reflect import reflect_due
 from moot.nodes.summarize import perspectives_due, unsummarised
+from moot.nodes.trim import leaves_through
 from moot.state.conversation import ConversationState, StepKind
 from moot.state.earlier_builds import up_to_date
 from moot.state.entries import kind_of
@@ -22,10 +26,16 @@ class Route(Runnable[ConversationState, str]):
     stored without the successor: resumed, it takes the node as finished, and the debate ends where it stands.
     """
 
-    def __init__(self, decide: Callable[[ConversationState], str], **why: str) -> None:
+    def __init__(self, decide: Callable[[ConversationState, Environment], str], **why: str) -> None:
         """Make one; `why` says of each node that it may lead to what leads there."""
         self.name = decide.__name__
-        self._decide, self._why = decide, why
+        self._decide, self._why, self._env = decide, why, Environment()
+
+    def within(self, env: Environment) -> Self:
+        """Return the same decision for a graph in this environment."""
+        route = copy(self)
+        route._env = env
+        return route
 
     @property
     def path_map(self) -> dict[Hashable, str]:
@@ -34,14 +44,14 @@ class Route(Runnable[ConversationState, str]):
 
     def invoke(self, input: ConversationState, config: RunnableConfig | None = None, **_: Any) -> str:
         """Return why the next node is next."""
-        return self._why[self._decide(up_to_date(input))]
+        return self._why[self._decide(up_to_date(input), self._env)]
 
     async def ainvoke(self, input: ConversationState, config: RunnableConfig | None = None, **_: Any) -> str:
         """Return it without giving way to anything else."""
         return self.invoke(input)
 
 
-def after_open(state: ConversationState) -> str:
+def after_open(state: ConversationState, env: Environment) -> str:
     """End where a question was answered; go where a transcript is read, back to what waited, or on."""
     if state["status"] in ("done", "limit"):
         return END
@@ -49,24 +59,34 @@ def after_open(state: ConversationState) -> str:
     if step.get("again"):
         return "clarify" if step["kind"] == "clarify" else "turn"
     handed_over = not state["turn_count"] and any(kind_of(entry).argues for entry in state["full_transcript"])
-    return "record" if handed_over else after_window(state)
+    return "record" if handed_over else after_window(state, env)
 
 
-def after_window(state: ConversationState) -> Literal["summarize", "plan"]:
+def after_window(state: ConversationState, env: Environment) -> str:
     """Go where messages have left the window unsummarised or perspective summaries are due, else on."""
     return "summarize" if unsummarised(state) or perspectives_due(state) else "plan"
 
 
-def after_trim(state: ConversationState) -> Literal["summarize", "reflect", "plan"]:
+def after_turn(state: ConversationState, env: Environment) -> str:
+    """Go where minutes are due, else on: a node with nothing to do would still take a checkpoint."""
+    return "record" if record_due(state, env) else after_record(state, env)
+
+
+def after_record(state: ConversationState, env: Environment) -> str:
+    """Go where the window is over-full, else where it would go after that."""
+    return "trim" if leaves_through(state, env) >= 0 else after_trim(state, env)
+
+
+def after_trim(state: ConversationState, env: Environment) -> str:
     """Go where summaries are due, else where enough has happened to reflect on, else on."""
-    return "summarize" if after_window(state) == "summarize" else after_summary(state)
+    return "summarize" if after_window(state, env) == "summarize" else after_summary(state, env)
 
 
-def after_summary(state: ConversationState) -> Literal["reflect", "plan"]:
+def after_summary(state: ConversationState, env: Environment) -> str:
     """Go where enough has happened to reflect on, or a crux room is to be looked at, else on."""
     return "reflect" if reflect_due(state) else "plan"
 
 
-def after_plan(state: ConversationState) -> StepKind:
+def after_plan(state: ConversationState, env: Environment) -> StepKind:
     """Go to the node that carries out the step."""
     return state["step"]["kind"]

@@ -1,6 +1,5 @@
 """Checkpointers: SQLite by default, Postgres by URL, each with Moot's records beside the checkpoints."""
 
-import asyncio
 import json
 import zlib
 from collections.abc import AsyncIterator, Iterable, Sequence
@@ -23,7 +22,7 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from moot.state.errors import ConfigError, StorageError
 from moot.state.records import Records, open_records
 from moot.state.settings import database_url
-from moot.state.sql import BUSY_TIMEOUT_S, SqliteSql, Statement
+from moot.state.sql import BUSY_TIMEOUT_S, SqliteSql, Statement, at_once
 from moot.state.uncancelled import to_the_end
 
 COMPRESS_FROM = 512
@@ -116,7 +115,7 @@ class MootSqliteSaver(AsyncSqliteSaver):
 
     async def _write(self, config: RunnableConfig, statements: Sequence[Statement]) -> None:
         permit = self.records.leases.permit_in(config)
-        await to_the_end(asyncio.to_thread(self.records.sql.transact, statements, permit))
+        await at_once(self.records.sql.transact, statements, permit)
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Delete a debate's checkpoints, journal and place in the catalogue."""

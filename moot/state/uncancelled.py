@@ -3,7 +3,8 @@
 import asyncio
 import math
 import time
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
+from contextvars import copy_context
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -35,6 +36,12 @@ async def rest(seconds: float) -> None:
         await asyncio.sleep(min(left, REST_S))
 
 
+async def in_thread(function: Callable[..., T], *arguments: object) -> T:
+    """Run a blocking function on a worker thread, to its end however often the caller is cancelled."""
+    run = copy_context().run
+    return await to_the_end(asyncio.get_running_loop().run_in_executor(None, run, function, *arguments))
+
+
 async def landed(call: Coroutine[object, None, T]) -> T:
     """Await a call; one under way when a person asks to stop may still come in: it is paid anyway."""
     calling, until = asyncio.ensure_future(call), math.inf
@@ -49,7 +56,7 @@ async def landed(call: Coroutine[object, None, T]) -> T:
     return calling.result()
 
 
-async def to_the_end(work: Coroutine[object, None, T]) -> T:
+async def to_the_end(work: Awaitable[T]) -> T:
     """Await work to its end however often the caller is cancelled meanwhile; the cancellation comes after it.
 
     LangGraph cancels a node twice: once for its step, once for its run.

@@ -71,6 +71,27 @@ def test_whenever_its_maker_dies_a_debate_has_its_configuration_or_is_not_there(
     assert {"gone", "whole"} == set(fates)
 
 
+def test_whenever_its_importer_dies_a_transcript_is_wholly_there_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environment = FakeModel().environment()
+    talk = "\n\n".join(f"{who}: It is so, for reason {n}." for n in range(60) for who in ("Ann", "Bob"))
+    with monkeypatch.context() as patch:
+        copies = _photographed(tmp_path, patch)
+        with open_debates(str(tmp_path / "whole.sqlite"), environment=environment) as debates:
+            whole = debates.import_transcript(talk, topic="Is it so?", name="early").document()
+    fates = []
+    for copy in copies:
+        with open_debates(str(copy), environment=environment) as debates:
+            try:
+                fates.append(debates.get("early").document()["summaries"] == whole["summaries"])
+            except DebateNotFound:
+                fates.append(False)
+            assert [row.status for row in debates.rows()] == ["done"] * fates[-1]
+    assert fates == sorted(fates), "what is there stays there"
+    assert len(copies) > 5
+
+
 def test_a_state_without_a_configuration_is_never_gone_on_with(tmp_path: Path) -> None:
     model = FakeModel()
     with open_debates(str(tmp_path / "moot.sqlite"), environment=model.environment()) as debates:

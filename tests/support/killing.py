@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import subprocess
 import time
 from collections import Counter
@@ -27,9 +28,11 @@ SMALL: dict[str, Any] = {
 }
 """So little is shown of what was said that summaries are made of the rest; two judge."""
 TALK = 'speaker,minute,text\nAnn,01:00,"Yes, it cuts costs by 20 %."\nBob,02:00,"No, it hits the poor."\n'
+EARLIER = str(Path(__file__).parents[1] / "fixtures" / "dialogue-free-transport.json")
 DOSSIER = "The build takes 41 minutes."
 FAILED = 3
 CALLING = ("run", "resume", "judge")
+NO_ROOM = re.compile("make room|File too large")
 SLACK_S = 0.5
 """A reply that arrived so shortly before a kill may not have been committed: the client was busy."""
 
@@ -79,6 +82,16 @@ SCENARIOS = {
             _begun(),
             (("import", "talk.csv", "-t", "Tax carbon?", "-c", "c.json", "--id", "d"), *_AFTERWARDS[:2]),
         ),
+        Scenario(
+            "earlier build's",
+            {},
+            (
+                ("import", EARLIER, "--id", "d"),
+                ("judge", "d", "--panel", "1", "-m", "m"),
+                _AFTERWARDS[1],
+                _AFTERWARDS[-1],
+            ),
+        ),
     )
 }
 
@@ -126,6 +139,8 @@ class Outcome:
     """When, seconds of the wall clock."""
     failed: int = 0
     """Runs that ended with exit 3, saved."""
+    full: int = 0
+    """Commands that had no room to write and said so."""
     wrong: list[str] = field(default_factory=list)
 
     def paid_again(self, whole: Outcome) -> int:
@@ -155,19 +170,22 @@ class Killing:
         (folder / "dossier" / "facts.md").write_text(DOSSIER)
         (folder / "talk.csv").write_text(TALK)
 
-    def run(self, scenario: Scenario, db: str, *, kills: int = 0) -> Outcome:
-        """Run a scenario to its end, killed so often; a run that fails for what passes is gone on with."""
+    def run(self, scenario: Scenario, db: str, *, kills: int = 0, full: int = 0) -> Outcome:
+        """Run a scenario to its end, killed or without room so often; what fails for what passes goes on."""
         (self._folder / "c.json").write_text(json.dumps(scenario.config))
         done = Outcome({}, ())
         with OpenAIServer(self._plan, latency=0.05) as server:
             for words in scenario.steps:
                 while not done.wrong and (left := _left(db, words)):
-                    deadly = len(done.kills) < kills
-                    with self._started(server, db, left) as process:
+                    deadly, room = len(done.kills) < kills, self._room(db) if done.full < full else 0
+                    with self._started(server, db, left, room) as process:
                         if deadly and self._killed(process, server, calls=left[0] in CALLING):
                             done.kills.append(time.time())
                             continue
                         code = process.wait(120)
+                    if room and code and NO_ROOM.search(process.errors()):
+                        done.full += 1
+                        continue
                     if code == FAILED:
                         done.failed += 1
                     elif code:
@@ -178,9 +196,16 @@ class Killing:
         self._look(done, db)
         return done
 
-    def _started(self, server: OpenAIServer, db: str, words: Sequence[str]) -> WarmProcess:
+    def _started(self, server: OpenAIServer, db: str, words: Sequence[str], room: int) -> WarmProcess:
         key: Any = {"OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "k", "PYTHONHASHSEED": "0"}
-        return Moot(self._folder).start(*words, MOOT_DB=db, **key)
+        key["MOOT_ALLOW_MODELS"] = "*"  # what an earlier build's export names
+        return Moot(self._folder).start(*words, MOOT_DB=db, room=room, **key)
+
+    def _room(self, db: str) -> int:
+        """Return how large a file may become that is too small for a while: the database or its log grows."""
+        log = Path(db + "-wal")
+        has = max(path.stat().st_size if path.exists() else 0 for path in (Path(db), log))
+        return self._rng.randrange(4096, max(has, 8192) + 100_000)
 
     def _killed(self, process: WarmProcess, server: OpenAIServer, *, calls: bool) -> bool:
         """Kill a process, soon after it `calls` or at any moment; return whether it was still there."""

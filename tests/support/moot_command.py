@@ -53,13 +53,14 @@ class Moot:
 
     def __call__(self, *words: object, stdin: bytes = b"", **variables: str) -> Result:
         """Run to the end."""
-        with self.start(*words, stdin=stdin, **variables) as process:
+        with self.start(*words, stdin=stdin, room=0, **variables) as process:
             out, err = process.communicate(timeout=120)
         return Result(process.returncode, out, err)
 
-    def start(self, *words: object, stdin: bytes = b"", **variables: str) -> WarmProcess:
+    def start(self, *words: object, stdin: bytes = b"", room: int = 0, **variables: str) -> WarmProcess:
         """Start it and let it run."""
-        return WarmProcess(words, folder=self.folder, environment=self.environment(**variables), stdin=stdin)
+        environment = self.environment(**variables)
+        return WarmProcess(words, folder=self.folder, environment=environment, stdin=stdin, room=room)
 
 
 def command(*words: object) -> list[str]:

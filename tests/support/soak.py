@@ -1,4 +1,9 @@
-"""`make soak`: whatever can stop a debate, at random moments, for a bounded time; exits with 1 on a loss."""
+"""`make soak`: whatever can stop a debate, at random moments, for a bounded time; exits with 1 on a loss.
+
+    python -m tests.support.soak [--seconds 600] [--seed N] [--part kills [--count 300]]
+
+Without a part each has its turn: half of the time workers, then one after another of the rest.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +62,14 @@ class Soak:
         self.done += Counter(faulty=1, faults=len(faults), exits_3=run.failed)
         self._hold(f"{scenario.name} on {backend}, with faults", scenario, run)
 
-    def resumed_twice(self, backend: str) -> None:
+    def filled(self, scenario: Scenario, backend: str) -> None:
+        """Leave a scenario's processes so little room in files that writing fails, anywhere."""
+        killing = Killing(self._new(), self.rng)
+        run = killing.run(scenario, self._database("SQLite"), full=KILLS)
+        self.done += Counter(full=run.full)
+        self._hold(f"{scenario.name}, without room", scenario, run)
+
+    def resumed_twice(self, _: Scenario, backend: str) -> None:
         """Resume one debate twice at one moment: one proceeds."""
         moot, db = Moot(self._new()), self._database(backend)
         words = ("run", "Should we?", "--turns", "8", "--id", "d", "--no-judge", "-m", "m")
@@ -102,7 +114,7 @@ class Soak:
                     fleet.signal(stopped, signal.SIGCONT)
             left = len(queue.entries())
             fleet.stop_all()
-        self.done += Counter(worked_debates=debates - left, epochs=sum(map(len, writers(url).values())))
+        self.done += Counter(workers=debates - left, epochs=sum(map(len, writers(url).values())))
         if left:
             self.wrong.append(f"{left} of {debates} debates not over after {seconds:.0f} s of workers")
         if not one_at_a_time(url):
@@ -155,20 +167,28 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--part", choices=("kills", "faulty", "full", "double_resumes", "workers"))
+    parser.add_argument("--count", type=int, default=10**9, help="of a part, to stop after")
     options = parser.parse_args()
     until = time.monotonic() + options.seconds
     with tempfile.TemporaryDirectory(prefix="moot-soak-") as folder, postgres_server() as server:
         soak = Soak(Path(folder), server, options.seed)
-        soak.worked(int(options.seconds / 25), options.seconds / 2)
+        if options.part in (None, "workers"):
+            debates = options.count if options.part else int(options.seconds / 25)
+            soak.worked(debates, options.seconds / (1 if options.part else 2))
         turns = [(each, backend) for each in SCENARIOS.values() for backend in ("SQLite", "Postgres")]
         soak.rng.shuffle(turns)
+        parts = {
+            "kills": soak.killed,
+            "faulty": soak.faulty,
+            "full": soak.filled,
+            "double_resumes": soak.resumed_twice,
+        }
+        wanted = [options.part] if options.part else [*parts]
         for number, (scenario, backend) in enumerate(cycle(turns)):
-            if time.monotonic() > until:
+            if time.monotonic() > until or soak.done[options.part] >= options.count:
                 break
-            soak.killed(scenario, backend)
-            if number % 2:
-                soak.faulty(scenario, backend)
-                soak.resumed_twice(backend)
+            parts[wanted[number % len(wanted)]](scenario, backend)
             print(json.dumps({**soak.done, "wrong": soak.wrong}), file=sys.stderr, flush=True)
         print(json.dumps({"seed": options.seed, **soak.done, "wrong": soak.wrong}, indent=2))
     return 1 if soak.wrong else 0

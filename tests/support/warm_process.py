@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -36,8 +37,12 @@ _context.set_forkserver_preload(_MODULES)
 _lock = threading.Lock()
 
 
-def _run(words: Sequence[str], folder: str, environment: Mapping[str, str], files: Sequence[str]) -> None:
+def _run(
+    words: Sequence[str], folder: str, environment: Mapping[str, str], files: Sequence[str], room: int
+) -> None:
     """Run the command in a forked child, its streams in files."""
+    if room:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (room, resource.RLIM_INFINITY))
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)
@@ -67,9 +72,15 @@ class WarmProcess:
     """What `subprocess.Popen` is, as far as tests need it; its streams are read when it has ended."""
 
     def __init__(
-        self, words: Sequence[object], *, folder: Path, environment: Mapping[str, str], stdin: bytes = b""
+        self,
+        words: Sequence[object],
+        *,
+        folder: Path,
+        environment: Mapping[str, str],
+        stdin: bytes = b"",
+        room: int = 0,
     ) -> None:
-        """Start it."""
+        """Start it; where `room` is given, no file of its grows beyond so many bytes, as on a full disk."""
         self._files = Path(tempfile.mkdtemp(prefix="moot-warm-"))
         self._said = ("", "")
         paths = [self._files / name for name in ("in", "out", "err")]
@@ -81,6 +92,7 @@ class WarmProcess:
             str(folder),
             dict(environment),
             [str(path) for path in paths],
+            room,
         )
         with _lock:
             self._process = _context.Process(target=_run, args=arguments)

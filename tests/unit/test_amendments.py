@@ -34,8 +34,8 @@ def halted(model: FakeModel) -> DebateGraph:
     """A debate of four turns that stands after its second."""
     run = build_graph(MemorySaver(), environment=model.environment())
     config = make_config({"turns": 4, "judge": {"enabled": False}})
-    run.invoke({"topic": "Trams?"}, THREAD, context=config, interrupt_after=["trim"])
-    run.invoke(None, THREAD, interrupt_after=["trim"])
+    run.invoke({"topic": "Trams?"}, THREAD, context=config, interrupt_after=["turn"])
+    run.invoke(None, THREAD, interrupt_after=["turn"])
     return run
 
 
@@ -73,7 +73,7 @@ def test_an_amendment_is_in_the_very_next_prompt_whichever_node_comes_next(
     following: str, model: FakeModel
 ) -> None:
     run = build_graph(MemorySaver(), environment=model.environment())
-    run.invoke({"topic": "Trams?"}, THREAD, context=make_config({"turns": 2}), interrupt_after=["trim"])
+    run.invoke({"topic": "Trams?"}, THREAD, context=make_config({"turns": 2}), interrupt_after=["turn"])
     run.invoke(None, THREAD, interrupt_before=[following])
     assert run.get_state(THREAD).next == (following,)
     asked = len(model.calls)

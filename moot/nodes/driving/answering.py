@@ -15,7 +15,6 @@ from langchain_core.runnables import RunnableConfig
 
 from moot.nodes.calls import Flow, ModelCall, Reply, View
 from moot.nodes.driving.environment import Environment
-from moot.nodes.driving.portal import in_thread
 from moot.nodes.driving.spans import call_span
 from moot.state.config.boundary import Claim
 from moot.state.conversation import CallReceipt
@@ -24,6 +23,7 @@ from moot.state.errors import ConfigError
 from moot.state.journal import JournalKey
 from moot.state.records import Records
 from moot.state.reducers import add_up
+from moot.state.sql import at_once
 from moot.state.uncancelled import landed
 
 T = TypeVar("T")
@@ -134,7 +134,7 @@ class Answering:
         reply = await make()
         if reply.is_final and self.place.records is not None:
             # To its end: a reply that has arrived is paid, so it is kept before a stopped run stops.
-            await in_thread(self.place.records.journal.put, key, self.place.anchor, reply.to_json())
+            await at_once(self.place.records.journal.put, key, self.place.anchor, reply.to_json())
         return reply
 
     async def _journalled(self, keys: Sequence[JournalKey]) -> Sequence[JsonObject | None]:
@@ -142,7 +142,7 @@ class Answering:
         if place.records is None:
             return [None] * len(keys)
         get = place.records.journal.get
-        return await in_thread(lambda: [get(key, place.anchor, again=place.again) for key in keys])
+        return await at_once(lambda: [get(key, place.anchor, again=place.again) for key in keys])
 
 
 def _receipt(call: ModelCall, reply: Reply, place: JournalPlace) -> CallReceipt:

@@ -16,6 +16,7 @@ from moot.nodes.models.backoff import Backoff
 from moot.nodes.models.complete import complete
 from moot.nodes.models.registry import ChatSource, Factory, Models, make_model
 from moot.nodes.text.tokens import DEFAULT_ENCODING, TokenCounter, counter, encoding_for
+from moot.state.at_sight import at_sight
 from moot.state.config import DebateConfig
 from moot.state.config.boundary import Claim, Reach, ReachKind
 from moot.state.conversation import ConversationState, StateValues
@@ -53,6 +54,7 @@ def _largest(of: Callable[[str], TokenCounter], encodings: tuple[str, ...]) -> T
     return counters[0] if len(counters) == 1 else lambda text: max(count(text) for count in counters)
 
 
+@at_sight()
 def encodings_in(config: DebateConfig, models: Sequence[str] = ()) -> tuple[str, ...]:
     """Return the encodings of the models that a debate may call, and of `models`, sorted."""
     names = (*config.model_names(), *models)

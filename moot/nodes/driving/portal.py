@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import Any, TypeVar, cast
 
 from moot.state.sql import storage_error
+from moot.state.uncancelled import in_thread as in_thread
 from moot.state.uncancelled import to_the_end
 
 T = TypeVar("T")
@@ -54,11 +55,6 @@ def call_from_sync(
     except BaseException:
         future.cancel()
         raise
-
-
-async def in_thread(function: Callable[..., T], *arguments: object) -> T:
-    """Run a blocking function on a worker thread, to its end however often the caller is cancelled."""
-    return await to_the_end(asyncio.to_thread(function, *arguments))
 
 
 @asynccontextmanager

@@ -7,6 +7,7 @@ fears. The model knows no facts and states none.
 
 import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from random import Random
 
 from moot.nodes.calls import Hints, Utterance
@@ -141,9 +142,9 @@ class Speech:
 
     def __init__(self, hints: Hints, topic: str, dice: Random) -> None:
         self.hints, self.topic, self.dice = hints, topic, dice
-        said = list(hints.get("said", ()))
+        said, speaker = list(hints.get("said", ())), hints.get("speaker")
         self._recent = "\n".join(each["text"] for each in said)
-        self.others = [each for each in said if each["who"] != hints.get("speaker") and _quotable(each)]
+        self.others = [each for each in said if each["who"] != speaker and _quotable(each["text"])]
         asked = [each for each in self.others if each["who"] in hints.get("targets", ())]
         self.other = next(reversed(asked or self.others), None)
         side = side_of(hints)
@@ -158,7 +159,7 @@ class Speech:
         chosen = next((phrase for phrase in order if _mark(phrase) not in self._recent), order[0])
         self._recent += f"\n{_mark(chosen)}"
         about = to or self.other
-        quote = self.dice.choice(_quotable(about)) if about else ""
+        quote = self.dice.choice(_quotable(about["text"])) if about else ""
         a, b = sorted(self.dice.sample(self._phrases, 2), key=lambda phrase: phrase in quote)
         text = chosen.format(
             a=a,
@@ -256,10 +257,11 @@ def _own_dice(hints: Hints) -> Random:
     return Random(f"{hints.get('speaker', '')} {hints.get('topic', '')}")  # noqa: S311  # a choice of words
 
 
-def _quotable(utterance: Utterance) -> list[str]:
+@lru_cache(maxsize=256)
+def _quotable(said: str) -> Sequence[str]:
     """Return the longest sentences of an utterance that quote nobody, verbatim, or their beginnings."""
     pieces = []
-    for sentence in split_sentences(utterance["text"][:4_000]):
+    for sentence in split_sentences(said[:4_000]):
         text = sentence.text.rstrip(" .。！!")
         if sentence.kind != "prose" or text[-1:] in _NO_STATEMENT or _NESTED & set(text):
             continue

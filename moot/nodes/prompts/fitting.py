@@ -70,7 +70,10 @@ def fit(blocks: Sequence[Block], budget: int, count: TokenCounter) -> View:
         for i, block in enumerate(blocks)
         if i not in shown or shown[i][1] < wholes[i]
     ]
-    kept = [(replace(blocks[i], message=message), cost) for i, (message, cost) in sorted(shown.items())]
+    kept = [
+        (blocks[i] if message is blocks[i].message else replace(blocks[i], message=message), cost)
+        for i, (message, cost) in sorted(shown.items())
+    ]
     return _make_view(kept, budget, notes)
 
 

@@ -1,7 +1,6 @@
 """Pinned messages in a view: they stand after the topic, as a section of their own, while there is room."""
 
 from collections.abc import Callable, Sequence
-from functools import partial
 
 from moot.nodes.calls import WireMessage
 from moot.nodes.prompts.fitting import KEEP, OPTIONAL, Block
@@ -29,7 +28,8 @@ def pin_blocks(
     render: Callable[[Entry], WireMessage] | None = None,
 ) -> list[Block]:
     """Return the pinned messages as blocks, by `render` where that is given; the longest are cut first."""
-    shown = render or partial(render_entry, names=config.names())
+    names = config.names()
+    shown = render or (lambda entry: render_entry(entry, names))
     pieces = [
         Piece(
             shown(entry),

@@ -6,6 +6,7 @@ from moot.nodes.calls import WireMessage
 from moot.nodes.text.frames import frames_quoted
 from moot.nodes.text.plain import clip, inert
 from moot.nodes.text.tokens import TokenCounter, cut_middle, message_tokens
+from moot.state.at_sight import at_sight
 from moot.state.entries import Entry
 
 PEOPLE = {
@@ -30,10 +31,12 @@ def speaker_label(speaker: str, names: Mapping[str, str], chars: int = NAME_CHAR
     return clip(inert(display_name(speaker, names)), chars)
 
 
+@at_sight(4096)
 def render_entry(entry: Entry, names: Mapping[str, str]) -> WireMessage:
     """Return an entry as a message in the third person, under its speaker's name and its id.
 
-    Whatever in its words looks like a label, a heading or a mark of a chat template is quoted.
+    Whatever in its words looks like a label, a heading or a mark of a chat template is quoted. A window's
+    messages are rendered several times a turn.
     """
     label = f"{display_name(entry['speaker'], names)} [{entry['id']}]:"
     said = frames_quoted(entry["content"], (*names.keys(), *names.values(), *PEOPLE.values()))

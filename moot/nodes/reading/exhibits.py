@@ -1,6 +1,7 @@
 """Evidence on the surface of a sentence: figures, percentages, sources, links, quotations."""
 
 import re
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 EvidenceForm = Literal["link", "citation", "quote", "percent", "number", "case"]
@@ -69,6 +70,7 @@ _CASE = re.compile(
 _TIMESTAMP = re.compile(r"\[?(?:crosstalk|inaudible)?\s*\d{2}:\d{2}(?::\d{2})*\]?", re.IGNORECASE)
 
 
+@lru_cache(4096)
 def shows_evidence(sentence: str) -> EvidenceForm | None:
     """Return the most telling form in which a sentence shows evidence, a case told included."""
     found = find_evidence(_TIMESTAMP.sub(" ", sentence))

@@ -5,6 +5,7 @@ Few patterns, in the first person wherever a language has one, each held against
 """
 
 import re
+from functools import lru_cache
 
 from moot.nodes.reading.phrases import (
     CLAUSE_END,
@@ -153,18 +154,22 @@ _ADDRESS = any_of(
     """
 )
 _OWN = any_of(r"(?:i|my|ich|je|yo)\b")
+READ = 4096
+"""Sentences kept as they were read: for importance as a message is born, for the minutes as it leaves."""
 SHARED = 3
 """Stems that two sentences have in common at least where one contradicts the other."""
 _SAME = 0.7, 0.5
 """Share of the shorter and of the longer sentence's terms that both have where one contradicts the other."""
 
 
+@lru_cache(READ)
 def concedes(sentence: str) -> bool:
     """Return whether the speaker grants something to the other side."""
     said = unquoted(sentence)
     return bool(_CONCESSION.search(said)) and not _NO_CONCESSION.search(said)
 
 
+@lru_cache(READ)
 def shifts(sentence: str) -> bool:
     """Return whether the speaker says that it has changed its own position."""
     said = unquoted(sentence)

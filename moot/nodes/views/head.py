@@ -10,12 +10,14 @@ from moot.nodes.prompts.material import problem_block
 from moot.nodes.prompts.rendering import cut_message
 from moot.nodes.text.tokens import TokenCounter, message_tokens
 from moot.nodes.views.scene import Scene
+from moot.state.at_sight import at_sight
 from moot.state.config import DebateConfig, DebaterConfig, slug
 
 RULES = load_prompt("rules", "debaters", "scored", "language")
 CONTRACT = load_prompt("contract", "name", "role", "stance", "persona", "contract")
 
 
+@at_sight()
 def contract_text(debater: DebaterConfig) -> str:
     """Return what a debater is told about itself."""
     return CONTRACT.render(
@@ -42,6 +44,7 @@ def _contract_lines(debater: DebaterConfig) -> Iterator[str]:
             yield f"{title}: {text}"
 
 
+@at_sight()
 def rules_text(config: DebateConfig) -> str:
     """Return the debate's rules: the same for everybody, for the whole debate."""
     language = f"- Speak {config.language}." if config.language else ""
@@ -61,6 +64,7 @@ def _adds(debater: DebaterConfig, part: str) -> bool:
     return bool(part) and slug(part) != slug(debater.name)
 
 
+@at_sight()
 def topic_block(topic: str, config: DebateConfig, count: TokenCounter) -> Block:
     """Return the topic, a message of its own after the rules."""
     return problem_block(topic, config.memory.budget, count, heading="# Topic")

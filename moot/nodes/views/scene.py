@@ -1,5 +1,6 @@
 """One floor about to be given: what its view may draw on."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -31,7 +32,7 @@ class Scene:
         return self.config.memory.budget.total if self.total is None else self.total
 
     @cached_property
-    def names(self) -> dict[str, str]:
+    def names(self) -> Mapping[str, str]:
         """Display names by debater id."""
         return self.config.names()
 

@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, PrivateAttr
 from pydantic.json_schema import JsonSchemaValue
 
 from moot.state import settings as environment
+from moot.state.at_sight import at_sight
 from moot.state.config.config_files import load_config, make_config
 from moot.state.config.debate_config import DebateConfig
 from moot.state.config.model_settings import is_built_in
@@ -47,7 +48,8 @@ ALLOWED_IN: dict[ReachKind, str] = {
 """Where an operator allows a thing of each kind, beside a configuration file."""
 
 
-def reaches(config: DebateConfig) -> dict[Reach, str]:
+@at_sight()
+def reaches(config: DebateConfig) -> Mapping[Reach, str]:
     """Return all that a configuration reaches outside, each with the setting that names it (models: `""`)."""
     found = {Reach("model", name): "" for name in config.model_names() if not is_built_in(name)}
     for name, model in config.models.items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from pydantic import (
@@ -18,6 +19,7 @@ from pydantic import (
     model_validator,
 )
 
+from moot.state.at_sight import at_sight
 from moot.state.config.budgets import MemoryConfig
 from moot.state.config.config_mistakes import explain, unknown_key
 from moot.state.config.debaters import DebaterConfig, may_speak
@@ -209,7 +211,8 @@ class DebateConfig(Section):
         """Return whether this is a debater whose turns a person takes."""
         return any(debater.id == debater_id and debater.is_human for debater in self.debaters)
 
-    def names(self) -> dict[str, str]:
+    @at_sight()
+    def names(self) -> Mapping[str, str]:
         """Return display names by debater id."""
         return {debater.id: debater.name for debater in self.debaters}
 
@@ -217,7 +220,8 @@ class DebateConfig(Section):
         """Return the model that a debater uses; for a person's the debate's, which then summarises for it."""
         return self.model if debater.is_human else debater.model or self.model
 
-    def model_names(self) -> list[str]:
+    @at_sight()
+    def model_names(self) -> Sequence[str]:
         """Return every model that the debate may call, sorted."""
         named = {self.model_of(d) for d in self.debaters} | {self.judge.model or self.model}
         named |= {seat.model for seat in self.judge.panel if seat.model}
