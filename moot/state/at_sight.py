@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, TypeVar
+from typing import TypeVar
 
-T = TypeVar("T", bound=Callable[..., Any])
+T = TypeVar("T", bound=Callable[..., object])
 
 
 def at_sight(kept: int = 64) -> Callable[[T], T]:
@@ -15,9 +15,9 @@ def at_sight(kept: int = 64) -> Callable[[T], T]:
     """
 
     def remembering(function: T) -> T:
-        known: dict[tuple[int, ...], tuple[tuple[object, ...], Any]] = {}
+        known: dict[tuple[int, ...], tuple[tuple[object, ...], object]] = {}
 
-        def look_up(*arguments: object) -> Any:
+        def look_up(*arguments: object) -> object:
             key = tuple(map(id, arguments))
             found = known.get(key)
             if found is None:
