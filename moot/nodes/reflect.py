@@ -20,6 +20,7 @@ from moot.nodes.blackboard.rooms import to_assess
 from moot.nodes.calls import Reply
 from moot.nodes.driving.environment import NodeContext
 from moot.nodes.effects import Body, Emit, Update, errors_update
+from moot.nodes.protocols.protocol_table import protocol_named
 from moot.nodes.record import reads_by_model
 from moot.state.config.frozen import frozen_config
 from moot.state.conversation import ConversationState
@@ -28,14 +29,20 @@ from moot.state.ledger import Note
 
 def reflect_due(state: ConversationState) -> bool:
     """Return whether there is anything to reflect on."""
-    return reflection_due(state) or bool(to_assess(state))
+    return _insights_due(state) or bool(to_assess(state))
+
+
+def _insights_due(state: ConversationState) -> bool:
+    """Return whether enough has happened, and somebody will speak who sees insights: not in a council."""
+    unread = protocol_named(state["config"]["protocol"]).minutes_after
+    return not (unread or state.get("step", {}).get("last_words")) and reflection_due(state)
 
 
 def reflect(state: ConversationState, context: NodeContext) -> Body:
     """Make reflections and crux cards, all calls at the same time; the rules stand in for one that fails."""
     config = frozen_config(state)
     count = context.env.count_for(config)
-    rooms, due = to_assess(state), reflection_due(state)
+    rooms, due = to_assess(state), _insights_due(state)
     replies: list[Reply | None] = [None] * (len(rooms) + due)
     if reads_by_model(config):
         calls = [card_call(state, config, room, count, floor=floor) for floor, room in enumerate(rooms)]

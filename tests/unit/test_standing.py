@@ -43,6 +43,8 @@ from tests.support.board import (
         ([("ada", "asserts"), ("bob", "denies"), ("bob", "concedes"), ("bob", "denies")], "disputed"),
         ([("bob", "concedes")], "open"),
         ([("ada", "unsure")], "open"),
+        ([("ada", "asserts"), ("bob", "denies"), ("bob", "conditional")], "settled"),
+        ([("ada", "asserts"), ("bob", "denies"), ("bob", "unsure")], "open"),
     ],
     ids=lambda each: each if isinstance(each, str) else " ".join(f"{who}-{kind}" for who, kind in each),
 )
@@ -176,7 +178,7 @@ def test_to_concede_again_is_to_say_the_same_again() -> None:
     assert [board.ledger.sign(who, "p001") for who in ("ada", "bob")] == [-1, -1]
     assert len(board.ledger.changes) == 1
     assert len(board.ledger.concessions("ada")) == 2
-    assert board.view("").count("- Ada: p001") == 1
+    assert board.view("").count("- Ada: no to p001") == 1
 
 
 def test_a_change_of_mind_that_is_told_again_is_one_and_a_yes_on_a_condition_is_one_from_a_no() -> None:
@@ -187,10 +189,14 @@ def test_a_change_of_mind_that_is_told_again_is_one_and_a_yes_on_a_condition_is_
         ("ada", "withdraws"),
         ("bob", "denies"),
         ("bob", "conditional"),
+        ("cyd", "denies"),
+        ("cyd", "concedes"),
+        ("bob", "concedes"),
+        ("cyd", "withdraws"),
     ):
         board.note(who, kind, LEVY)  # type: ignore[arg-type]  # kinds of events
     changes = [(change.event["debater"], change.event["kind"]) for change in board.ledger.changes]
-    assert changes == [("ada", "withdraws"), ("bob", "conditional")]
+    assert changes == [("ada", "withdraws"), ("bob", "conditional"), ("cyd", "concedes")]
 
 
 def test_no_number_of_a_note_is_given_twice_after_one_was_dropped() -> None:

@@ -31,6 +31,10 @@ SECOND_LOOK = load_prompt("second-look", "topic", "aspect")
 _MOTION = "the topic itself, answered with yes"
 FRAME = 900
 """Tokens of the prompt's own words and the schema's, kept free of what is shown."""
+NOTES_A_TOKEN = 4
+"""Tokens of minutes for one that is read: 1.5 to 4.4 in two debates that a capable model held."""
+_MARGIN = 400
+"""Tokens of minutes of which little is read."""
 LEAST_CITED = 40
 """Tokens below which an earlier message that is cited is not shown."""
 _NEW = 12
@@ -191,6 +195,8 @@ def minutes_by_model(
 
 def _alike(event: Event, ledger: Ledger) -> tuple[str, ...]:
     """Return the kinds that a second look may find: whoever concedes to those who deny, denies as well."""
+    if event["kind"] == "unsure":
+        return ("unsure", "open")
     if event["kind"] not in ("concedes", "withdraws"):
         return (event["kind"], "conditional") if event["condition"] else (event["kind"],)
     turns = ledger.courses.get(event["proposition"], ())
@@ -200,8 +206,11 @@ def _alike(event: Event, ledger: Ledger) -> tuple[str, ...]:
 
 
 def read_in_batches(entries: Sequence[Entry], config: DebateConfig) -> list[list[Entry]]:
-    """Return entries in the runs that one reading each is shown, a longer one by itself."""
-    return batches(entries, lambda entry: entry["tokens"] + 16, room_for(config))
+    """Return entries in the runs that one reading each is shown, a longer one by itself.
+
+    Half of the room is theirs: what is noted of them is longer than they are.
+    """
+    return batches(entries, lambda entry: entry["tokens"] + 16, room_for(config) // 2)
 
 
 def room_for(config: DebateConfig) -> int:
@@ -233,7 +242,10 @@ def _reading_call(
     left = room // 2 - sum(map(count, said))
     if left > LEAST_CITED * len(cited):
         said = [f"(read before)\n{text}" for text in shown_entries(cited, config.names(), left, count)] + said
-    return structured_call("extract", config, system, said, schema, count, makes="ledger", about=entries)
+    length = _MARGIN + NOTES_A_TOKEN * sum(entry["tokens"] for entry in entries)
+    return structured_call(
+        "extract", config, system, said, schema, count, makes="ledger", about=entries, least=length
+    )
 
 
 def ledger_lines(ledger: Ledger) -> Iterable[str]:
@@ -287,15 +299,17 @@ def structured_call(
     floor: int = 0,
     debaters: Sequence[str] = (),
     about: Sequence[Entry] = (),
+    least: int = 0,
 ) -> ModelCall:
-    """Return a structured call on the blackboard's model."""
+    """Return a structured call on the blackboard's model; its answer has `least` tokens or what is set."""
     shown: list[WireMessage] = [{"role": "user", "content": text} for text in said]
     view = fit_messages([{"role": "system", "content": system}, *shown], config.memory.budget.total, count)
     hints: Hints = {"debaters": list(debaters) or list(config.names())}
     if about:
         hints["message_ids"] = [entry["id"] for entry in about]
     voice = voice_of(config, config.blackboard)
-    return make_call(voice, purpose, view, schema=schema, floor=floor, makes=makes, hints=hints)
+    reply = max(voice.reply, least)
+    return make_call(voice, purpose, view, schema=schema, reply=reply, floor=floor, makes=makes, hints=hints)
 
 
 def found_in(schema: type[BaseModel], reply: Reply | None) -> dict[str, Any] | None:

@@ -11,7 +11,7 @@ from moot.nodes.blackboard.bounds import noted
 from moot.nodes.blackboard.by_model import debater_lines, known_debater, shown_entries, structured_call
 from moot.nodes.blackboard.folding import ledger_of
 from moot.nodes.blackboard.minutes import Minutes
-from moot.nodes.blackboard.rooms import CYCLES
+from moot.nodes.blackboard.rooms import CYCLES, claim_now
 from moot.nodes.calls import ModelCall
 from moot.nodes.prompts.enumerated import many, narrowed, one_of
 from moot.nodes.prompts.library import load_prompt
@@ -146,7 +146,9 @@ def card_events(
     for side in data["sides"]:
         entry = entries.get(side["message_id"].strip("[] "))
         who = known_debater(side["debater"], {who: config.names()[who] for who in room["between"]})
-        if entry is not None and entry["speaker"] == who:
+        held = minutes.ledger.stance(who, room["claim"])
+        known = held and (held["message_id"], held["kind"]) == (side["message_id"].strip("[] "), side["now"])
+        if entry is not None and entry["speaker"] == who and not known:
             event = {"proposition": room["claim"], "kind": side["now"], "confidence": 1.0, "ground": False}
             words = {"message_id": entry["id"], "quote": side["quote"], "condition": ""}
             minutes.take({"events": [{**event, **words}]})
@@ -177,7 +179,7 @@ def card_by_rule(state: ConversationState, config: DebateConfig, room: Room) -> 
 def room_closes(state: ConversationState, config: DebateConfig, room: Room, card: CruxCard) -> bool:
     """Return whether a room is over: converged, at its cap, or going in circles."""
     at_cap = room["cycle"] >= room.get("cycles", CYCLES)
-    return card["resolved"] or at_cap or _stagnates(state, room)
+    return card["resolved"] or at_cap or not claim_now(state, room) or _stagnates(state, room)
 
 
 def _stagnates(state: ConversationState, room: Room) -> bool:

@@ -194,7 +194,7 @@ def board_lines(
             agreed, differing = ledger.shared(speaker, other)
             told = {*agreed[:MOST], *differing[:MOST]} - {MOTION}
             for key in (key for key in differing[:MOST] if key != MOTION):
-                yield Line(BETWEEN, 3, f"you differ on {board.disputed(key)}")
+                yield Line(BETWEEN, 2, f"you differ on {board.disputed(key)}")
             for key in (key for key in agreed[:MOST] if key != MOTION):
                 stances = ledger.stances(key)
                 yours, theirs = (says_briefly(stances[who]) for who in (speaker, other))
@@ -305,11 +305,17 @@ class _Board:
         return islice((event for event in events if event["id"] not in self.ledger.repeated), MOST)
 
     def conceded(self, event: Event | Gap) -> str:
-        """Return a concession, a change of mind or a gap: what it is on, the words, and where they stand."""
+        """Return a concession, a change of mind or a gap: what it is on, the words, and where they stand.
+
+        Of what was conceded the side tells more than the words.
+        """
         key = event["proposition"]
-        told = key in ("", MOTION) or self.text(key) == noted(event["quote"])
-        about = "" if told else f"{self.named(key)}: "
-        return f"{about}{self.quote(event)}"
+        if key in ("", MOTION) or self.text(key) == noted(event["quote"]):
+            return self.quote(event)
+        sign = next((t.after for t in self.ledger.courses.get(key, ()) if t.event["id"] == event["id"]), 0)
+        if event.get("kind") == "concedes" and sign:
+            return f"{'yes' if sign > 0 else 'no'} to {self.named(key)} [{event['message_id']}]"
+        return f"{self.named(key)}: {self.quote(event)}"
 
     def is_held(self, key: str) -> bool:
         """Return whether anybody says yes or no to a proposition; what was given up alone is told as that."""

@@ -15,10 +15,12 @@ RANK = {"rule": 0, "model": 1, "person": 2}
 """On the same message the higher one is believed."""
 
 
-def _sign_after(event: Event, before: int, others: int) -> int:
-    """Return a debater's sign after an event; whoever concedes goes over to the other side."""
+def _sign_after(event: Event, before: int, others: Sequence[int]) -> int:
+    """Return a debater's sign after an event; whoever concedes goes over to those who differ."""
     if event["kind"] == "concedes":
-        return -before if before else (-1 if others < 0 else 1)
+        if before and (-before in others or before not in others):
+            return -before
+        return before or (-1 if sum(others) < 0 else 1)
     if is_conditional(event):
         return leaning(event) * abs(before)
     return 0 if event["kind"] == "withdraws" else leaning(event) or before
@@ -144,7 +146,7 @@ def _courses(ledger: Ledger, events: Iterable[Event]) -> Mapping[str, Sequence[T
             who, kind = event["debater"], event["kind"]
             before = signs.get(who, 0)
             again = kind == "concedes" == last.get(who)
-            others = sum(sign for other, sign in signs.items() if other != who)
+            others = [sign for other, sign in signs.items() if other != who]
             after = before if again else _sign_after(event, before, others)
             signs[who], last[who] = after, kind
             course.append(Turn(event, before, after))

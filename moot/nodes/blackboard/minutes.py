@@ -79,6 +79,7 @@ class Minutes:
     def take(self, operations: Operations) -> None:
         """Note what stands the check; what fails it is dropped and counted."""
         opened = {each["ref"]: str(each["text"]) for each in operations.get("propositions", ())}
+        self._refs = {}  # another reading may give the same references to others
         for each in operations.get("events", ()):
             self._take_event(each, opened)
         self._take_exhibits(operations)
@@ -158,6 +159,11 @@ class Minutes:
         """Take back new notes, as if they had never been wanted."""
         self.dropped[why] += len(ids)
         self.new = [note for note in self.new if note.get("id") not in ids]
+        about = {note.get(key) for note in self.new for key in ("proposition", "one", "other")}
+        for note in [note for note in self.new if note["note"] == "proposition"]:
+            if note["id"] not in about:
+                self.new.remove(note)
+                del self._texts[note["id"]]
 
     def close(self, through: int) -> list[Note]:
         """Return the new notes with one that says how far has been read and what was dropped."""

@@ -3,7 +3,8 @@
 import re
 from functools import lru_cache
 
-_MARKS = frozenset("\"'“”„‟‘’‚‛«»‹›「」『』`*_")
+_QUOTES = frozenset('`"“”„‟«»‹›「」『』')
+_MARKS = _QUOTES | frozenset("'‘’‚‛*_")
 _SPEECH = re.compile(
     r"“[^“”]{8,600}”|\"[^\"\n]{8,600}\"|«[^«»]{8,600}»|„[^„“”]{8,600}[“”]|「[^「」]{4,300}」|『[^『』]{4,300}』"
     r"|^[ \t]{0,3}>.*$",
@@ -20,7 +21,11 @@ def find_quotation(quote: str, text: str) -> tuple[int, int] | None:
     start = bare.find(wanted) if wanted else -1
     if start < 0:
         return None
-    return places[start], places[start + len(wanted) - 1] + 1
+    first, last = places[start], places[start + len(wanted) - 1] + 1
+    # A quotation within it keeps both of its marks.
+    opens = quote.strip()[0] in _QUOTES and text[:first].endswith(tuple(_QUOTES))
+    closes = quote.strip()[-1] in _QUOTES and text.startswith(tuple(_QUOTES), last)
+    return first - opens, last + closes
 
 
 @lru_cache(maxsize=256)  # of one message many quotations are looked for

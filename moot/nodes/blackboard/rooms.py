@@ -2,8 +2,10 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from moot.nodes.blackboard.folding import ledger_of
 from moot.state.conversation import ConversationState
 from moot.state.entries import Entry, kind_of
+from moot.state.ledger import MOTION
 from moot.state.progress import Room
 
 CYCLES = 2
@@ -35,13 +37,27 @@ def make_room(
 
 
 def to_assess(state: ConversationState) -> list[Room]:
-    """Return the rooms whose cycle is over and has not been looked at."""
+    """Return the rooms whose cycle is over and has not been looked at, or whose two differ no more."""
     return [
         room
         for room in state.get("crux_rooms", {}).values()
-        if room["stage"] == "steelman" and room["assessed"] < room["cycle"]
-        if not (room["closed"] or awaits_second(room))
+        if (room["stage"] == "steelman" and room["assessed"] < room["cycle"]) or not claim_now(state, room)
+        if room["stage"] and not (room["closed"] or awaits_second(room))
     ]
+
+
+def claim_now(state: ConversationState, room: Room) -> str:
+    """Return what the two in a room differ on: its claim, else what they took up there, `""` for nothing."""
+    ledger, said = ledger_of(state), set(room["message_ids"])
+
+    def differ(key: str) -> bool:
+        return any(set(pair) == set(room["between"]) for pair in ledger.pairs(key))
+
+    def is_new(key: str) -> bool:
+        return key != MOTION and any(e["message_id"] in said for e in ledger.stances(key).values())
+
+    claims = (key for key in ledger.by_salience if is_new(key) and differ(key))
+    return room["claim"] if differ(room["claim"]) else next(claims, "")
 
 
 def awaits_second(room: Room) -> bool:

@@ -115,7 +115,10 @@ class Ledger:
         held = Counter(
             self.sign(who, proposition) for who, event in stances.items() if not is_conditional(event)
         )
-        return "agreed" if max(held[1], held[-1]) > 1 else "open"
+        if max(held[1], held[-1]) > 1:
+            return "agreed"
+        # Who denied it and now says yes on a condition has ended the dispute, too.
+        return "settled" if len(yes or no) > 1 and self._was_disputed(proposition) else "open"
 
     @cached_property
     def _pressed(self) -> Mapping[str, set[str]]:
@@ -214,7 +217,8 @@ class Ledger:
         for turn in sorted(turns, key=lambda turn: said_at(turn.event)):
             key = (turn.event["proposition"], turn.event["debater"])
             before = last.get(key)
-            withdrew = turn.event["kind"] == "withdraws" and not (before and before["kind"] == "withdraws")
+            gone = before is not None and before["kind"] in ("withdraws", "concedes")
+            withdrew = turn.event["kind"] == "withdraws" and not gone
             if withdrew or turn.before * turn.after < 0:
                 changed.append(Change(turn.event, before))
             last[key] = turn.event

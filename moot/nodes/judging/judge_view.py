@@ -147,9 +147,9 @@ def _ledger(bench: Bench) -> list[Block]:
     budget = int(bench.config.memory.budget.total * LEDGER_SHARE)
     names = {debater: names[debater] for debater in bench.order if debater in names}
     text, room = "", budget
-    for _ in range(ATTEMPTS):  # labels may be longer than names
+    for _ in range(ATTEMPTS):  # labels may be longer than names, and a message is more than its text
         text = render_blackboard(bench.state, "", max_tokens=room, count=bench.count, names=names)
-        over = bench.count(bench.hide(text)) - budget
+        over = prompt_tokens([{"role": "user", "content": bench.hide(text)}], bench.count) - budget
         if over <= 0:
             break
         room -= over

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from moot.nodes.blackboard.bounds import OVERALL
 from moot.nodes.blackboard.cards import claim_text
 from moot.nodes.blackboard.folding import ledger_of
-from moot.nodes.blackboard.rooms import awaits_second, make_room
+from moot.nodes.blackboard.rooms import awaits_second, claim_now, make_room
 from moot.nodes.blackboard.standing import Ledger, stage_of
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.protocols.agreeableness import with_agreement
@@ -46,7 +46,7 @@ def room_step(state: ConversationState, config: DebateConfig, rooms: Mapping[str
 
     Both say at once where they stand; then they take turns, so that whoever is next can answer.
     """
-    moved = {key: _advanced(room) for key, room in rooms.items()}
+    moved = {key: _advanced(state, room) for key, room in rooms.items()}
     floors = [floor for room in moved.values() for floor in _floors(state, config, room)]
     stage = next(iter(moved.values()))["stage"]
     aspect = state.get("step", {}).get("aspect", "")
@@ -136,14 +136,18 @@ def _cooled_down(state: ConversationState, pair: Sequence[str], rounds: int) -> 
     return all(state.get("round", 0) - room["round"] > rounds for room in earlier)
 
 
-def _advanced(room: Room) -> Room:
-    """Return a room at its next floor: both positions, then exchange and steelman, one after the other."""
+def _advanced(state: ConversationState, room: Room) -> Room:
+    """Return a room at its next floor: both positions, then exchange and steelman, one after the other.
+
+    Where its claim is settled and the two differ on another now, it goes on with that.
+    """
     if awaits_second(room):
         return {**room, "second": False}
     following: dict[str, Stage] = {"": "positions", "positions": "exchange", "exchange": "steelman"}
     stage: Stage = following.get(room["stage"], "exchange")
     cycle = room["cycle"] + (stage == "exchange")
-    return {**room, "stage": stage, "cycle": cycle, "second": stage != "positions"}
+    claim = claim_now(state, room) or room["claim"]
+    return {**room, "claim": claim, "stage": stage, "cycle": cycle, "second": stage != "positions"}
 
 
 def _floors(state: ConversationState, config: DebateConfig, room: Room) -> list[Floor]:
@@ -169,9 +173,9 @@ def supposed_dispute(
     What they differ on they could not be surer of, and their stances rest on it.
     """
     ledger, minutes = ledger_of(state), state.get("minutes", [])
-    calm: list[Note] = [
-        {"note": "retraction", "of": event["id"], "why": "", "by": "model"} for event in ledger.events
-    ]
+    in_rooms = {room["claim"] for room in open_rooms(state).values()}
+    past = [event["id"] for event in ledger.events if event["proposition"] not in in_rooms]
+    calm: list[Note] = [{"note": "retraction", "of": key, "why": "", "by": "model"} for key in past]
     for pair in pairs:
         number = len(ledger.propositions)
         notes: list[Note] = [*calm, *_supposed(state, pair, f"p{number:03d}")]

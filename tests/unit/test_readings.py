@@ -1,0 +1,103 @@
+"""One reading after another, and a room whose claim is settled: what each leaves in the ledger."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from moot.nodes.blackboard.by_model import minutes_by_model, read_in_batches, room_for
+from moot.nodes.blackboard.minutes import Minutes
+from moot.nodes.blackboard.quotations import find_quotation
+from moot.nodes.blackboard.rooms import claim_now, make_room, to_assess, with_entries
+from moot.nodes.calls import ModelCall, Reply
+from moot.nodes.protocols.dialogue.crux_rooms import room_step
+from moot.state.config import DebateConfig
+from moot.state.conversation import ConversationState
+from moot.state.entries import Entry, make_entry
+from tests.support.board import COUNT, FERRIES, LEVY, NAMES, TOPIC, Board, event
+
+CONFIG = DebateConfig.model_validate(
+    {"protocol": "dialogue", "model": "m", "debaters": [{"name": name} for name in NAMES.values()]}
+)
+LISTS = ("propositions", "events", "challenges", "questions", "answers", "evidence", "gaps", "same")
+
+
+def _read(minutes: Minutes, entries: list[Entry], looks: list[str], **found: Any) -> list[ModelCall]:
+    """Return the calls of one reading that finds this, and whose second look sees those kinds."""
+    flow, calls = minutes_by_model(minutes, CONFIG, entries, COUNT), list[ModelCall]()
+    seen = [{"number": number, "reasoning": "", "kind": kind} for number, kind in enumerate(looks, 1)]
+    first = {"reasoning": "", **{name: [] for name in (*LISTS, "retractions")}, **found}
+    asked = next(flow)
+    try:
+        while True:
+            calls += asked
+            asked = flow.send([Reply(data=first if len(calls) == 1 else {"looks": seen})])
+    except StopIteration:
+        return calls
+
+
+def _minutes(*entries: Entry) -> Minutes:
+    return Minutes([], TOPIC, {entry["id"]: entry for entry in entries}, list(NAMES), "model")
+
+
+SAID = [make_entry(n, who, "speech", f"{text}.") for n, who, text in ((1, "ada", FERRIES), (2, "bob", LEVY))]
+
+
+def test_what_a_second_reading_opens_is_not_what_the_first_one_called_so() -> None:
+    minutes = _minutes(*SAID)
+    for entry, text in zip(SAID, (FERRIES, LEVY), strict=True):
+        said = event(entry, "asserts", "n1", quote=text)
+        _read(minutes, [entry], ["asserts"], propositions=[{"ref": "n1", "text": text}], events=[said])
+    held = {key: minutes.ledger.propositions[key]["text"] for key in minutes.ledger.courses}
+    assert held == {"p001": FERRIES, "p002": LEVY}
+
+
+@pytest.mark.parametrize(("look", "noted"), [("open", "unsure"), ("denies", "")])
+def test_what_is_left_open_is_noted_and_what_nobody_said_opens_no_proposition(look: str, noted: str) -> None:
+    minutes = _minutes(*SAID)
+    opening = [{"ref": "n1", "text": FERRIES}]
+    _read(
+        minutes,
+        SAID[:1],
+        [look],
+        propositions=opening,
+        events=[event(SAID[0], "unsure", "n1", quote=FERRIES)],
+    )
+    assert [each["kind"] for each in minutes.ledger.events] == [noted] * bool(noted)
+    assert ("p001" in minutes.ledger.propositions) == bool(noted)
+
+
+def test_an_answer_has_room_for_the_notes_of_all_that_is_read() -> None:
+    long = [make_entry(n, "ada", "speech", "So. " * 400, tokens=800) for n in range(1, 9)]
+    batches = read_in_batches(long, CONFIG)
+    assert max(sum(entry["tokens"] for entry in batch) for batch in batches) <= room_for(CONFIG) // 2
+    calls = [_read(_minutes(*entries), entries, [])[0] for entries in (SAID, batches[0])]
+    assert [call.max_tokens for call in calls] == [1500, 400 + 4 * 1600]
+
+
+def test_a_quotation_keeps_both_marks_of_what_it_quotes() -> None:
+    text = 'She said: "Boats first" is wrong, and **bold** it is not.'
+    start, end = find_quotation('"Boats first" is wrong', text) or (0, 0)
+    assert text[start:end] == '"Boats first" is wrong'
+    start, end = find_quotation("**bold** it is not", text) or (0, 0)
+    assert text[start:end] == "bold** it is not"
+
+
+def test_a_room_goes_on_with_what_its_two_differ_on_now_and_ends_where_that_is_nothing() -> None:
+    board = Board()
+    board.note("ada", "asserts", LEVY)
+    board.note("bob", "denies", LEVY)
+    room = {**make_room("room-01", "p001", ("ada", "bob"), ("m000001", "m000002"), 1), "stage": "positions"}
+    said = [board.note("ada", "concedes", LEVY), board.note("ada", "asserts", FERRIES)]
+    said.append(board.note("bob", "denies", FERRIES))
+    heard = [{**entry, "room": "room-01"} for entry in board.state["full_transcript"][3:]]
+    rooms = with_entries({"room-01": cast(Any, room)}, cast(Any, heard))
+    state = cast(ConversationState, {**board.state, "crux_rooms": rooms, "round": 1})
+    step = room_step(state, CONFIG, rooms)
+    assert claim_now(state, rooms["room-01"]) == step["rooms"]["room-01"]["claim"] == "p002"
+    assert FERRIES in step["floors"][0]["instruction"]
+    assert not to_assess(state)
+    board.note("bob", "concedes", FERRIES)
+    over = cast(ConversationState, {**board.state, "crux_rooms": rooms})
+    assert [each["id"] for each in to_assess(over)] == ["room-01"]
