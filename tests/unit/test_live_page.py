@@ -67,6 +67,8 @@ def test_a_debate_that_is_begun_is_listed_and_told_as_the_report_has_it(page: Te
     assert page.get(f"{address}/prompts/1").json()["exact"] is True
     assert len(page.get(f"{address}/receipts").json()["prompts"]) == 2
     assert page.get(f"{address}/find", params={"q": "TABS OR"}).json()[0] == 0
+    events = page.get(f"{address}/events").text  # which ends: a browser has few lines to one server
+    assert events.rstrip().endswith('data: {"rest": true}')
 
 
 def test_a_person_answers_interjects_pins_corrects_and_forks(page: TestClient) -> None:

@@ -70,12 +70,13 @@ class DebateReader:
 
     def overview(self, debate: Debate) -> JsonObject:
         """Return how a debate stands: its row, who debates, what runs, what is asked."""
-        _, snapshot, document = self.read(debate)
+        mark, snapshot, document = self.read(debate)
         told = as_far_as_it_goes(DebateDocument, {"config": document["config"]})
         values = snapshot.values
         planned = forecast(frozen_config(values)) if values.get("config") else None
         return {
             **asdict(debate.row),
+            "checkpoint": mark[2],
             "topic": document["topic"] or debate.row.topic,
             "ended_because": document["ended_because"],
             "error": self._host.errors.get(debate.id) or _last_error(document),

@@ -257,6 +257,9 @@ class LivePage:
         async def events() -> AsyncIterator[dict[str, str]]:
             async for told in follow(host, self._reader, debate, ending.is_set):
                 yield {"data": bytes(_PlainJson(told).body).decode()}
+                if "debate" in told and not (told["debate"]["running"] or host.running(debate.id)):
+                    yield {"data": '{"rest": true}'}  # its reader looks again: browsers have few lines
+                    break
 
         return EventSourceResponse(events(), shutdown_event=ending, shutdown_grace_period=1.0)
 

@@ -1,5 +1,6 @@
 // Asking the server; what it refuses is thrown in its own words.
 const API = "/moot/api";
+const LOOK_AGAIN_MS = 2000;
 
 export const at = (debate, rest = "") =>
   `/debates/${encodeURIComponent(debate)}${rest && `/${rest}`}`;
@@ -31,12 +32,36 @@ async function answer(response) {
 
 export const file = (debate, form) => `${API}${at(debate, `files/${form}`)}`;
 
-// Calls `tell` with everything that happens in a debate, and `lost` with whether the line is dead; the
-// browser connects again by itself. Returns what hangs up.
+// Calls `tell` with everything that happens in a debate, and `lost` with whether the line is dead. A browser has
+// six lines to one server for all its windows: none is held by a window that nobody sees, or while nothing runs.
 export function follow(debate, tell, lost) {
-  const source = new EventSource(`${API}${at(debate, "events")}`);
-  source.onmessage = (event) => tell(JSON.parse(event.data));
-  source.onopen = () => lost(false);
-  source.onerror = () => lost(true);
-  return () => source.close();
+  let source = null;
+  let later;
+  const close = () => {
+    clearTimeout(later);
+    source?.close();
+    source = null;
+  };
+  const look = () => {
+    close();
+    if (document.hidden) return;
+    source = new EventSource(`${API}${at(debate, "events")}`);
+    source.onopen = () => lost(false);
+    source.onerror = () => lost(true);
+    source.onmessage = (event) => {
+      const told = JSON.parse(event.data);
+      if (!told.rest) return tell(told);
+      close();
+      later = setTimeout(look, LOOK_AGAIN_MS);
+    };
+  };
+  document.addEventListener("visibilitychange", look);
+  look();
+  return {
+    look,
+    hangUp: () => {
+      document.removeEventListener("visibilitychange", look);
+      close();
+    },
+  };
 }

@@ -21,14 +21,22 @@ export function Debate({ id, setup }) {
   const [said, setSaid] = useState("");
   const [tab, setTab] = useState(matchMedia("(max-width: 64rem)").matches ? "transcript" : "verdict");
   const [prompt, setPrompt] = useState(null);
+  const line = useRef();
 
   useEffect(() => {
-    let hangUp = () => {};
+    let over = false;
     get(at(id)).then((found) => {
+      if (over) return;
       show(found);
-      hangUp = follow(id, heard, setLost);
+      line.current = follow(id, heard, (dead) => {
+        setLost(dead);
+        if (!dead) setSpeeches({}); // told anew from their beginnings
+      });
     }, (error) => setProblem(error.message));
-    return () => hangUp();
+    return () => {
+      over = true;
+      line.current?.hangUp();
+    };
   }, [id]);
 
   const show = (found) => {
@@ -60,6 +68,7 @@ export function Debate({ id, setup }) {
     setSaid("");
     try {
       const done = await post(at(id, action), body);
+      line.current?.look();
       if (action === "fork") go(`/moot/d/${done.id}`);
       if (action === "say") setSaid("It is heard at the next step.");
       if (action === "pause") setSaid(done.running ? "It stops at the next step." : "Nobody runs this debate now.");
@@ -154,7 +163,7 @@ function Part({ debate, part }) {
     let over = false;
     get(at(debate.id, `parts/${part}`)).then((answer) => over || setMade(answer.html), () => {});
     return () => { over = true; };
-  }, [debate.updated_at, debate.entries, debate.status]);
+  }, [debate.checkpoint, debate.status]);
   if (made === null) return html`<p class="muted">Reading …</p>`;
   return made.trim() ? html`<${Made} class="part" html=${made} />` : html`<p class="muted">Nothing yet.</p>`;
 }

@@ -10,7 +10,7 @@ const KINDS = ["asserts", "denies", "conditional", "concedes", "withdraws", "uns
 export function Ledger({ debate, act }) {
   const [made, setMade] = useState(null);
   const [disputed, setDisputed] = useState(false);
-  useEffect(() => { get(at(debate.id, "ledger")).then(setMade, () => {}); }, [debate.updated_at, debate.entries]);
+  useEffect(() => { get(at(debate.id, "ledger")).then(setMade, () => {}); }, [debate.checkpoint]);
   if (!made) return html`<p class="muted">Reading the minutes …</p>`;
   const propositions = made.propositions.filter((each) => Object.keys(each.stances).length && (!disputed || each.stage));
   const text = (id) => words(made.propositions.find((each) => each.id === id) ?? { id, text: id });

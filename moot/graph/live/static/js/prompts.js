@@ -9,7 +9,7 @@ export function Prompts({ debate, setup, showPrompt }) {
   const [made, setMade] = useState(null);
   const [others, setOthers] = useState(false);
   const [shown, setShown] = useState(MOST);
-  useEffect(() => { get(at(debate.id, "receipts")).then(setMade, () => {}); }, [debate.updated_at, debate.entries]);
+  useEffect(() => { get(at(debate.id, "receipts")).then(setMade, () => {}); }, [debate.checkpoint]);
   if (!made) return html`<p class="muted">Reading the receipts …</p>`;
   const rows = (others ? made.calls : made.prompts).slice().reverse();
   const name = (id) => debate.people.find((person) => person.id === id)?.name ?? id;
