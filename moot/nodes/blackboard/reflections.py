@@ -124,7 +124,9 @@ def reflection_call(
     shown = [entry["id"] for entry in entries]
     finding = narrowed(ReflectionFinding, {"about": list[one_of(names)], "message_ids": cited(shown)})  # type: ignore[misc]  # made for the debate
     schema = narrowed(Reflections, {"reflections": many(finding, 0, MOST)})
-    return structured_call("reflect", config, system, said, schema, count, makes="reflections", floor=floor)
+    return structured_call(
+        "reflect", config, system, said, schema, count, makes="reflections", floor=floor, about=entries
+    )
 
 
 def reflections_by_model(
