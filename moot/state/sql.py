@@ -69,7 +69,7 @@ _haste = _Haste()
 
 
 async def at_once(function: Callable[..., T], *arguments: object) -> T:
-    """Run a single statement or transaction: here where nobody else has the file, else on a worker thread.
+    """Run what may be begun twice: here where nobody else has the file, else on a worker thread.
 
     A small write takes SQLite 0.1 ms, but a worker thread 0.6 ms of processor time to get there and back.
     What was paid is synced to the disk, which takes longer, and always goes to a worker thread.
@@ -203,7 +203,7 @@ class SqliteSql:
     clock = "((julianday('now') - 2440587.5) * 86400.0)"
 
     def __init__(self, path: str | Path) -> None:
-        self._lock = threading.Lock()
+        self._lock, self._hasty = threading.Lock(), False
         self.address = str(path)
         """What `sqlite3.connect` takes, with `uri=True`."""
         self.read_only = False
@@ -257,8 +257,9 @@ class SqliteSql:
         if (haste and durable) or not self._lock.acquire(blocking=not haste):
             raise _Waits
         try:
-            if haste:
-                self._connection.execute("PRAGMA busy_timeout=0")
+            if self._hasty != haste:
+                self._hasty = haste
+                self._connection.execute(f"PRAGMA busy_timeout={0 if haste else BUSY_TIMEOUT_S * 1000:.0f}")
             if durable:
                 self._connection.execute("PRAGMA synchronous=FULL")
             try:
@@ -266,8 +267,6 @@ class SqliteSql:
             finally:
                 if durable:
                     self._connection.execute("PRAGMA synchronous=NORMAL")
-                if haste:
-                    self._connection.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_S * 1000:.0f}")
         except sqlite3.Error as error:
             if haste and _code(error) == sqlite3.SQLITE_BUSY:
                 raise _Waits from error

@@ -55,6 +55,7 @@ from moot.state.langgraph_internals import checkpointer_in
 from moot.state.leases import lease_in
 from moot.state.records import Records, records_of
 from moot.state.reducers import add_up
+from moot.state.sql import at_once
 
 
 class _Run:
@@ -126,7 +127,7 @@ class _Run:
             get_stream_writer()(dict(effect.event))
             return None
         if isinstance(effect, Hear):
-            return await asyncio.to_thread(self._hear, effect.after)
+            return await at_once(self._hear, effect.after)
         if isinstance(effect, Remember | LookUp):
             return await self._in_store(effect)
         if isinstance(effect, Work):
@@ -153,9 +154,8 @@ class _Run:
         if self.records is None or not self.context.debate:
             return Heard()
         floor, debate = self.records.floor, self.context.debate
-        return Heard(
-            floor.said_since(debate, after), floor.take_pause(debate), self.records.failed.of(debate)
-        )
+        said, failed = floor.said_since(debate, after), self.records.failed.of(debate)
+        return Heard(said, floor.take_pause(debate), failed)  # the pause last, which is taken but once
 
 
 def _claim(state: ConversationState, given: object, env: Environment) -> Claim:
@@ -200,7 +200,7 @@ async def _noted(run: _Run, body: NodeBody, records: Records, debate: str) -> Up
         update = await run.drive(body)
         if is_noted(run.state, update):
             env = run.context.env
-            await in_thread(env.note, records, debate, run.state, update, env.clock())
+            await at_once(env.note, records, debate, run.state, update, env.clock())
     except ModelError as error:
         await in_thread(note_failure, records, debate, run.state, run.failed(error))
         raise

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
-from moot.nodes.prompts.rendering import render_entry
-from moot.nodes.text.tokens import TokenCounter, message_tokens
-from moot.state.at_sight import at_sight
+from moot.nodes.prompts.rendering import render_entry, rendered_tokens
+from moot.nodes.text.tokens import TokenCounter
 from moot.state.config.budgets import MemoryConfig
 from moot.state.entries import Entry, kind_of, seq_of
 
@@ -74,7 +73,7 @@ def compact(
     of the room at least. The newest message always stays, however long it is; a tool's call and its result, a
     question and its answer, stay or go together.
     """
-    costs = [_cost(entry, names, count) for entry in entries]
+    costs = [rendered_tokens(render_entry(entry, names), count) for entry in entries]
     if len(entries) <= limits.high_messages and sum(costs) <= limits.high_tokens:
         return None
     growth = (limits.high_messages - limits.low_messages) * sum(costs) // len(costs)
@@ -86,11 +85,6 @@ def compact(
         kept, kept_tokens = kept + 1, kept_tokens + cost
     start = _between_pairs(entries, len(entries) - kept)
     return entries[start]["seq"] - 1 if start else None
-
-
-@at_sight(4096)
-def _cost(entry: Entry, names: Mapping[str, str], count: TokenCounter) -> int:
-    return message_tokens(render_entry(entry, names), count)
 
 
 def _between_pairs(entries: Sequence[Entry], start: int) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from moot.nodes.calls import WireMessage
+from moot.state.at_sight import at_sight
 from moot.state.entries import JsonObject
 
 _NOT_SLUG = re.compile(r"[^a-zA-Z0-9_-]+")
@@ -41,7 +42,13 @@ def to_langchain(
         wire = _merged(wire)
     if not names:
         wire = [{**item, "content": _labelled(item), "name": ""} for item in wire]
-    return [_message(item) for item in wire]
+    return [_kept(item) if "name" in item else _message(item) for item in wire]
+
+
+@at_sight(4096)
+def _kept(item: WireMessage) -> BaseMessage:
+    """Return the message of a window's entry, which stays the same from turn to turn."""
+    return _message(item)
 
 
 def _message(item: WireMessage) -> BaseMessage:

@@ -43,6 +43,12 @@ def render_entry(entry: Entry, names: Mapping[str, str]) -> WireMessage:
     return {"role": "user", "name": entry["speaker"], "content": f"{label}\n{said}"}
 
 
+@at_sight(4096)
+def rendered_tokens(message: WireMessage, count: TokenCounter) -> int:
+    """Return what a rendered entry costs, counted once."""
+    return message_tokens(message, count)
+
+
 def cut_message(message: WireMessage, max_tokens: int, count: TokenCounter) -> WireMessage:
     """Return a message within `max_tokens` as the chat formula counts it, cut in its middle if need be."""
     overhead = message_tokens(message, count, content=0)
