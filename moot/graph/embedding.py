@@ -8,7 +8,7 @@ from typing import Any
 from langchain_core.messages import convert_to_messages
 from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from moot.graph.api import aopen_debates
 from moot.graph.debate import build_graph
@@ -80,6 +80,17 @@ def _last_asked(state: object) -> str:
     messages = state.get("messages") if isinstance(state, Mapping) else getattr(state, "messages", None)
     said = [message.text for message in convert_to_messages(messages or []) if message.type == "human"]
     return said[-1] if said else ""
+
+
+class DebaterRequest(BaseModel):
+    """Somebody who is to argue."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str
+    role: str = ""
+    stance: str = Field("", description="What is defended.")
+    model: str = Field("", description="Leave it out for everybody's.")
 
 
 class DebateRequest(BaseModel):

@@ -22,7 +22,7 @@ from starlette.types import Receive, Scope, Send
 from moot.graph.api import Debate, DebateConfig, aopen_debates
 from moot.graph.compare import compare_debates, render_comparison
 from moot.graph.debate_host import DebateHost
-from moot.graph.embedding import VERDICT_SHARE, DebateRequest
+from moot.graph.embedding import VERDICT_SHARE, DebateRequest, DebaterRequest
 from moot.graph.reports.markdown import render_markdown
 from moot.nodes.close import outcome_text
 from moot.nodes.driving.portal import in_thread
@@ -46,14 +46,6 @@ ProtocolName = Annotated[str, Field(description=_SAID["protocol"].description)]
 TurnsWanted = Annotated[int, Field(ge=0, le=200, description=_SAID["turns"].description)]
 ModelName = Annotated[str, Field(description="Model of everybody; leave it out for the server's own.")]
 DebateId = Annotated[str, Field(description="A debate's id, as the other tools return it.")]
-
-
-class DebaterRequest(BaseModel):
-    """Somebody who is to argue."""
-
-    name: str
-    role: str = ""
-    stance: str = Field("", description="What is defended.")
 
 
 Line = Annotated[Sequence[DebaterRequest], Field(description="Who argues; leave it out for the usual ones.")]

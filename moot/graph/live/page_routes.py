@@ -27,6 +27,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from moot.graph.api import Debate, DebateConfig, Debates
 from moot.graph.compare import compare_debates, render_comparison
 from moot.graph.debate_host import DebateHost
+from moot.graph.embedding import DebateRequest, DebaterRequest
 from moot.graph.live.debate_feed import DebateReader, follow
 from moot.graph.live.doorkeeper import COOKIE, PAGE
 from moot.graph.live.page_actions import ACTIONS
@@ -74,25 +75,12 @@ FILES: dict[str, tuple[str, Callable[[JsonObject], str]]] = {
 Body = TypeVar("Body", bound=BaseModel)
 
 
-class NewDebater(BaseModel):
-    """Somebody who is to argue."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    name: str
-    role: str = ""
-    stance: str = ""
-    model: str = ""
-
-
-class NewDebate(BaseModel):
+class NewDebate(DebateRequest):
     """A debate that is asked for: data alone, everything else is the operator's."""
 
     model_config = ConfigDict(extra="forbid")
 
-    question: str
-    protocol: str = ""
-    debaters: Sequence[NewDebater] = ()
+    debaters: Sequence[DebaterRequest] = ()
     turns: int = Field(0, ge=0, le=1000)
     model: str = ""
 

@@ -190,7 +190,13 @@ function Questions({ debate, act }) {
     act("run", { answers: Object.fromEntries(new FormData(event.currentTarget)) });
   };
   return html`<form class="questions" onSubmit=${answer} aria-label="The debate asks you">
-    ${debate.questions.map((each) => html`<label key=${each.id}><b>${each.name}</b> <span dir="auto">${each.question}</span><textarea name=${each.id} rows="3" dir="auto"></textarea></label>`)}
+    ${debate.questions.map((each) => {
+      const last = each.question.trimEnd().lastIndexOf("\n\n"); // what is wanted; before it what led to it
+      return html`<div key=${each.id}>
+        ${last > 0 && html`<details><summary class="small">What ${each.name} is shown</summary><p class="asked small" dir="auto">${each.question.slice(0, last)}</p></details>`}
+        <label><b>${each.name}</b> <span class="asked" dir="auto">${each.question.slice(last < 0 ? 0 : last).trim()}</span><textarea name=${each.id} rows="3" dir="auto"></textarea></label>
+      </div>`;
+    })}
     <button type="submit" class="main">Answer</button>
   </form>`;
 }
