@@ -4,6 +4,7 @@ Calls block; asynchronous code runs them on a worker thread.
 """
 
 import sqlite3
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -72,8 +73,11 @@ async def at_once(function: Callable[..., T], *arguments: object) -> T:
     """Run what may be begun twice: here where nobody else has the file, else on a worker thread.
 
     A small write takes SQLite 0.1 ms, but a worker thread 0.6 ms of processor time to get there and back.
-    What was paid is synced to the disk, which takes longer, and always goes to a worker thread.
+    What was paid is synced to disk, which takes longer, and goes to a worker thread always; so does all in
+    LangGraph's development server, which lets nothing on its loop that could wait.
     """
+    if "blockbuster" in sys.modules:  # by which it does
+        return await in_thread(function, *arguments)
     _haste.now = True
     try:
         return function(*arguments)

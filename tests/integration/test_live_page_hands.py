@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from selenium import webdriver
@@ -16,7 +17,7 @@ from moot import DebateConfig
 from moot.nodes.models.recorded import recording_config
 from moot.state.errors import WaitingForPerson
 from tests.support.browser import chromium, first, log, shows, until, width
-from tests.support.live_page import opened, served
+from tests.support.live_page import HeldModel, opened, served
 
 MOST_TABS = 40
 
@@ -30,6 +31,7 @@ class Page:
     """With a crux room, over."""
     asking: str
     """Waits for what Ben says."""
+    model: HeldModel
 
 
 @pytest.fixture(scope="module")
@@ -42,8 +44,11 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
         asking = debates.start("Tabs or spaces?", DebateConfig.model_validate({"debaters": line, "turns": 2}))
         with pytest.raises(WaitingForPerson):
             asking.run()
-    with served(database, DebateConfig()) as url:
-        yield Page(url, dialogue.id, asking.id)
+    model = HeldModel(script=lambda _: "We should measure the cost of it first, and then decide.")
+    judged: dict[str, Any] = {"judge": {"model": "offline"}, "blackboard": {"model": "offline"}}
+    with served(database, DebateConfig(rounds=1, **judged), mine=model) as url:
+        yield Page(url, dialogue.id, asking.id, model)
+        model.go.set()
 
 
 @pytest.fixture(scope="module")
@@ -129,3 +134,25 @@ def test_by_keyboard_alone_a_debate_is_found_answered_read_and_left(
     assert until(lambda: not browser.execute_script("return document.querySelector('dialog').open"))
     outlined = "const s = getComputedStyle(document.activeElement); return s.outlineStyle + s.outlineWidth"
     assert "none" not in browser.execute_script(outlined)
+
+
+def test_a_council_is_begun_by_its_form_and_all_three_are_heard_at_once(
+    browser: webdriver.Chrome, page: Page
+) -> None:
+    width(browser, 1280)
+    browser.get(page.url)
+    first(browser, ".heading button").click()
+    first(browser, "textarea[name=question]").send_keys("Which queue?")
+    Select(first(browser, "select[name=protocol]")).select_by_visible_text("council")
+    first(browser, "input[name=model]").send_keys("mine")
+    first(browser, "dialog button.main").click()
+    begun = "return [...document.querySelectorAll('.now .words')].map((each) => each.textContent.slice(0, 9))"
+    assert until(lambda: browser.execute_script(begun) == ["We should"] * 3, 20)
+    names = "return [...document.querySelectorAll('.now .who bdi')].map((each) => each.textContent)"
+    assert len(set(browser.execute_script(names))) == 3
+    first(browser, ".controls button").click()
+    assert shows(browser, ".told", "It stops at the next step.")
+    page.model.go.set()
+    assert shows(browser, ".top .pill", "paused")
+    first(browser, ".controls button.main").click()
+    assert shows(browser, ".top .pill", "done")

@@ -213,6 +213,19 @@ def test_a_configuration_that_cannot_be_used_fails_the_run_and_names_the_key(cli
     assert "turns" in result["__error__"]["message"]
 
 
+def test_the_events_stream_follows_a_debate_to_its_end_past_any_limit_of_steps(client: Client) -> None:
+    thread, context = new_thread(client), {"turns": 8, "judge": {"enabled": False}}
+    modes = ["events"]
+    parts = list(
+        client.runs.stream(thread, "debate", input={"topic": TOPIC}, context=context, stream_mode=modes)
+    )
+    assert [part.data for part in parts if part.event == "error"] == []
+    assert {"on_chain_start", "on_chat_model_stream"} <= {
+        part.data["event"] for part in parts if part.event == "events"
+    }
+    assert (values(client, thread)["status"], values(client, thread)["turn_count"]) == ("done", 8)
+
+
 def test_each_utterance_is_streamed_once_under_its_speaker(client: Client) -> None:
     thread = new_thread(client)
     modes = ["updates", "messages-tuple", "custom"]
