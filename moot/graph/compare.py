@@ -105,7 +105,7 @@ def _compared(report: Report) -> ComparedDebate:
         "status": document["status"],
         "result": verdict.headline if verdict else "Nobody judged",
         "winner": verdict.winner.name if verdict and verdict.winner else None,
-        "answer": report.brief_solution.strip() or _reasons(report),
+        "answer": report.at_a_glance.strip() or _reasons(report),
         "models": next((fact.value for fact in report.facts if fact.name == "Models"), ""),
         "turns": sum(person.turns for person in report.people),
         "tokens": usage["prompt_tokens"] + usage["completion_tokens"],

@@ -50,9 +50,10 @@ def outcome_text(values: StateValues, share: float = 1.0) -> str:
     verdict: Decision | None = values.get("verdict") or None
     ended = (values.get("step") or {}).get("ended_by", {}).get("reason", "")
     config = frozen_config(values)
-    headline = protocol_named(config.protocol).headline(verdict, config.names()) if verdict else ""
+    protocol = protocol_named(config.protocol)
+    headline = protocol.headline(verdict, config.names()) if verdict else ""
     parts = _ruling(verdict, headline, share) if verdict else [f"**No verdict.** {ended}".strip()]
-    parts.append(_cut(values.get("solution", ""), int(share * SOLUTION_CHARS)))
+    parts.append(_cut(protocol.at_a_glance(values.get("solution", "")), int(share * SOLUTION_CHARS)))
     return "\n\n".join(filter(None, parts))
 
 

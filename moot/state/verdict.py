@@ -49,6 +49,21 @@ class ScoreRecord(TypedDict):
     """Ids of messages that exist, without repetitions."""
 
 
+class Reason(TypedDict):
+    """One reason about the matter itself."""
+
+    text: str
+    citations: list[str]
+    """Ids of messages that exist, without repetitions."""
+
+
+class Case(TypedDict):
+    """What the debate left standing for one debater's answer, and against it; the strongest first."""
+
+    pros: list[Reason]
+    cons: list[Reason]
+
+
 class Unmet(TypedDict):
     """Something that was asked for and that no proposal gives."""
 
@@ -97,6 +112,8 @@ class Verdict(TypedDict):
     """Id of a debater, `tie` or `synthesis`; empty where the verdict failed."""
     confidence: float | None
     """Whole, 0–100; at most 40 while a major requirement is unmet; `None` for a tie, and where it failed."""
+    cases: NotRequired[dict[str, Case]]
+    """Debater to the reasons for and against its answer; verdicts of earlier builds have none."""
     unmet_requirements: list[Unmet]
     open_questions: list[str]
     solution_markdown: str

@@ -32,6 +32,13 @@ VERDICT: Verdict = {
     "totals": {"ada": 83.3, "grace": 55.6},
     "winner": "ada",
     "confidence": 78,
+    "cases": {
+        "ada": {
+            "pros": [{"text": "One team can release alone.", "citations": ["m000001"]}],
+            "cons": [{"text": "The database stays shared.", "citations": ["m000002"]}],
+        },
+        "grace": {"pros": [], "cons": []},
+    },
     "unmet_requirements": [{"text": "No audit trail", "major": True}],
     "open_questions": ["Who owns the schema?"],
     "solution_markdown": "",

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from moot.nodes.blackboard import bounds
 from moot.nodes.blackboard.minutes import Minutes
-from moot.nodes.blackboard.outcome import outcome_text
+from moot.nodes.blackboard.outcome import at_a_glance, outcome_text
 from moot.nodes.blackboard.quotations import find_quotation, in_speech_of_another
 from moot.state.ledger import MOTION
 from tests.support.board import (
@@ -281,14 +281,16 @@ def test_a_change_of_mind_is_counted_once_and_only_propositions_are_open() -> No
     assert "## Conceded" not in text
 
 
-def test_an_outcome_fits_a_screen_and_folds_the_rest() -> None:
+def test_an_outcome_is_whole_and_a_glance_at_it_fits_a_screen() -> None:
     board = Board()
     for number in range(30):
         board.note("ada", "asserts", f"Statement number {number}")
         board.note("bob", "denies", f"Statement number {number}")
     text = outcome_text(board.state, NAMES, {})
-    assert "<details><summary>26 more</summary>" in text
-    assert "Statement number 0" in text
+    assert text.count("\n- Statement number") == 30
+    shown = at_a_glance(text)
+    assert shown.count("\n- Statement number") == 4
+    assert "\n- … and 26 more, in the report" in shown
 
 
 def test_an_empty_board_is_no_text() -> None:

@@ -11,7 +11,9 @@ from moot.nodes.calls import Reply
 from moot.nodes.judging.agreement import flip_rate
 from moot.nodes.judging.opinion_check import OpinionCheck, failed_verdict
 from moot.nodes.judging.opinions import (
+    CitedReason,
     CriterionScore,
+    DebaterCase,
     SolutionOpinion,
     UnmetRequirement,
 )
@@ -164,3 +166,24 @@ def test_orders_are_as_given_and_reversed_unless_there_is_nothing_to_swap() -> N
     assert presentation_orders(["a", "b", "c"]) == [["a", "b", "c"], ["c", "b", "a"]]
     assert presentation_orders(["a", "b"], swap=False) == [["a", "b"]]
     assert presentation_orders(["a"]) == [["a"]]
+
+
+def test_reasons_of_both_orders_stand_in_turn_and_once() -> None:
+    def passed(order: list[str], *reasons: tuple[str, str]) -> Verdict:
+        pros = [CitedReason(text=text, citations=[key]) for text, key in reasons]
+        case = DebaterCase(debater="ada", pros=pros, cons=pros[:1])
+        said = SolutionOpinion(reasoning="So.", cases=[case], winner="ada", confidence=60)
+        check = OpinionCheck(RUBRIC, order, {"m000001", "m000002", "m000003"}, "j1")
+        return check.judged(said, Reply())
+
+    first = passed(["ada", "bo"], ("The sum is payable.", "m000001"), ("Roads need less repair.", "m000002"))
+    second = passed(["bo", "ada"], ("Trams are quiet.", "m000003"), ("The sum is payable!", "m000003"))
+    case = reconcile(first, second)["cases"]["ada"]
+    assert [each["text"] for each in case["pros"]] == [
+        "The sum is payable.",
+        "Trams are quiet.",
+        "Roads need less repair.",
+    ]
+    assert case["pros"][0]["citations"] == ["m000001", "m000003"]
+    assert [each["text"] for each in case["cons"]] == ["The sum is payable.", "Trams are quiet."]
+    assert "cases" not in reconcile(failed_verdict("j1", "down"), failed_verdict("j1", "down"))

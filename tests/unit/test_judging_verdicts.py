@@ -15,10 +15,13 @@ from moot.nodes.judging import rubrics
 from moot.nodes.judging.decision import ballots_of
 from moot.nodes.judging.opinion_check import OpinionCheck, failed_verdict
 from moot.nodes.judging.opinions import (
+    CitedReason,
     CriterionScore,
+    DebaterCase,
     JudgeOpinion,
     SolutionOpinion,
     UnmetRequirement,
+    reasons_each,
 )
 from moot.nodes.judging.rubrics import (
     Criterion,
@@ -291,3 +294,22 @@ def test_a_file_that_cannot_be_parsed_is_named(tmp_path: Path, name: str, text: 
 def test_an_unknown_rubric_lists_the_shipped_ones() -> None:
     with pytest.raises(ConfigError, match="'nosuch' is neither 'debate', 'design'"):
         load_rubric("nosuch")
+
+
+def test_reasons_for_and_against_are_checked_like_scores() -> None:
+    ada = DebaterCase(
+        debater="Ada",
+        pros=[CitedReason(text=f"Reason {n}.", citations=["m000001", "m000009"]) for n in range(5)],
+        cons=[CitedReason(text="  ")],
+    )
+    stranger = DebaterCase(debater="cy", pros=[CitedReason(text="Not of this debate.")])
+    verdict = check(opinion("ada", score("ada", "evidence", 5), cases=[ada, stranger]))
+    assert list(verdict["cases"]) == ["ada"]
+    assert [each["text"] for each in verdict["cases"]["ada"]["pros"]] == [f"Reason {n}." for n in range(3)]
+    assert verdict["cases"]["ada"]["pros"][0]["citations"] == ["m000001"]
+    assert verdict["cases"]["ada"]["cons"] == []
+    assert verdict["dropped_citations"] == 5
+
+
+def test_more_debaters_have_fewer_reasons_each_and_always_one() -> None:
+    assert [reasons_each(sides) for sides in (1, 4, 5, 12, 40)] == [3, 3, 2, 1, 1]

@@ -7,9 +7,9 @@ from html import unescape
 
 from markdown_it import MarkdownIt
 
-from moot.graph.reports import render_brief, render_brief_html
+from moot.graph.reports import render_brief, render_brief_html, render_markdown
 from moot.graph.reports.markdown_quotes import plain
-from tests.support.report_documents import DEBATERS, VERDICT, Document, debate
+from tests.support.report_documents import VERDICT, Document, debate
 
 
 def _council() -> Document:
@@ -20,7 +20,8 @@ def _council() -> Document:
 def test_a_page_says_what_was_decided_why_and_what_is_missing() -> None:
     page = render_brief(debate(protocol="round-robin", verdict=VERDICT))
     assert "**Verdict: Ada Okafor wins**, confidence 78 of 100" in page
-    assert "- Gave figures. (m000001)" in page
+    assert "- One team can release alone. (m000001)" in page
+    assert "Gave figures." not in page  # how it was argued is no reason to decide by
     assert "**major:** No audit trail" in page
     assert "Who owns the schema?" in page
     assert len(page.split()) < 500
@@ -33,20 +34,48 @@ def test_what_was_asked_for_leads_a_page() -> None:
 
 def test_a_decision_record_has_the_sections_of_madr_in_order() -> None:
     record = render_brief(_council(), "adr")
-    headings = re.findall(r"^##+ (.+)$", record.replace("## Modules\n", ""), re.MULTILINE)
+    headings = re.findall(r"^##+ (.+)$", record, re.MULTILINE)
     wanted = [
         "Context and Problem Statement",
         "Decision Drivers",
         "Considered Options",
         "Decision Outcome",
+        "Modules",
         "Consequences",
         "Pros and Cons of the Options",
-        *(each["name"] for each in DEBATERS),
+        "Ada Okafor",
         "More Information",
     ]
     assert headings == wanted
     assert record.startswith("---\nstatus: proposed\n")
+    assert "\n### Modules\n" in record
     assert "- Bad, because One release train for longer" in record
+    assert "- Good, because One team can release alone. (m000001)" in record
+    assert "- Bad, because The database stays shared. (m000002)" in record
+
+
+def test_without_reasons_a_record_says_that_remarks_are_about_the_arguing() -> None:
+    verdict = {key: value for key, value in VERDICT.items() if key != "cases"}
+    record = render_brief(debate(protocol="round-robin", verdict=verdict, blackboard={}), "adr")
+    assert "- Neutral, as argued: Evidence: Gave figures. (m000001)" in record
+    assert "Good, because" not in record
+
+
+def test_a_dialogue_chooses_nothing_and_shows_the_first_points_of_each_list() -> None:
+    points = "\n".join(f"- Point {number}" for number in range(9))
+    ended = debate(protocol="dialogue", verdict=VERDICT, solution=f"## Propositions\n{points}")
+    record = render_brief(ended, "adr")
+    assert "Nothing is chosen: the debate shows what the choice turns on." in record
+    assert "\n### Propositions\n" in record
+    assert "- Point 3\n- … and 5 more, in the report" in record
+
+
+def test_folds_of_earlier_builds_are_no_words() -> None:
+    folded = "## Conceded\n- One\n\n<details><summary>1 more</summary>\n\n- Two\n\n</details>"
+    ended = debate(protocol="dialogue", verdict=VERDICT, solution=folded)
+    for text in (render_markdown(ended), render_brief(ended, "adr")):
+        assert "- Two" in text
+        assert "details>" not in text
 
 
 def test_a_page_runs_nothing_that_was_said() -> None:

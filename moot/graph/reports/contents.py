@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -16,6 +15,7 @@ from moot.graph.reports.transcript_blocks import Transcript, anchors_of, read_tr
 from moot.graph.reports.verdict_view import Panel, VerdictView, read_decision, read_panel
 from moot.graph.reports.wording import as_json, cleaned, clock, shortened
 from moot.nodes.blackboard.digest import says
+from moot.nodes.blackboard.outcome import unfolded
 from moot.nodes.protocols.protocol import Protocol
 from moot.nodes.protocols.protocol_table import rules_of
 from moot.state.config.model_settings import RECORDED
@@ -68,10 +68,9 @@ class Report:
         return rules_of(self.document)
 
     @property
-    def brief_solution(self) -> str:
-        """The solution without what it folds away and without headings of a page."""
-        kept = re.sub(r"<details>.*?</details>\s*", "", self.solution, flags=re.DOTALL)
-        return re.sub(r"^#+ (.+)$", r"**\1**", kept, flags=re.MULTILINE)
+    def at_a_glance(self) -> str:
+        """As much of the solution as one page has room for."""
+        return self.rules.at_a_glance(self.solution)
 
     @property
     def leads(self) -> bool:
@@ -108,7 +107,7 @@ def read(given: object) -> Report:
         people=people,
         anchors=anchors,
         verdict=verdict,
-        solution=document["solution"] or (verdict.solution if verdict else ""),
+        solution=unfolded(document["solution"]) or (verdict.solution if verdict else ""),
         panel=read_panel(document, people),
         standings=read_standings(document, people),
         contested=contested(document),

@@ -3,19 +3,20 @@
 import re
 from collections.abc import Callable, Iterator
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from moot.graph.reports.prose import PLAIN_ABOVE, is_safe_link, parser
+from moot.graph.reports.prose import PLAIN_ABOVE, is_safe_link, parser, place_headings
 
 _SPECIAL = re.compile(r"[\\`*\[\]|~$]|(?<![^\W_])_|_(?![^\W_])|<(?=[A-Za-z/!?])|&(?=#?\w+;)|(?<!\S)#")
 """What would begin something: an underscore within a word, `a < b` and `R&D` are read as they stand."""
 _ENTITIES = {"<": "&lt;"}
 """A tag is none even for a reader of Markdown that knows no backslash before it."""
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
-_LINE_START = re.compile(r"^(\s*)([-+=>]|\d{1,9}[.)])")
+_LINE_START = re.compile(r"^(\s*)([-+=>]|\d{1,9}[.)](?=\s|$))")
 
 
 def plain(text: str) -> str:
@@ -32,6 +33,19 @@ def quoted(text: str) -> str:
     web (or a link target is defined for the rest of the file), all brackets are escaped.
     """
     return "\n".join(f"> {line}".rstrip() for line in defused(text).split("\n"))
+
+
+def section(text: str, base: int) -> str:
+    """Return Markdown, defused, whose headings join a file's outline from level `base` on, none skipped."""
+    text = defused(text)
+    lines, tokens = text.split("\n"), parser().parse(text)
+    place_headings(tokens, base)
+    for opening, words in pairwise(tokens):
+        if opening.type == "heading_open" and opening.level == 0 and opening.map:
+            first, end = opening.map
+            title = " ".join(words.content.split("\n"))
+            lines[first:end] = [f"{'#' * int(opening.tag[1:])} {title}", *[""] * (end - first - 1)]
+    return "\n".join(lines)
 
 
 def defused(text: str) -> str:

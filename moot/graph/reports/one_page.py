@@ -10,9 +10,10 @@ from moot.graph.reports.cast import Person
 from moot.graph.reports.contents import Report, read
 from moot.graph.reports.html import TEMPLATES, template_environment
 from moot.graph.reports.markdown import tidy
-from moot.graph.reports.markdown_quotes import defused, plain, quoted
+from moot.graph.reports.markdown_quotes import plain, quoted, section
 from moot.graph.reports.prose import Prose
 from moot.nodes.blackboard.bounds import noted
+from moot.state.verdict import Reason
 
 STRONGEST = 3
 """Reasons for a side that a page has room for."""
@@ -20,13 +21,14 @@ REASON_CHARS = 240
 
 
 @dataclass(frozen=True)
-class Reason:
-    """One reason for a side or against it, as the judge or the ledger has it."""
+class Option:
+    """One debater's answer, and what speaks for it and against it, the strongest first."""
 
-    text: str
-    citations: tuple[str, ...]
-    share: int
-    """How well it was scored, in percent of the scale."""
+    person: Person
+    pros: tuple[Reason, ...]
+    cons: tuple[Reason, ...]
+    remarks: tuple[Reason, ...]
+    """What the judge says of how it was argued, where it says nothing of the matter."""
 
 
 def render_brief(document: Mapping[str, object], form: Literal["brief", "adr"] = "brief") -> str:
@@ -37,9 +39,9 @@ def render_brief(document: Mapping[str, object], form: Literal["brief", "adr"] =
         form: which of the two.
     """
     report = read(document)
-    environment = template_environment(plain=plain, quoted=quoted, defused=defused)
-    sides = [(person, reasons_of(report, person)) for person in report.people]
-    text = environment.get_template(f"{form}.md.j2").render(report=report, sides=sides, most=STRONGEST)
+    environment = template_environment(plain=plain, quoted=quoted, section=section)
+    options = [option_of(report, person) for person in report.people]
+    text = environment.get_template(f"{form}.md.j2").render(report=report, options=options, most=STRONGEST)
     return tidy(text)
 
 
@@ -57,15 +59,29 @@ def as_page(text: str, title: str, kicker: str = "In brief") -> str:
     return page.render(title=title, style=style, body=body, kicker=kicker)
 
 
-def reasons_of(report: Report, person: Person) -> list[Reason]:
-    """Return what counts for a side, the strongest first: the judge's reasons, else the side's evidence."""
-    rows = report.verdict.criteria if report.verdict else ()
-    scores = [score for row in rows for score in row.scores if score.person.id == person.id]
-    judged = [
-        Reason(noted(score.reasoning, REASON_CHARS), score.citations, score.share)
-        for score in sorted(scores, key=lambda score: -score.share)
-        if score.reasoning
-    ]
+def option_of(report: Report, person: Person) -> Option:
+    """Return an answer with its judge's reasons, else with what the ledger holds of it, in its own words."""
+    verdict = report.verdict
+    if verdict and (case := verdict.cases.get(person.id)):
+        return Option(person, tuple(case["pros"]), tuple(case["cons"]), ())
     standing = next((each for each in report.standings if each.person.id == person.id), None)
-    shown = [text for holding in (standing.holdings if standing else ()) for text in holding.evidence]
-    return judged or [Reason(noted(text, REASON_CHARS), (), 100) for text in shown]
+    holdings = standing.holdings if standing else ()
+    scores = [
+        (row.name, score)
+        for row in (verdict.criteria if verdict else ())
+        for score in row.scores
+        if score.person.id == person.id and score.reasoning
+    ]
+    return Option(
+        person,
+        pros=tuple(_in_its_words(text) for holding in holdings for text in holding.evidence),
+        cons=tuple(_in_its_words(text) for holding in holdings for text in holding.challenged),
+        remarks=tuple(
+            Reason(text=f"{name}: {noted(score.reasoning, REASON_CHARS)}", citations=list(score.citations))
+            for name, score in sorted(scores, key=lambda each: -each[1].share)
+        ),
+    )
+
+
+def _in_its_words(text: str) -> Reason:
+    return Reason(text=noted(text, REASON_CHARS), citations=[])

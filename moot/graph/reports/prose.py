@@ -66,7 +66,7 @@ class Prose:
         if len(text) > PLAIN_ABOVE:
             return Markup('<div class="verbatim">{}</div>').format(text)
         tokens = self._markdown.parse(text)
-        _place_headings(tokens, heading_base)
+        place_headings(tokens, heading_base)
         for token in tokens:
             if token.children:
                 token.children = self._inline_tokens(token.children)
@@ -108,7 +108,7 @@ class Prose:
         yield text[done:], False
 
 
-def _place_headings(tokens: Sequence[Token], base: int | None) -> None:
+def place_headings(tokens: Sequence[Token], base: int | None) -> None:
     """Turn headings into paragraphs, or move them to levels from `base` on, one step deeper at a time."""
     above: list[str] = []
     tag = "p"

@@ -18,6 +18,7 @@ from moot.state.errors import ConfigError
 from moot.state.verdict import (
     PANEL,
     PLACEHOLDER,
+    Case,
     CriterionScale,
     Decision,
     Outcome,
@@ -72,9 +73,19 @@ class VerdictView:
         return self.record["status"] == "failed"
 
     @property
+    def placeholder(self) -> bool:
+        """Whether no model judged this."""
+        return self.record.get("placeholder", False)
+
+    @property
     def flipped(self) -> bool | None:
         """Whether the winner changed with the order of presentation; `None` where one order alone counts."""
         return self.record["flip"]["flipped"]
+
+    @property
+    def cases(self) -> Mapping[str, Case]:
+        """By debater, what speaks for its answer and against it; nothing that nobody judged."""
+        return {} if self.failed or self.placeholder else self.record.get("cases", {})
 
     @property
     def changed(self) -> str:

@@ -1,7 +1,8 @@
-"""What a debate brought, on one screen: the summary that a dialogue ends with."""
+"""What a debate brought: the summary that a dialogue ends with, whole and on one screen."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -12,8 +13,10 @@ from moot.nodes.blackboard.standing import Ledger, Stage, stage_of
 from moot.nodes.text.plain import inert
 from moot.state.ledger import MOTION
 
-LINES = 4
-"""Lines of one section, of which there are seven: with more, the rest is folded away below."""
+GLANCE = 4
+"""Points of one section, of which there are seven, that a screen has room for."""
+_FOLD_MARK = re.compile(r"^(?:<details><summary>\d+ more</summary>|</details>)\n+", re.MULTILINE)
+"""How earlier builds wrote that the rest of a section folds away."""
 
 State = Mapping[str, Any]
 Names = Mapping[str, str]
@@ -49,14 +52,25 @@ def outcome_text(state: State, names: Names, flips: Mapping[str, Sequence[str]])
         ("Propositions", list(_propositions(state, ledger, shown))),
         ("Admitted not to know", list(_gaps(ledger, shown))),
     )
-    return "\n\n".join(f"## {title}\n{_folded(lines)}" for title, lines in sections if lines)
+    return "\n\n".join(f"## {title}\n{chr(10).join(lines)}" for title, lines in sections if lines)
 
 
-def _folded(lines: Sequence[str]) -> str:
-    """Return the first lines, with the others in a block that folds."""
-    head, rest = lines[:LINES], lines[LINES:]
-    more = ["", f"<details><summary>{len(rest)} more</summary>", "", *rest, "", "</details>"] if rest else []
-    return "\n".join([*head, *more])
+def unfolded(outcome: str) -> str:
+    """Return such a summary without the marks that earlier builds put into it."""
+    return _FOLD_MARK.sub("", f"{outcome}\n").rstrip("\n")
+
+
+def at_a_glance(outcome: str) -> str:
+    """Return such a summary with the first points of each section, and how many more there are."""
+    sections = re.split(r"^(?=## )", unfolded(outcome), flags=re.MULTILINE)
+    return "\n\n".join(_shortened(section.strip().split("\n")) for section in sections if section.strip())
+
+
+def _shortened(section: Sequence[str]) -> str:
+    points = [index for index, line in enumerate(section) if line.startswith("- ")]
+    if len(points) <= GLANCE:
+        return "\n".join(section)
+    return "\n".join([*section[: points[GLANCE]], f"- … and {len(points) - GLANCE} more, in the report"])
 
 
 def _stances(ledger: Ledger, names: Names) -> Iterator[str]:

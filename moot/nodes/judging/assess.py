@@ -122,7 +122,7 @@ def _call(bench: Bench, seat: JudgeSeat, brief: JudgeBrief, index: int) -> Model
         },
     }
     schema = opinion_schema(bench.rubric, labels, view.shown, solution=brief.solution)
-    needed = opinion_tokens(len(labels) * len(criteria), solution=brief.solution)
+    needed = opinion_tokens(len(labels), len(criteria), solution=brief.solution)
     reply = max(bench.config.judge.reply, needed)
     voice = voice_of(bench.config, seat)
     return make_call(voice, "judge", view, schema=schema, reply=reply, floor=index, hints=hints)

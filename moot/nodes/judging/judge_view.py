@@ -10,6 +10,7 @@ from moot.nodes.calls import View, WireMessage
 from moot.nodes.judging.blinding import Blinding
 from moot.nodes.judging.brief import JudgeBrief
 from moot.nodes.judging.docket import Docket, Selection, is_argued, within_share
+from moot.nodes.judging.opinions import reasons_each
 from moot.nodes.judging.rubrics import Rubric
 from moot.nodes.prompts.fitting import Block, fit
 from moot.nodes.prompts.library import load_prompt
@@ -22,7 +23,7 @@ from moot.state.conversation import ConversationState, LeftOut, MemoryKind, Summ
 from moot.state.entries import Entry
 
 JUDGE = load_prompt("judge", "debaters", "rubric", "instruction")
-VERDICT = load_prompt("verdict", "ending")
+VERDICT = load_prompt("verdict", "most", "ending")
 CONTEST = load_prompt("contest").render()
 
 DEBATE = JudgeBrief()
@@ -76,9 +77,10 @@ def judge_view(bench: Bench, brief: JudgeBrief = DEBATE) -> View:
     budget = bench.config.memory.budget.total
     frame = _frame(bench)
     ending = brief.wanted if brief.solution else "\n".join(filter(None, (CONTEST, brief.wanted)))
-    last = Block(
-        "tail", {"role": "user", "content": VERDICT.render(ending=ending)}, label="verdict asked for"
-    )
+    each = reasons_each(len(bench.order))
+    most = "the strongest of each" if each == 1 else f"at most {each} of each, the strongest first"
+    asked = VERDICT.render(most=most, ending=ending)
+    last = Block("tail", {"role": "user", "content": asked}, label="verdict asked for")
     ledger, summary = _ledger(bench), _summary(bench)
     topic, room = bench.hide(bench.state["topic"]), bench.config.memory.budget
     head = [frame, problem_block(topic, room, bench.count, heading="# Topic")]

@@ -8,11 +8,18 @@ from dataclasses import dataclass, field
 from math import isfinite
 
 from moot.nodes.calls import Reply
-from moot.nodes.judging.opinions import CriterionScore, JudgeOpinion, SolutionOpinion
+from moot.nodes.judging.opinions import (
+    CitedReason,
+    CriterionScore,
+    DebaterCase,
+    JudgeOpinion,
+    SolutionOpinion,
+    reasons_each,
+)
 from moot.nodes.judging.rubrics import Rubric
 from moot.nodes.text.plain import clip
 from moot.state.entries import EntryUsage, clean_text
-from moot.state.verdict import SYNTHESIS, TIE, Flip, ScoreRecord, Unmet, Verdict, tenths
+from moot.state.verdict import SYNTHESIS, TIE, Case, Flip, Reason, ScoreRecord, Unmet, Verdict, tenths
 
 MAJOR_CAP = 40.0
 """Most confidence that a verdict with an unmet major requirement may have."""
@@ -55,10 +62,8 @@ class OpinionCheck:
             if side is None or criterion is None or criterion.id in of_side or not isfinite(given.score):
                 verdict["dropped_scores"] += 1
                 continue
-            cited = list(dict.fromkeys(_message_id(citation) for citation in given.citations))
-            kept = [citation for citation in cited if citation in self.known_ids]
+            kept = self._known(given.citations, verdict)
             score = criterion.clamp(given.score)
-            verdict["dropped_citations"] += len(cited) - len(kept)
             verdict["clamped_scores"] += score != given.score
             record = ScoreRecord(score=tenths(score), reason=clean_text(given.reason), citations=kept)
             verdict["scores"].setdefault(side, {})[criterion.id] = record
@@ -90,6 +95,7 @@ class OpinionCheck:
             return verdict
         verdict["reasoning"] = clean_text(opinion.reasoning)
         verdict["winner"] = winner or TIE
+        verdict["cases"] = self._cases(opinion.cases, verdict)
         verdict["unmet_requirements"] = [
             Unmet(text=clean_text(each.text), major=each.major) for each in opinion.unmet_requirements
         ]
@@ -108,6 +114,33 @@ class OpinionCheck:
             verdict["tradeoffs"] = [clean_text(each) for each in opinion.tradeoffs]
             cap_confidence(verdict)
         return verdict
+
+    def _cases(self, given: Iterable[DebaterCase], verdict: Verdict) -> dict[str, Case]:
+        """Return what speaks for each side and against it; of nobody, or empty, it is left out."""
+        cases: dict[str, Case] = {}
+        for each in given:
+            if (side := _meant(each.debater, self.sides)) is not None:
+                case = cases.setdefault(side, Case(pros=[], cons=[]))
+                case["pros"] += self._reasons(each.pros, verdict)
+                case["cons"] += self._reasons(each.cons, verdict)
+        most = reasons_each(len(self.sides))
+        return {
+            side: Case(pros=case["pros"][:most], cons=case["cons"][:most]) for side, case in cases.items()
+        }
+
+    def _reasons(self, given: Iterable[CitedReason], verdict: Verdict) -> list[Reason]:
+        return [
+            Reason(text=text, citations=self._known(each.citations, verdict))
+            for each in given
+            if (text := clean_text(each.text).strip())
+        ]
+
+    def _known(self, citations: Iterable[str], verdict: Verdict) -> list[str]:
+        """Return the ids cited that exist, each once; the others are counted."""
+        cited = list(dict.fromkeys(_message_id(citation) for citation in citations))
+        kept = [citation for citation in cited if citation in self.known_ids]
+        verdict["dropped_citations"] += len(cited) - len(kept)
+        return kept
 
     def _answer_for_totals(self, verdict: Verdict, why: str) -> None:
         """Note why a winner whose total is not the highest won all the same; unexplained, it is a tie."""

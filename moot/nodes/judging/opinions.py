@@ -13,9 +13,11 @@ from moot.state.verdict import SYNTHESIS, TIE
 
 MOST_POINTS = 12
 """Entries of each list beside the scores: more than fit a page help nobody."""
-REASONING_TOKENS, SCORE_TOKENS, POINTS_TOKENS, SOLUTION_TOKENS = 300, 80, 600, 1_100
+MOST_REASONS = 3
+"""Reasons for a debater's answer, and as many against it; fewer where more than four debate."""
+REASONING_TOKENS, SCORE_TOKENS, REASON_TOKENS, POINTS_TOKENS, SOLUTION_TOKENS = 300, 80, 60, 600, 1_100
 """What the parts of an opinion take as JSON, tokens: 200 words of reasoning, a score with a reason of one
-sentence and its citations, the lists beside the scores, 700 words of solution."""
+sentence and its citations, a reason for or against an answer, the other lists, 700 words of solution."""
 
 
 class CriterionScore(BaseModel):
@@ -33,6 +35,30 @@ class CriterionScore(BaseModel):
     """Ids of the messages that show it."""
     score: float
     """The score, on the criterion's scale."""
+
+
+class CitedReason(BaseModel):
+    """One reason about the matter itself, not about how it was argued."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    text: str
+    """The reason, in one sentence that can be understood without the debate."""
+    citations: list[str] = []
+    """Ids of the messages that show it."""
+
+
+class DebaterCase(BaseModel):
+    """What speaks for one debater's answer and what against it."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    debater: str
+    """The debater, as named in the debate you were shown."""
+    pros: list[CitedReason] = []
+    """The reasons for its answer that the debate left standing, the strongest first."""
+    cons: list[CitedReason] = []
+    """What the debate showed against its answer, the weightiest first."""
 
 
 class UnmetRequirement(BaseModel):
@@ -53,6 +79,8 @@ class JudgeOpinion(BaseModel):
 
     reasoning: str
     """Weigh the debate, in at most 200 words: what each side established, what was answered, what was not."""
+    cases: list[DebaterCase] = []
+    """For whoever must decide: what speaks for each debater's answer and what against it."""
     scores: list[CriterionScore] = []
     """One score for every debater on every criterion."""
     winner: str
@@ -84,9 +112,15 @@ class SolutionOpinion(JudgeOpinion):
     """What the solution gives up, and for what, a sentence each."""
 
 
-def opinion_tokens(scores: int, *, solution: bool) -> int:
-    """Return what an opinion of so many scores takes at most: every part at the length that is asked for."""
-    return REASONING_TOKENS + SCORE_TOKENS * scores + POINTS_TOKENS + (SOLUTION_TOKENS if solution else 0)
+def reasons_each(sides: int) -> int:
+    """Return how many reasons for an answer, and against it, a judge of so many debaters may give."""
+    return max(1, min(MOST_REASONS, MOST_POINTS // max(1, sides)))
+
+
+def opinion_tokens(sides: int, criteria: int, *, solution: bool) -> int:
+    """Return what an opinion takes at most, in tokens: every part at the length that is asked for."""
+    each = SCORE_TOKENS * criteria + 2 * REASON_TOKENS * reasons_each(sides)
+    return REASONING_TOKENS + each * sides + POINTS_TOKENS + (SOLUTION_TOKENS if solution else 0)
 
 
 def opinion_schema(
@@ -117,10 +151,13 @@ def opinion_schema(
         for number, (scale, criteria) in enumerate(scales.items(), 1)
     ]
     count = len(sides) * len(rubric.criteria)
+    reasons = many(narrowed(CitedReason, {"citations": cited(ids)}), 0, reasons_each(len(sides)))
+    case = narrowed(DebaterCase, {"debater": one_of(sides), "pros": reasons, "cons": reasons})
     points = ("open_questions", "recommendations", *(("tradeoffs",) if solution else ()))
     return narrowed(
         SolutionOpinion if solution else JudgeOpinion,
         {
+            "cases": many(case, len(sides), len(sides)),
             "scores": many(Union[tuple(rows)], count, count),  # noqa: UP007  # of as many as there are scales
             "winner": one_of([*sides, SYNTHESIS] if solution else [*sides, TIE, SYNTHESIS]),
             "confidence": between(0, 100),

@@ -7,14 +7,16 @@ not Fair Evaluators*; Zheng et al. 2023, *Judging LLM-as-a-Judge*, section 3.3).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain, zip_longest
 from statistics import fmean
 from types import MappingProxyType
 
 from moot.nodes.judging.agreement import flip_rate
 from moot.nodes.judging.opinion_check import cap_confidence
+from moot.nodes.judging.opinions import reasons_each
 from moot.nodes.text.likeness import same_statement
 from moot.state.reducers import add_up
-from moot.state.verdict import TIE, Flip, Rate, ScoreRecord, Unmet, Verdict, tenths
+from moot.state.verdict import TIE, Case, Flip, Rate, Reason, ScoreRecord, Unmet, Verdict, tenths
 
 ScoreTable = dict[str, dict[str, ScoreRecord]]
 """Scores by side and criterion."""
@@ -73,6 +75,8 @@ def reconcile(
         side: tenths(fmean(given[side] for given in totals if side in given))
         for side in totals[0] | totals[1]
     }
+    if cases := _both_cases(first.get("cases", {}), second.get("cases", {})):
+        verdict["cases"] = cases
     verdict["unmet_requirements"] = _merged([*first["unmet_requirements"], *second["unmet_requirements"]])
     given = [each["confidence"] for each in both if each["confidence"] is not None]
     # How sure a judge was of two contrary winners says nothing about how sure the tie is.
@@ -106,6 +110,32 @@ def _presented(verdict: Verdict, names: Mapping[str, str]) -> str:
     """Return in which order a pass presented the debaters, and whom it chose."""
     *order, winner = (names.get(who, who) for who in (*verdict["order"], verdict["winner"]))
     return f"Presented as {', '.join(order)}: {winner}."
+
+
+def _both_cases(first: Mapping[str, Case], second: Mapping[str, Case]) -> dict[str, Case]:
+    """Return each side's reasons of both passes, each statement once, as many as a pass may give."""
+    none = Case(pros=[], cons=[])
+    sides = dict.fromkeys((*first, *second))
+    most = reasons_each(len(sides))
+    pairs = {side: (first.get(side, none), second.get(side, none)) for side in sides}
+    return {
+        side: Case(
+            pros=_in_turn(one["pros"], other["pros"])[:most], cons=_in_turn(one["cons"], other["cons"])[:most]
+        )
+        for side, (one, other) in pairs.items()
+    }
+
+
+def _in_turn(first: Sequence[Reason], second: Sequence[Reason]) -> list[Reason]:
+    """Return two rankings as one, the best of each in turn; what says the same stands once, united."""
+    united: list[Reason] = []
+    for each in filter(None, chain.from_iterable(zip_longest(first, second))):
+        alike = next((known for known in united if same_statement(known["text"], each["text"])), None)
+        if alike is None:
+            united.append(each.copy())
+        else:
+            alike["citations"] = _united(alike["citations"], each["citations"])
+    return united
 
 
 def _merged(unmet: Iterable[Unmet]) -> list[Unmet]:

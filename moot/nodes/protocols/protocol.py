@@ -139,6 +139,10 @@ class Protocol(Terms):
         """Carry out a step of the kind `judge` that ends no debate, and return the state's update."""
         raise NotImplementedError
 
+    def at_a_glance(self, solution: str) -> str:
+        """Return as much of a debate's result as one screen has room for."""
+        return solution
+
     def evidence(self, state: ConversationState) -> list[Entry] | None:
         """Return the entries that a judge must see, in order; `None` for everything that debaters said."""
         return None

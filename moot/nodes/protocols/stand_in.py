@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from moot.nodes.blackboard.rooms import awaits_second, to_assess
 from moot.nodes.calls import Purpose, Reply
-from moot.nodes.judging.opinions import opinion_tokens
+from moot.nodes.judging.opinions import opinion_tokens, reasons_each
 from moot.nodes.judging.orders import presentation_orders
 from moot.nodes.judging.rubrics import rubric_for
 from moot.nodes.memory.perspective import past_threshold, perspective_entries, perspective_settings
@@ -40,7 +40,7 @@ ANY_TOPIC = "Any topic of many different words, to one of which whatever people 
 
 # What prompts and answers take beside the words asked for, in tokens, rounded from the prompts that ship.
 SUMMARY_FRAME, JUDGE_FRAME = 250, 500
-FINDINGS, INSIGHTS, CARD, QUESTION, SCORE, REST_OF_VERDICT = 250, 300, 300, 80, 60, 600
+FINDINGS, INSIGHTS, CARD, QUESTION, SCORE, REASON, REST_OF_VERDICT = 250, 300, 300, 80, 60, 50, 600
 QUESTIONS_RESERVE = 800
 KEPT_FREE = 500
 """Tokens of a summary's prompt that its input leaves free."""
@@ -332,12 +332,11 @@ class StandIn:
         speakers = list({entry["speaker"]: None for entry in said})
         swap = brief.swap if config.judge.swap is None else config.judge.swap
         orders = len(presentation_orders(speakers, swap=swap))
-        scores = len(rubric_for(config.judge.seats()[0], config, brief.rubric).criteria) * len(
-            config.debaters
-        )
+        criteria = len(rubric_for(config.judge.seats()[0], config, brief.rubric).criteria)
+        sides = len(config.debaters)
         calls = len(config.judge.seats()) * orders
-        reserve = max(config.judge.reply, opinion_tokens(scores, solution=brief.solution))
-        reply = SCORE * scores + REST_OF_VERDICT
+        reserve = max(config.judge.reply, opinion_tokens(sides, criteria, solution=brief.solution))
+        reply = sides * (SCORE * criteria + 2 * REASON * reasons_each(sides)) + REST_OF_VERDICT
         self._spend(Outlay("judge", "verdict", calls, shown, reply, reserve, JUDGE_FRAME))
 
 

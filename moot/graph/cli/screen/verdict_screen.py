@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
@@ -25,15 +24,12 @@ MOST_COLUMNS = 5
 LABEL_CHARS, NAME_CHARS = 30, 16
 """Widths of the columns of criteria and of debaters."""
 
-_FOLDED = re.compile(r"<details><summary>(\d+) more</summary>.*?</details>", re.DOTALL)
-"""What a dialogue's ending folds away in the report."""
-
 
 def verdict_parts(document: Mapping[str, Any]) -> list[RenderableType]:
     """Return what is printed of a debate's verdict."""
     verdict: Decision | None = document["verdict"]
     protocol = rules_of(document)
-    solution = _FOLDED.sub(r"… and \1 more, in the report", document.get("solution", ""))
+    solution = protocol.at_a_glance(document.get("solution", ""))
     answer = _answer(protocol.answer_leads or "Solution", solution)
     if not verdict:
         return answer or [Text("No verdict.")]

@@ -18,7 +18,7 @@ from pydantic import BaseModel, Field
 
 from moot.nodes.blackboard.bounds import OVERALL, SHORT, noted
 from moot.nodes.blackboard.by_model import debater_lines, found_in
-from moot.nodes.blackboard.outcome import outcome_text
+from moot.nodes.blackboard.outcome import at_a_glance, outcome_text
 from moot.nodes.calls import Hints, ModelCall, Reply, WireMessage
 from moot.nodes.judging.brief import JudgeBrief
 from moot.nodes.prompts.enumerated import many, narrowed
@@ -142,6 +142,10 @@ class Dialogue(Protocol):
         config = frozen_config(state)
         flips = {d.id: d.flip_conditions for d in config.debaters}
         return outcome_text(state, config.names(), flips)
+
+    def at_a_glance(self, solution: str) -> str:
+        """Return the first points of each section."""
+        return at_a_glance(solution)
 
     words = MappingProxyType(WORDS | {f"crux-{stage}": ROOM_WORDS for stage in STAGES})
 
