@@ -24,6 +24,11 @@ ITEMS = [
     for line in path.read_text(encoding="utf-8").splitlines()
 ]
 
+STATED = [item for item in ITEMS if labelled_minutes(item)["events"]]
+DENIED = [
+    item for item in STATED if any(each["kind"] == "denies" for each in labelled_minutes(item)["events"])
+]
+
 
 def _read(item: Mapping[str, Any], reader: GoldReader) -> Ledger:
     return ledger_of(read_excerpt(item, "some-model", reader))
@@ -67,16 +72,18 @@ class _Looking(GoldReader):
         return await super().__call__(call)
 
 
-@pytest.mark.parametrize("item", ITEMS[:3], ids=lambda item: item["id"])
+@pytest.mark.parametrize("item", DENIED, ids=lambda item: item["id"])
 def test_an_inverted_quotation_is_caught_by_the_second_look(item: Any) -> None:
     right = labelled_minutes(item)
     wrong, number = _inverted(right)
     ledger = _read(item, _Looking(wrong, {each["quote"]: each["kind"] for each in right["events"]}))
-    assert wrong["events"][number]["quote"] not in [event["quote"] for event in ledger.events]
+    quote = wrong["events"][number]["quote"]
+    kept, noted = ([each["quote"] for each in events] for events in (ledger.events, wrong["events"]))
+    assert kept.count(quote) == noted.count(quote) - 1
     assert ledger.dropped["second look"] == 1
 
 
-@pytest.mark.parametrize("item", ITEMS[:3], ids=lambda item: item["id"])
+@pytest.mark.parametrize("item", STATED, ids=lambda item: item["id"])
 def test_an_invented_quotation_is_dropped_and_counted(item: Any) -> None:
     wrong = labelled_minutes(item)
     wrong["events"][0]["quote"] = "I never said anything of the kind."

@@ -17,7 +17,6 @@ FERRY = "Should the ferries be closed?"
         ("We counted again, and I'm not asking for the bridge any more.", True),
         ("I came in sure of the toll, and now I think it is the wrong tool.", True),
         ("I was leaning towards the toll, but those figures end it for me.", True),
-        ("Revised position: a toll, and only on lorries.", True),
         ("I'll come round to your view, then.", True),
         ("Scratch my comment on the toll, I want the bridge before the winter.", True),
         ("I came tonight ready to vote for the toll, and I cannot.", True),

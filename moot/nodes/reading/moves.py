@@ -25,7 +25,7 @@ _CONCESSION = any_of(
     r"|give you that)\b(?! (?:nothing|none|no one|you|him|her|them|me)\b)",
     r"(?<!if )(?<!that )(?<!when )(?<!whether )you(?:'re| are) (?:quite |absolutely |partly )?right\b",
     r"(?:he is|she is|he's|she's|is|are|was|were) (?:quite |perfectly |absolutely |partly |entirely )*"
-    r"right (?:about|that|on|there|in|to (?:say|point|ask))",
+    r"right (?:about|that|to (?:say|point|ask))",
     r"i (?:was (?:wrong|mistaken|misinformed|too quick|too harsh)|overstated|exaggerated|misread|misspoke"
     r"|underestimated|overlooked|(?<!if i )hadn't|stand corrected|should have"
     r"|had (?:not|left|missed|brushed|overlooked|forgotten|underestimated))\b",
@@ -34,8 +34,6 @@ _CONCESSION = any_of(
     r"""
     (?:i|we)(?:'ll| will| would|'d)?(?: even| gladly)? give (?:you|him|her|them) (?:that|this|the|[A-Z])
     ^(?:granted|accepted|admittedly|conceded)\b
-    ^(?:okay,? |ok,? |well,? |yeah,? )*true,
-    ^(?:okay,? |ok,? |well,? )*(?:sure|yes|yeah|right|of course|certainly|fine),? [^?]*\bbut\b
     ^(?:(?:and|well|no|ok|okay|yeah|yes|all right|alright),? )*(?:fine|fair|correct|true|granted)[,:;.] ?\w
     ^that(?:'s| is| was) (?:true|right|correct|fair)\b
     (?:fair (?:enough|point|hit|cop|criticism|correction)|point taken|true enough|touché|well taken)\b
@@ -47,11 +45,9 @@ _CONCESSION = any_of(
     i (?:forgot|missed|overlooked|misread|misjudged|misremembered|retract|withdraw)\b
     i (?:didn't|did not|hadn't|had not) (?:know|think|thought|known|reali[sz]e|consider|considered|notice)\b
     (?<!if )(?<!think )(?:i|we) (?:should not|shouldn't|should)(?:'ve| have)\b
-    talked me out of\b|genuine (?:limitation|weakness|concern|problem)\b
+    talked me out of\b
     (?:he|she|you|they|\w+'s|\w+) (?:is|are|was|were) (?:quite )?correct (?:that|about|on)\b
     i (?:must|have to|will|do) (?:\w+ )?(?:own|admit|say honestly|allow)\b
-    ^(?:\w+,? ){0,2}that(?:'s| is) (?:a )?(?:fair|good|valid)(?: (?:point|worry|concern|objection))?[,.;]
-    i (?:can |do )?see that\b[^?]*\bbut\b|it is true that\b
     (?:i|that) corrects? (?:myself|me)\b
     (?:has|have|had|makes?|made) a (?:fair |good |valid |strong |real )?point\b
     i (?:do not|don't|cannot|can't|will not|won't|would not) (?:deny|dispute|contest|doubt|quarrel with)\b
@@ -89,21 +85,14 @@ _SHIFT = any_of(
     you(?:'ve| have)? (?:convinced|persuaded|won) me\b
     i(?:'m| am) (?:now )?(?:convinced|persuaded)\b
     i(?:'ve| have) come (?:round|around|over)\b
-    i move (?:from|to)\b
     i (?:switch|change) sides\b|i take it back\b
-    you(?:'ve| have) talked me into\b|i(?:'m| am) coming (?:round|around)\b
     i(?:'ll| will)? come (?:over|round|around) to\b
     i used to (?:be|think|believe|want)\b[^.]{0,60}\b(?:but|now)\b
     i (?:was|had been|came in|went in|started|began)\b[^.?!]{1,80}\b(?:and|but|yet),? (?:now|today)\b
-    i was (?:against|for|opposed)[^.]{0,60}\bnow\b
     i (?:was|came)\b[^.?!]{1,80}\b(?:and|but|yet),? i (?:find that|no longer)\b
     (?:scratch|scrap|strike) my (?:no|yes|vote|comment|objection|proposal|motion)\b
-    (?:you|that|this)(?:'ve| has| have)? (?:just )?changed my (?:mind|view|vote|answer)\b
-    i(?:'ve| have) come to (?:think|believe|agree)\b
     i (?:came|was) (?:\w+ ){0,3}(?:ready|prepared|determined) to\b[^.?!]{1,90}\b(?:and|but)\b
-    put me down (?:for|as|with)\b|count me (?:in|out) after all\b|i(?:'m| am) with (?:you|him|her|them) now\b
     i was (?:leaning|inclined|minded)\b[^.?!]{1,80}\bbut\b
-    ^\W*(?:revised|updated|new) (?:estimate|position|view|answer|recommendation|vote|verdict)\b
     ich (?:ziehe|nehme)\b[^.]{0,60}\bzurück\b|ich habe meine meinung geändert
     je retire\b|j'ai changé d'avis|je me rallie\b
     retiro\b|he cambiado de opinión|me (?:ha|han) convencido
@@ -119,7 +108,7 @@ _GIVEN_UP = any_of(
 """Shifts that are themselves a negation, which makes none of the others."""
 _NO_SHIFT = any_of(
     r"""
-    (?:not|never|no one|nobody|nothing|hardly|diga nadie|ne|pas|nicht)\b
+    (?:not?|never|nobody|nothing|hardly|diga nadie|ne|pas|nicht)\b
     \w+n't\b
     (?:if|unless|when|until|would|could|once|was once|before|wenn|si)\b
     [?？؟]

@@ -52,10 +52,6 @@ _FOR = any_of(
     so,? yes\b
     i(?:'d| would| will|'ll)? (?:say|vote|sign) yes\b
     i(?:'m| am|'ll be| will be) voting (?:yes|for it)\b
-    (?:i'm|i am) (?:sold|on board|in)\b(?!\s+\w)
-    let's do (?:it|this)\b
-    i(?:'d| would) (?:just )?do it\b
-    i(?:'d| would)? say go for it\b|my gut says yes
     ich bin (?:\w+ )?(?:für|dafür)
     dafür bin ich
     ich (?:unterstütze|befürworte|stimme dafür)
@@ -79,12 +75,8 @@ _AGAINST = any_of(
     i(?:'d| would| will|'ll)? (?:say|vote) no\b
     i(?:'m| am|'ll be| will be) voting (?:no|against|it down)\b
     (?:i|we) (?:won't|will not|can't|cannot) be (?:supporting|backing|signing|voting for)\b
-    i(?:'d| would) rather not\b
     i(?:'m| am) not (?:sold|in favou?r|for)\b
-    count me out\b|not for me\b|my gut says no\b
-    (?:i'd|i would|let's|we should) (?:leave|keep) (?:\w+ ){1,4}(?:as (?:it is|is|they are)|alone|unchanged)\b
     makes? me a no\b
-    i remain (?:a )?no\b
     ich lehne (?:das|es|ihn|sie) ab|ich lehne [^.]{1,60} ab\b
     ich bin (?:\w+ )?(?:gegen|dagegen)
     dagegen bin ich|bin ich dagegen
@@ -97,10 +89,8 @@ _AGAINST = any_of(
 )
 _LIKES = any_of(
     r"""
-    i(?:'m| am| would be|'d be) (?:fine|happy|okay|ok|comfortable) with\b
     (?:i|we) (?:really )?(?:like|want|need|love)\b(?! to (?:know|hear|see|say|ask|add|point))
     i(?:'d| would) (?:like|love|prefer|rather have|go with)\b(?! to (?:know|hear|see|say|ask|add|point))
-    (?:makes sense|works|is fine|sounds good)(?: to| for| by| with) me\b|is the way to go\b|is worth it\b
     """
 )
 _DISLIKES = any_of(
@@ -108,10 +98,7 @@ _DISLIKES = any_of(
     r"(?:with|on|about|by|of)\b",
     r"""
     (?:i|we) (?:really )?(?:don't|do not|won't|will not) (?:like|want|need|see (?:why|the (?:need|point)))\b
-    i(?:'d| would) not (?:want|like)\b|i wouldn't (?:want|like|touch|do|go)\b
-    (?:won't|will not|would not|wouldn't) work\b|can't see (?:it|that|this) working
     (?:doesn't|does not|makes? no) (?:make )?sense\b|(?:isn't|is not) worth\b|is a (?:bad idea|mistake)\b
-    (?:don't|do not) think (?:\w+ ){1,6}(?:work|help|worth|needed|necessary)\b
     """,
 )
 _OTHER_SIDE = any_of(
