@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from moot.nodes.calls import side_by_side
 from moot.nodes.driving.environment import NodeContext
 from moot.nodes.effects import Body, Emit, errors_update
+from moot.nodes.judging.docket import outgrows
 from moot.nodes.memory.coverage import uncovered
 from moot.nodes.memory.perspective_summaries import due_debaters, perspective_summary
 from moot.nodes.memory.summarizers.drafting import draft_summary
@@ -21,7 +22,7 @@ from moot.nodes.protocols.protocol import Consult, End
 from moot.nodes.protocols.protocol_table import protocol_named
 from moot.state.config import DebateConfig
 from moot.state.config.frozen import frozen_config
-from moot.state.conversation import ConversationState
+from moot.state.conversation import ConversationState, Step
 from moot.state.entries import Entry, kind_of
 
 
@@ -54,21 +55,37 @@ def summarize(state: ConversationState, context: NodeContext) -> Body:
 def perspectives_due(state: ConversationState) -> list[str]:
     """Return whose perspectives are to be summarised, as the next step begins another round."""
     config = frozen_config(state)
-    protocol = protocol_named(config.protocol)
-    if not protocol.perspectives or not state.get("step") or limit_reached(state, config):
+    if not protocol_named(config.protocol).perspectives or not state.get("step"):
         return []
-    following = protocol.next_step(state, config)
+    following = _following(state, config)
     if isinstance(following, End | Consult) or following["round"] <= state["step"]["round"]:
         return []
     return due_debaters(state, config)
 
 
 def unsummarised(state: ConversationState) -> Sequence[Entry]:
-    """Return what is to be folded into the rolling summary: nothing where no view and no judge shows one."""
-    config = frozen_config(state)
-    protocol = protocol_named(config.protocol)
+    """Return what is to be folded into the rolling summary: nothing where no view and no judge will show it.
+
+    A judge is shown a summary where what was argued has outgrown its prompt; the views of speakers only while
+    somebody is still to speak, for which only a summary that costs nothing is made in advance.
+    """
+    entries, config = uncovered(state), frozen_config(state)
+    if not entries:
+        return []
+    protocol, memory = protocol_named(config.protocol), config.memory
+    free = memory.summarizer == RuleBased.name or not state.get("step")
+    if protocol.shows_summary and (free or not isinstance(_following(state, config), End)):
+        return entries
     judged = config.judge.enabled and protocol.brief.judged and protocol.judge_reads_summary
-    return uncovered(state) if protocol.shows_summary or judged else []
+    sides = [debater.id for debater in config.debaters]
+    long = judged and outgrows(state["full_transcript"], sides, memory.budget.total)
+    return entries if long else []
+
+
+def _following(state: ConversationState, config: DebateConfig) -> Step | End | Consult:
+    """Return the next step, as far as it is known without asking anybody."""
+    limit = limit_reached(state, config)
+    return End(limit["reason"]) if limit else protocol_named(config.protocol).next_step(state, config)
 
 
 def _roll(state: ConversationState, context: NodeContext) -> Body:

@@ -28,6 +28,7 @@ MEMORY = {
     "perspectives": {"threshold_chars": 600},
     "budget": {"total": 2400},
 }
+SMALL = {"memory": {"budget": {"total": 700}}}
 
 
 def wordy(call: ModelCall) -> Reply:
@@ -71,13 +72,36 @@ def test_every_call_has_a_receipt_and_every_memory_that_was_made_was_shown(
     assert [each.receipt["id"] for each in seen if not each.exact] == []  # type: ignore[typeddict-item]
     assert all(sum(part.tokens for part in each.parts) + 3 == each.receipt["total_tokens"] for each in seen)
     rows = audit(document)
-    unread = [row.kind for row in rows if row.made and not row.views]
-    # In a dialogue only the judge would read a summary of messages, and it is shown all of them here.
-    assert unread == (["rolling summary"] if document["protocol"] == "dialogue" else [])
+    assert [row.kind for row in rows if row.made and not row.views] == []
     spent = sum(row.tokens for row in rows) + sum(
         call["usage"]["prompt_tokens"] + 20 for call in calls if not call["makes"]
     )
     assert spent == sum(call["usage"]["prompt_tokens"] + 20 for call in calls)
+
+
+@pytest.mark.parametrize(
+    ("data", "kinds"),
+    [
+        ({**SMALL, "protocol": "dialogue"}, {"judge"}),
+        ({**SMALL, "protocol": "dialogue", "judge": {"enabled": False}}, set()),
+        ({"turns": 7, "memory": MEMORY, "judge": {"enabled": False}}, {"turn"}),
+    ],
+    ids=["judged beyond its prompt", "judged by nobody", "nobody speaks after the last"],
+)
+def test_a_summary_is_made_where_somebody_is_to_read_it(
+    data: dict[str, Any], kinds: set[str], tmp_path: Path
+) -> None:
+    model = FakeModel(wordy)
+    with open_debates(str(tmp_path / "d.sqlite"), environment=model.environment()) as debates:
+        made = debates.start("Should trams run at night?", make_config(data))
+        document: Any = made.run()
+    rolled = [each for each in document["summaries"] if each["kind"] == "rolling"]
+    shown = {"turn" for each in document["receipts"] if "rolling summary" in each.get("memory", {})}
+    shown |= {each["purpose"] for each in document["calls"] if "rolling summary" in each.get("memory", {})}
+    assert (bool(rolled), shown) == (bool(kinds), kinds)
+    paid = [each["digest"] for each in document["calls"] if each["makes"] == "rolling summary"]
+    last = max((each["covers_through_seq"] for each in rolled), default=0)
+    assert not paid or any(receipt["seq"] > last for receipt in document["receipts"])
 
 
 def test_the_prompt_of_a_judge_asked_again_with_other_options_is_exact(tmp_path: Path) -> None:

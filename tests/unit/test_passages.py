@@ -47,5 +47,5 @@ def test_gaps_are_marked_and_neighbours_joined() -> None:
     assert len(keys) == 9
     text = lines.passages([keys[1], keys[2], keys[5]])
     said = [f"Point {n} of the long agenda was heard that day." for n in (1, 2, 5)]
-    assert " ".join(text.split()) == f"[m000000] Ada: {CUT} {said[0]} {said[1]} {CUT} {said[2]} {CUT}"
+    assert " ".join(text.split()) == f"m000000 Ada: {CUT} {said[0]} {said[1]} {CUT} {said[2]} {CUT}"
     assert lines.passages(keys) == lines.text(0)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from moot.state.entries import Entry, kind_of
@@ -58,6 +59,13 @@ def _is_material(entry: Entry) -> bool:
     """Return whether a judge may see an entry: not the topic, which its frame holds, nor what Moot notes."""
     kind = kind_of(entry)
     return kind.shown and kind.by != "moot"
+
+
+def outgrows(entries: Iterable[Entry], sides: Sequence[str], room: int) -> bool:
+    """Return whether all that the sides argued takes more tokens than `room`."""
+    return any(
+        tokens > room for tokens in accumulate(_cost(each) for each in entries if is_argued(each, sides))
+    )
 
 
 class Docket:

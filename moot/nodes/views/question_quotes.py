@@ -14,7 +14,7 @@ from moot.state.entries import Entry, JsonObject, entry_id, kind_of
 NAME_CHARS = 60
 CUT = "[…cut…]"
 TOO_LONG = "too long: cut around what bears on the question"
-_LIKE_A_MESSAGE = re.compile(r"\n(?=[^\S\n]*\[m\d)")
+_LIKE_A_MESSAGE = re.compile(r"\n(?=[^\S\n]*\[?m\d)")
 
 
 class EntryLines:
@@ -41,7 +41,8 @@ class EntryLines:
 
     def key_cost(self, key: int) -> int:
         """Return the tokens of a passage where nothing beside it is shown."""
-        return self.count(self.passages([key])) if self.is_part(key) else self.cost(place_of(key).seq)
+        seq = place_of(key).seq
+        return self.cost(seq) if len(self.spans(seq)) == 1 else self.count(self.passages([key]))
 
     def is_part(self, key: int) -> bool:
         """Whether a key stands for less than its message."""
@@ -62,8 +63,10 @@ class EntryLines:
         who = entry["speaker"]
         if who not in self._labels:
             self._labels[who] = clip(inert(display_name(who, self.names)), NAME_CHARS)
-        said = _LIKE_A_MESSAGE.sub("\n> ", content.strip())
-        return f"[{entry['id']}] {self._labels[who]}: {said}\n"
+        said = content.strip()
+        if "\n" in said:
+            said = _LIKE_A_MESSAGE.sub("\n> ", said)
+        return f"{entry['id']} {self._labels[who]}: {said}\n"
 
     def _parts(self, seq: int, parts: Sequence[int]) -> str:
         content, spans = self.transcript[seq]["content"], self.spans(seq)

@@ -97,7 +97,6 @@ class EvidenceIndex:
         self.speaker_of: array[int] = array("q")
         self.important: array[int] = array("q")
         self.speakers: list[str] = []
-        self.ids: list[str] = []
         self.names = dict(names or {})
         self.vectors = vectors
         self._speaker_numbers: dict[str, int] = {}
@@ -113,7 +112,6 @@ class EvidenceIndex:
             return False
         position = self.postings.add(entry["content"])
         self.seqs.append(entry["seq"])
-        self.ids.append(entry["id"])
         self.tokens.append(max(1, entry["tokens"]))
         self.importance.append(entry["importance"])
         self.speaker_of.append(self._number(entry["speaker"]))

@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from moot.nodes.memory.retrieval.index import EvidenceIndex
 from moot.nodes.text.asking import question_terms
@@ -75,6 +76,7 @@ def _asked(text: str) -> dict[str, float]:
     return found
 
 
+@lru_cache(maxsize=256)
 def _aliases(name: str) -> list[frozenset[str]]:
     """Return the word sets that call a name: what stands outside its parentheses, and inside each."""
     spellings = [_ALIAS.sub(" ", name), *_ALIAS.findall(name)]

@@ -1,7 +1,7 @@
 """Which messages go into a view when a question is asked."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +16,10 @@ Costs = Mapping[int, int] | Callable[[int], int]
 SHARE_TOLERANCE = 0.1
 """How far below its share a side may stay while other messages of its own would fill it."""
 
-LABEL_TOKENS = 8
+LABEL_TOKENS = 7
 """What a message's id and speaker take in a view, about: they count against short ones."""
+LEAST_LABELLED = 6
+"""Less than any message costs with id and speaker."""
 
 _SWAP_POOL = 64
 _MERGED = (
@@ -31,23 +33,15 @@ class SelectedEvidence:
 
     Attributes:
         seqs: The chosen entries in the order of the transcript.
-        ids: Their ids.
         tokens: What they cost together, never above the budget.
         left_out: How many entries of the index were not chosen.
-        must_left_out: `seq` of the entries that had to be kept, but did not fit.
         oversize: `seq` of the entry to cut in its middle, where nothing at all fitted.
-        shares: Tokens chosen from each side, where sides were given.
-        unknown: Terms of the question that the transcript never uses.
     """
 
     seqs: tuple[int, ...]
-    ids: tuple[str, ...]
     tokens: int
     left_out: int
-    must_left_out: tuple[int, ...] = ()
     oversize: int | None = None
-    shares: dict[str, int] = field(default_factory=dict)
-    unknown: tuple[str, ...] = ()
 
 
 def select_evidence(
@@ -71,8 +65,8 @@ def select_evidence(
         index: The transcript.
         query: The question, or what `read_question` made of it.
         budget: Tokens for everything chosen, `must_keep` included.
-        costs: Tokens by `seq`; a callable must not return less than the entry's own `tokens`, because
-            entries that cannot fit by those are never asked for. Without it, the entries' `tokens`.
+        costs: Tokens by `seq`; a callable must count a label, too, and not return less than the entry's own
+            `tokens`: entries that cannot fit by those are never asked for. Without it, the entries' `tokens`.
         must_keep: `seq` of entries to choose first, the newest first where not all fit.
         named: `seq` of entries that the question asks for: of what is not kept anyway they go before all
             others, the most probable first.
@@ -90,12 +84,11 @@ def select_evidence(
     draft = _SelectionDraft(index, costs, budget)
     must = [p for seq in sorted(set(must_keep), reverse=True) if (p := index.position(seq)) is not None]
     draft.fill(must, budget)
-    missing = tuple(sorted(index.seqs[p] for p in must if p not in draft.chosen))
     if speakers:
         _fill_shares(draft, order, dict.fromkeys(speakers), frozenset(must))
     else:
         draft.fill(order, draft.left)
-    return draft.evidence(order, missing, speakers, question.unknown)
+    return draft.evidence(must or order)
 
 
 def _others(index: EvidenceIndex, named: Iterable[int]) -> NDArray[np.bool_]:
@@ -113,6 +106,7 @@ class _SelectionDraft:
         self.left = budget
         self.chosen: set[int] = set()
         self._costs = index_costs(index) if costs is None else costs
+        self._least = LEAST_LABELLED if callable(costs) else 1
         self._known: dict[int, int] = {}
 
     def cost(self, position: int) -> int:
@@ -130,7 +124,7 @@ class _SelectionDraft:
     def fill(self, order: Iterable[int], room: int) -> int:
         """Choose along `order` what fits into `room` and return what is left of it."""
         for position in order:
-            if room <= 0:
+            if room < self._least:
                 break
             if position not in self.chosen and self.fits(position, room):
                 self.chosen.add(position)
@@ -149,28 +143,14 @@ class _SelectionDraft:
     def spent(self, positions: Iterable[int]) -> int:
         return sum(self.cost(p) for p in positions)
 
-    def evidence(
-        self,
-        order: Sequence[int],
-        missing: tuple[int, ...],
-        speakers: Sequence[str],
-        unknown: tuple[str, ...],
-    ) -> SelectedEvidence:
-        seqs, ids = self.index.seqs, self.index.ids
-        positions = sorted(self.chosen)
-        sides = {
-            side: self.spent(p for p in positions if _speaker(self.index, p) == side) for side in speakers
-        }
-        oversize = None if positions or not order else (missing[-1] if missing else seqs[order[0]])
+    def evidence(self, wanted: Sequence[int]) -> SelectedEvidence:
+        """Return what was chosen; where nothing fitted, the first of `wanted` is to be cut."""
+        seqs, positions = self.index.seqs, sorted(self.chosen)
         return SelectedEvidence(
             seqs=tuple(seqs[p] for p in positions),
-            ids=tuple(ids[p] for p in positions),
             tokens=self.spent(positions),
             left_out=len(seqs) - len(positions),
-            must_left_out=missing,
-            oversize=oversize,
-            shares=sides,
-            unknown=unknown,
+            oversize=None if positions or not wanted else seqs[wanted[0]],
         )
 
 
