@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 import threading
 import weakref
@@ -195,4 +196,11 @@ def _records_beside(checkpointer: BaseCheckpointSaver[str]) -> Records:
         path = connection.execute("PRAGMA database_list").fetchone()[2]
         if path:
             return open_records(path)
+    elif "InMemorySaver" not in {base.__name__ for base in type(checkpointer).__mro__}:
+        kind = type(checkpointer).__name__
+        logging.getLogger(__name__).warning(
+            "%s keeps no journal: what models have answered is remembered by this process alone, and a step "
+            "that another takes up is paid again; `open_debates`, `SqliteSaver` and `langgraph.json` keep it",
+            kind,
+        )
     return _memory_records(checkpointer)

@@ -3,6 +3,7 @@
 Calls block; asynchronous code runs them on a worker thread.
 """
 
+import asyncio
 import sqlite3
 import sys
 import threading
@@ -81,7 +82,7 @@ async def at_once(function: Callable[..., T], *arguments: object) -> T:
     _haste.now = True
     try:
         return function(*arguments)
-    except _Waits:
+    except (_Waits, asyncio.InvalidStateError):  # LangGraph's savers raise the latter on a loop
         _haste.now = False
         return await in_thread(function, *arguments)
     finally:

@@ -26,6 +26,7 @@ from moot.nodes.driving.driver import Node
 from moot.nodes.driving.environment import Environment, NodeContext
 from moot.nodes.effects import Ask, Body
 from moot.state.checkpoints import open_saver
+from moot.state.records import records_of
 from tests.support.fakes import FakeModel, answer
 from tests.support.transcripts import said
 
@@ -313,3 +314,15 @@ def test_pruning_drops_dead_branches_and_keeps_the_debate(tmp_path: Path) -> Non
     whole, left, before, after = asyncio.run(story())
     assert after == before
     assert left < whole
+
+
+@pytest.mark.parametrize(("opened", "warned"), [(in_memory, False), (sqlite, False), (async_sqlite, True)])
+def test_a_saver_that_keeps_no_journal_is_warned_of(
+    opened: OpenSaver, warned: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def look() -> None:
+        async with opened(tmp_path) as saver:
+            records_of(saver).close()
+
+    asyncio.run(look())
+    assert ("keeps no journal" in caplog.text) == warned
