@@ -7,7 +7,7 @@ from html import unescape
 
 from markdown_it import MarkdownIt
 
-from moot.graph.reports import render_brief, render_brief_html, render_markdown
+from moot.graph.reports import render_brief, render_brief_html, render_html, render_markdown
 from moot.graph.reports.markdown_quotes import plain
 from tests.support.report_documents import VERDICT, Document, debate
 
@@ -24,6 +24,7 @@ def test_a_page_says_what_was_decided_why_and_what_is_missing() -> None:
     assert "Gave figures." not in page  # how it was argued is no reason to decide by
     assert "**major:** No audit trail" in page
     assert "Who owns the schema?" in page
+    assert "## Next\n\n- Cut the ledger out first" in page
     assert len(page.split()) < 500
 
 
@@ -101,3 +102,9 @@ def test_a_decision_record_is_plain_markdown() -> None:
     assert plain("> quote") == "\\> quote"
     shown = MarkdownIt("commonmark").renderInline(line)
     assert unescape(re.sub("<.*?>", "", shown)) == said
+
+
+def test_what_to_do_next_stands_in_the_report_of_a_contest_too() -> None:
+    ended = debate(protocol="round-robin", verdict=VERDICT)
+    for text in (render_markdown(ended), render_html(ended)):
+        assert text.count("Cut the ledger out first") == 1

@@ -51,6 +51,7 @@ def verdict_parts(document: Mapping[str, Any]) -> list[RenderableType]:
         *_prose(f"In the words of {one_line(speaker, 40)}" if speaker else "", [verdict["reasoning"]]),
         *_prose("Unmet", [item["text"] for item in verdict["unmet_requirements"]]),
         *_prose("Open", verdict["open_questions"]),
+        *_prose("Next", verdict["recommendations"]),
         *(() if leads else answer),
     ]
 
