@@ -64,7 +64,7 @@ class BlackboardConfig(Section):
     temperature: float | None = Field(0.0, ge=0, le=2)
     """Sampling temperature of these calls."""
     reply: int = Field(1500, ge=200)
-    """Reserve for their answers, tokens."""
+    """Reserve for their answers, tokens; minutes get 400 and four for each that they read, if more."""
     confidence: float = Field(0.5, ge=0, le=1)
     """How sure a model must be of what somebody said for it to be noted."""
     second_look: bool = True
