@@ -9,6 +9,12 @@ SECONDS ?= 600
 # Beside the environment: they have more dependencies than what they look at.
 TOOLS := cyclonedx-bom==7.5.0 pip-audit==2.10.1 pip-licenses==5.5.5
 
+# How many of the pinned packages the index knows at all: a mirror often tells no holes, which proves nothing.
+AUDITED := import json, sys; every = json.load(sys.stdin)["dependencies"]; known = [d for d in every if "vulns" in d]; \
+  holes = [d["name"] + " " + d["version"] + ": " + v["id"] for d in known for v in d["vulns"]]; \
+  print("known holes:", ", ".join(holes) or "none found", "in", len(known), "of", len(every), "packages;", \
+  "of the others this package index says nothing"); sys.exit(bool(holes))
+
 OTHERS ?= python3.11 python3.12 python3.13 python3.14
 
 # The tests start hundreds of processes: what Python compiles is kept, whatever the environment says.
@@ -45,7 +51,7 @@ lint: $(VENV)/.dev ## Lint, check the formatting, look for dead code
 types: $(VENV)/.dev ## Check types, strictly
 	$(BIN)/mypy
 
-bench: $(VENV)/.dev ## Measure: growth, memory fidelity, prefix, budgets under attack, drift, council, minutes, summaries
+bench: $(VENV)/.dev ## Measure: growth, memory fidelity, prefix, budgets under attack, drift, council, commands, minutes, summaries
 	$(BIN)/python -m benchmarks
 
 soak: $(VENV)/.dev ## Kill, stop, fail and double whatever runs, for SECONDS (600): nothing may be lost or paid twice
@@ -55,8 +61,8 @@ constraints: ## Renew constraints.txt: names and versions of a fresh environment
 	rm -rf $(VENV)/newest && $(PYTHON) -m venv $(VENV)/newest
 	$(VENV)/newest/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --editable '.[dev,bench]'
 	$(VENV)/newest/bin/python -m pip list --disable-pip-version-check --format=freeze --exclude moot --exclude pip --exclude setuptools \
-	  --exclude-editable | sort -f > constraints.txt
-	rm -rf $(VENV)/newest
+	  --exclude-editable > $(VENV)/newest.txt && sort -f $(VENV)/newest.txt > constraints.txt
+	rm -rf $(VENV)/newest $(VENV)/newest.txt
 
 sbom: $(VENV)/.tools ## For release notes: build/moot.cdx.json, what a plain installation holds, as CycloneDX
 	rm -rf $(VENV)/plain && $(PYTHON) -m venv --without-pip $(VENV)/plain && mkdir -p build
@@ -66,7 +72,8 @@ sbom: $(VENV)/.tools ## For release notes: build/moot.cdx.json, what a plain ins
 	  --output-reproducible -o build/moot.cdx.json
 
 audit: $(VENV)/.tools ## Known holes in what constraints.txt names, and licences that bind more than MIT; asks the package index
-	$(VENV)/tools/bin/pip-audit --requirement constraints.txt --no-deps --disable-pip --progress-spinner off
+	@$(VENV)/tools/bin/pip-audit --requirement constraints.txt --no-deps --disable-pip --progress-spinner off \
+	  --format json 2>/dev/null | $(BIN)/python -c '$(AUDITED)'
 	@$(VENV)/tools/bin/pip-licenses --python $(BIN)/python --format csv | grep -i gpl || echo "no licence of the GPL's kind"
 
 docs: $(VENV)/.dev ## Write the generated parts of docs/ anew

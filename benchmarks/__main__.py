@@ -21,6 +21,7 @@ QUICK = {
     "policy_cpu": ("--quick",),
     "growth": ("--turns", "1000", "--plain-turns", "1000"),
     "council": ("--rounds", "1", "--latency", "0.05"),
+    "commands": ("--quick",),
     "minutes": (),
     "summaries": ("--quick",),
 }

@@ -260,7 +260,7 @@ def _resuming(debates: Debates, words: tuple[str, ...], name: str) -> tuple[str,
 
 
 _VOLATILE = frozenset(
-    {"at", "usage", "created_at", "updated_at", "id_", "checkpoint", "latency_s", "elapsed_s"}
+    {"at", "usage", "tokens_used", "created_at", "updated_at", "id_", "checkpoint", "latency_s", "elapsed_s"}
 )
 _TOLD = ("transcript", "summaries", "blackboard", "verdicts", "verdict", "solution", "status")
 
