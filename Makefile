@@ -15,6 +15,9 @@ AUDITED := import json, sys; every = json.load(sys.stdin)["dependencies"]; known
   print("known holes:", ", ".join(holes) or "none found", "in", len(known), "of", len(every), "packages;", \
   "of the others this package index says nothing"); sys.exit(bool(holes))
 
+# The same order everywhere: that of `sort` is the locale's.
+BY_NAME := import sys; sys.stdout.writelines(sorted(sys.stdin, key=lambda line: line.partition("==")[0].lower()))
+
 OTHERS ?= python3.11 python3.12 python3.13 python3.14
 
 # The tests start hundreds of processes: what Python compiles is kept, whatever the environment says.
@@ -61,7 +64,7 @@ constraints: ## Renew constraints.txt: names and versions of a fresh environment
 	rm -rf $(VENV)/newest && $(PYTHON) -m venv $(VENV)/newest
 	$(VENV)/newest/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --editable '.[dev,bench]'
 	$(VENV)/newest/bin/python -m pip list --disable-pip-version-check --format=freeze --exclude moot --exclude pip --exclude setuptools \
-	  --exclude-editable > $(VENV)/newest.txt && sort -f $(VENV)/newest.txt > constraints.txt
+	  --exclude-editable > $(VENV)/newest.txt && $(PYTHON) -c '$(BY_NAME)' < $(VENV)/newest.txt > constraints.txt
 	rm -rf $(VENV)/newest $(VENV)/newest.txt
 
 sbom: $(VENV)/.tools ## For release notes: build/moot.cdx.json, what a plain installation holds, as CycloneDX
