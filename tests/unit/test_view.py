@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from moot.nodes.prompts.fitting import KEEP, LEAST_PART, Block, fit, fit_messages
 from moot.nodes.prompts.rendering import cut_message
 from moot.nodes.text.tokens import counter, message_tokens, prompt_tokens
-from moot.nodes.views.rolling import summary_blocks
+from moot.nodes.views.rolling import summary_blocks, window_blocks
 from moot.nodes.views.scene import Scene
 from moot.state.config import DebateConfig
+from moot.state.entries import Entry, make_entry
 
 count = counter()
 content = st.text(max_size=200) | st.sampled_from(
@@ -124,6 +125,28 @@ def test_a_summary_takes_a_tenth_of_what_is_left_where_room_is_short(total: int 
 def test_below_fifty_tokens_a_notice_stands_in_the_summarys_place() -> None:
     (block,) = summary_blocks(_scene(1200))
     assert "40 earlier messages; there is no room for their summary." in block.message["content"]
+
+
+def _exchanges(kinds: list[str]) -> list[Entry]:
+    """Return a window of these: speeches, calls of tools with their results, questions with their answers."""
+    entries: list[Entry] = []
+    for kind in kinds:
+        pair: Any = {"tool": ("tool_call", "tool_result"), "asked": ("question", "answer")}.get(kind)
+        for place, each in enumerate(pair or ("speech",)):
+            targets = [entries[-1]["id"]] if place else []
+            entry = make_entry(len(entries), "advocate", each, "word " * 40, targets=targets, tokens=41)
+            entries.append(entry)
+    return entries
+
+
+@given(st.lists(st.sampled_from(["speech", "tool", "asked"]), min_size=2, max_size=9), st.integers(120, 700))
+def test_no_view_shows_a_result_without_its_call_or_an_answer_without_its_question(
+    kinds: list[str], budget: int
+) -> None:
+    entries = _exchanges([*kinds, "speech"])
+    shown = fit(window_blocks(_scene(None), entries), budget, count).shown
+    pairs = [(entry["targets"][0], entry["id"]) for entry in entries if entry["targets"]]
+    assert [pair for pair in pairs if (pair[0] in shown) != (pair[1] in shown)] == []
 
 
 def test_first_and_last_message_of_a_plain_prompt_stay() -> None:
