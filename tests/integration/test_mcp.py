@@ -9,12 +9,13 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.types import TextResourceContents
@@ -142,8 +143,23 @@ def over_http(db: Path, models: OpenAIServer) -> Iterator[str]:
             process.terminate()
 
 
-def test_over_http_a_cancelled_debate_is_paused_and_goes_on_for_a_client_that_comes_back(
-    tmp_path: Path,
+@contextmanager
+def stdio_process(db: Path, models: OpenAIServer) -> Iterator[Any]:
+    yield lambda: over_stdio(db, "--model", "test-model", OPENAI_BASE_URL=models.base_url)
+
+
+@contextmanager
+def http_process(db: Path, models: OpenAIServer) -> Iterator[Any]:
+    with over_http(db, models) as url:
+        yield lambda: Client(url)
+        foreign = httpx.post(url, headers={"origin": "https://evil.example"}, json={}, trust_env=False)
+        rebound = httpx.post(url, headers={"host": "evil.example"}, json={}, trust_env=False)
+    assert [foreign.status_code, rebound.status_code] == [403, 421]
+
+
+@pytest.mark.parametrize("serving", [http_process, stdio_process])
+def test_a_cancelled_debate_is_paused_and_goes_on_for_a_client_that_comes_back(
+    serving: Any, tmp_path: Path
 ) -> None:
     second = threading.Event()
 
@@ -152,31 +168,34 @@ def test_over_http_a_cancelled_debate_is_paused_and_goes_on_for_a_client_that_co
             second.set()
         return Act(latency=1.0) if number == 1 else Act()
 
-    async def cancelled(url: str) -> None:
-        async with Client(url) as client:
-            said = {"question": "Tabs?", "turns": 3}
-            call = asyncio.create_task(client.call_tool("debate", said))
-            await asyncio.to_thread(second.wait, 30)
-            call.cancel()
-            await asyncio.wait({call})
+    async def cancelled(client: Client) -> None:
+        said = {"question": "Tabs?", "turns": 3}
+        call = asyncio.create_task(client.call_tool("debate", said))
+        await asyncio.to_thread(second.wait, 30)
+        call.cancel()
+        await asyncio.wait({call})
+        (row,) = json.loads(await text_of(client, "moot://debates"))
+        paused = await asked(client, "result", debate=row["id"], wait_s=20)
+        assert (paused["status"], paused["turns"]) == ("paused", 2)
 
-    async def come_back(url: str) -> None:
-        async with Client(url) as client:
-            (row,) = json.loads(await text_of(client, "moot://debates"))
-            debate = row["id"]
-            paused = await asked(client, "result", debate=debate, wait_s=20)
-            assert (paused["status"], paused["turns"]) == ("paused", 2)
-            assert (await asked(client, "start", debate=debate))["status"] == "running"
-            done = await asked(client, "result", debate=debate, wait_s=20)
-            assert (done["status"], done["turns"]) == ("done", 3)
-            assert done["verdict"]
+    async def come_back(client: Client) -> None:
+        (row,) = json.loads(await text_of(client, "moot://debates"))
+        debate = row["id"]
+        assert (await asked(client, "start", debate=debate))["status"] == "running"
+        done = await asked(client, "result", debate=debate, wait_s=20)
+        assert (done["status"], done["turns"]) == ("done", 3)
+        assert done["verdict"]
 
-    with OpenAIServer(plan) as models, over_http(tmp_path / "moot.sqlite", models) as url:
-        asyncio.run(cancelled(url))
-        asyncio.run(come_back(url))
-        foreign = httpx.post(url, headers={"origin": "https://evil.example"}, json={}, trust_env=False)
-        rebound = httpx.post(url, headers={"host": "evil.example"}, json={}, trust_env=False)
-    assert [foreign.status_code, rebound.status_code] == [403, 421]
+    async def talk(connected: Callable[[], AbstractAsyncContextManager[Client]]) -> None:
+        async with connected() as client:
+            await cancelled(client)
+            if serving is stdio_process:  # whose server goes with its client
+                return await come_back(client)
+        async with connected() as client:
+            await come_back(client)
+
+    with OpenAIServer(plan) as models, serving(tmp_path / "moot.sqlite", models) as connected:
+        asyncio.run(talk(connected))
     asked_for = [json.dumps(chat["messages"]) for chat in models.chats]
     assert len(asked_for) == len(set(asked_for))  # what had been answered is not paid again
 
