@@ -325,7 +325,7 @@ def test_what_is_pruned_is_missed_by_no_fork_replay_or_prompt(url: str) -> None:
         debate.run()
         before = past(debate)
         dropped, stored = prune(debate.session)
-        assert dropped >= stored // 4
+        assert 0 < dropped < stored
         assert past(debate) == before
         assert shrink(debates.records.sql, pruned=True)
         assert said(debates.replay("d").run()) == said(before["document"])
