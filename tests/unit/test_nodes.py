@@ -83,7 +83,7 @@ def test_without_a_topic_a_debate_is_refused() -> None:
 def test_the_states_configuration_wins_over_a_later_context() -> None:
     graph = _run(_config(turns=2))
     graph.invoke(
-        {"messages": [HumanMessage(content="And cost?")]},
+        {"messages": [HumanMessage(content="Go on: and cost?")]},
         THREAD,
         context=_config(turns=50, debaters=[{"name": "Zoe"}]),
     )
