@@ -36,6 +36,8 @@ class Measured:
     planned_calls: int
     wall_s: float
     """From the first request to the last answer."""
+    waiting_s: float
+    """How long of that any request was in work: what the machine took beside is not in it."""
     critical_path_s: float
     peak_critiques: int
     """Most requests in work while critiques were."""
@@ -85,14 +87,25 @@ def measure(config: DebateConfig, latency_s: float, folder: Path) -> Measured:
         with open_debates(str(folder / "council.sqlite")) as debates:
             document = debates.start(TOPIC, config).run()
     requests = [json.loads(line) for line in record.read_text(encoding="utf-8").splitlines()]
+    spans = sorted((request["started"], request["ended"]) for request in requests)
     return Measured(
         len(requests),
         planned.calls,
-        max(request["ended"] for request in requests) - min(request["started"] for request in requests),
+        max(ended for _, ended in spans) - spans[0][0],
+        _covered(spans),
         planned.seconds(latency_s),
         max(request["concurrent"] for request in requests if _is_critique(request)),
         document,
     )
+
+
+def _covered(spans: Sequence[tuple[float, float]]) -> float:
+    """Return how long at least one of some spans lasted; they are sorted by their beginnings."""
+    total, until = 0.0, spans[0][0]
+    for started, ended in spans:
+        total += max(0.0, ended - max(started, until))
+        until = max(until, ended)
+    return total
 
 
 def _is_critique(request: Mapping[str, Any]) -> bool:
@@ -115,6 +128,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(f"calls                 {measured.calls} (planned {measured.planned_calls})")
     print(f"peak in critiques     {measured.peak_critiques}")
     print(f"critical path         {measured.critical_path_s:.2f} s")
+    print(f"requests in work      {measured.waiting_s:.2f} s")
     print(f"wall, first to last   {measured.wall_s:.2f} s")
     print(f"ratio                 {measured.ratio:.2f}")
 

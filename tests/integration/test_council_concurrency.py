@@ -22,8 +22,8 @@ from tests.unit.test_forecast import obliging
 
 ROOT = Path(__file__).resolve().parents[2]
 
-SLACK = 2.5
-"""Times the critical path that a busy machine may take; `benchmarks.council` prints what a quiet one does."""
+SLACK = 2.0
+"""Times the critical path that requests may be in work: one after the other they would be 3.5 times."""
 
 TOPIC = "Design a rate limiter."
 CONFIG = {
@@ -36,17 +36,14 @@ CALLS = 3 + 6 + 3 + 1 + 3 + 6 + 3 + 1 + 1
 """Propose, critique, refine, convergence, perspectives, critique, refine, judge's summary, verdict."""
 
 
-def test_the_calls_of_a_phase_overlap_and_the_wall_follows_the_critical_path() -> None:
+def test_the_calls_of_a_phase_overlap_as_the_critical_path_says() -> None:
     command = [sys.executable, "-m", "benchmarks.council", "--json"]
-    for _ in range(3):  # whatever else the machine does adds to the wall
-        done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
-        measured = json.loads(done.stdout)
-        if measured["ratio"] < SLACK:
-            break
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
+    measured = json.loads(done.stdout)
     assert measured["calls"] == measured["planned_calls"] == 38
     assert measured["peak_critiques"] >= 6
     assert measured["critical_path_s"] == pytest.approx(2.2)
-    assert measured["ratio"] < SLACK
+    assert 2.2 <= measured["waiting_s"] < SLACK * measured["critical_path_s"]
 
 
 def test_summaries_of_all_debaters_are_asked_for_at_the_same_time(tmp_path: Path) -> None:
