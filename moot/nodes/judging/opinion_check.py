@@ -95,7 +95,8 @@ class OpinionCheck:
             return verdict
         verdict["reasoning"] = clean_text(opinion.reasoning)
         verdict["winner"] = winner or TIE
-        verdict["cases"] = self._cases(opinion.cases, verdict)
+        if cases := self._cases(opinion.cases, verdict):
+            verdict["cases"] = cases
         verdict["unmet_requirements"] = [
             Unmet(text=clean_text(each.text), major=each.major) for each in opinion.unmet_requirements
         ]
