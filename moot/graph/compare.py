@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing_extensions import TypedDict
 
 from moot.graph.reports.contents import Report, read
-from moot.graph.reports.markdown_quotes import defused, plain
+from moot.graph.reports.markdown_quotes import plain, section
 from moot.graph.reports.wording import grouped
 from moot.state.amounts import amount
 
@@ -148,7 +148,7 @@ def render_comparison(compared: DebateComparison) -> str:
         for each in compared["only"]
     ]
     only = "\n".join(["## What only one of them saw", "", *points]) if points else ""
-    answers = [f"## {plain(row['name'])}\n\n{defused(row['answer'])}" for row in rows if row["answer"]]
+    answers = [f"## {plain(row['name'])}\n\n{section(row['answer'], 3)}" for row in rows if row["answer"]]
     asked = plain(rows[0]["asked"]) if compared["same_question"] else "Debates side by side"
     worth = f"**Was it worth its tokens?** {plain(compared['worth'])}" if compared["worth"] else ""
     agreement = " ".join(filter(None, [same, agreed]))

@@ -50,12 +50,12 @@ def test_what_is_said_from_the_floor_is_taken_up_once_at_the_next_step(tmp_path:
                 debate.say("Mind the cost.")
                 debate.say("I disagree.", "skeptic")
         document = debate.document()
-    assert [
-        (e["seq"], e["speaker"], e["content"]) for e in document["transcript"] if e["kind"] == "interjection"
-    ] == [
-        (2, "moderator", "Mind the cost."),
-        (3, "skeptic", "I disagree."),
+    said = [entry for entry in document["transcript"] if entry["kind"] == "interjection"]
+    assert [(e["speaker"], e["content"]) for e in said] == [
+        ("moderator", "Mind the cost."),
+        ("skeptic", "I disagree."),
     ]
+    assert said[0]["seq"] == 2  # the second may come a step later: the debate goes on meanwhile
     later = [call for call in model.calls if call.purpose == "turn"][1:]
     assert all(any("Mind the cost." in message["content"] for message in call.messages) for call in later)
 

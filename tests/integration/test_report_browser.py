@@ -17,7 +17,7 @@ from selenium import webdriver
 from selenium.webdriver.common.by import By
 
 from moot.graph.api import DebateConfig, open_debates
-from moot.graph.reports import render_html
+from moot.graph.reports import render_brief_html, render_html
 from moot.nodes.models.recorded import recording_config
 from tests.support.browser import chromium, log, until, width
 from tests.support.report_documents import debate, hostile
@@ -180,6 +180,13 @@ def test_a_phone_needs_no_sideways_scrolling(
     opened(browser, site, make())
     browser.execute_script("for (const details of document.querySelectorAll('details')) details.open = true")
     assert browser.execute_script("return document.documentElement.scrollWidth") <= 360
+
+
+def test_a_page_in_brief_has_the_width_of_the_desk_to_itself(browser: webdriver.Chrome, site: Site) -> None:
+    width(browser, 1280)
+    browser.get(site.publish(render_brief_html(debate())))
+    shown = browser.execute_script("return document.querySelector('.prose').getBoundingClientRect().width")
+    assert shown > 600
 
 
 def test_colours_follow_the_readers_setting_down_to_the_charts(browser: webdriver.Chrome, site: Site) -> None:
