@@ -69,6 +69,11 @@ def test_a_dialogue_chooses_nothing_and_shows_the_first_points_of_each_list() ->
     assert "Nothing is chosen: the debate shows what the choice turns on." in record
     assert "\n### Propositions\n" in record
     assert "- Point 3\n- … and 5 more, in the report" in record
+    page = render_html(ended)
+    assert (
+        '<li>Point 3</li>\n</ul>\n<details class="fold"><summary>5 more</summary>\n<ul>\n<li>Point 4' in page
+    )
+    assert page.count("<li>Point ") == 9
 
 
 def test_folds_of_earlier_builds_are_no_words() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import CodeType
 from typing import Literal
@@ -20,6 +21,7 @@ from moot.graph.reports.contents import Report, read
 from moot.graph.reports.prose import Prose
 from moot.graph.reports.transcript_blocks import Message, anchors_of, read_transcript
 from moot.graph.reports.wording import cleaned, clock, grouped, one_decimal
+from moot.nodes.blackboard.outcome import GLANCE
 from moot.nodes.judging.decision import RULES
 from moot.state.amounts import amount
 from moot.state.entries import Entry, entry_id
@@ -90,6 +92,7 @@ def _environment(prose: Prose) -> Environment:
     return template_environment(
         block=prose.block,
         section=prose.section,
+        folded=partial(prose.folded, most=GLANCE),
         inline=prose.inline,
         cites=lambda ids: Markup(" ").join(map(prose.link, ids)),
     )

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import nh3
@@ -18,6 +19,7 @@ _SAFE_LINK = re.compile(r"(?i)(?:https?://|mailto:)[^\s\\]+\Z")
 _TAGS = (
     "a blockquote br code del em h1 h2 h3 h4 h5 h6 hr li ol p pre s strong table tbody td th thead tr ul span"
 )
+_FLAT_LIST = re.compile(r"<ul>\n((?:<li>[^\n]*</li>\n)+)</ul>")
 _CLEANER = nh3.Cleaner(
     tags=set(_TAGS.split()),
     attributes={"a": {"href", "title"}, "ol": {"start"}},
@@ -48,6 +50,10 @@ class Prose:
     def section(self, text: str, base: int = 3) -> Markup:
         """Render Markdown whose headings join the page's outline from level `base`, none skipped."""
         return self._render(text, heading_base=base)
+
+    def folded(self, text: str, most: int, base: int = 3) -> Markup:
+        """Render Markdown like `section`; of each flat list all after the first `most` points folds away."""
+        return Markup(_FLAT_LIST.sub(partial(_fold, most), self.section(text, base)))  # noqa: S704  # sanitised
 
     def inline(self, text: str) -> Markup:
         """Escape plain text and link the citations in it."""
@@ -106,6 +112,17 @@ class Prose:
                 yield match[0], True
                 done = match.end()
         yield text[done:], False
+
+
+def _fold(most: int, found: re.Match[str]) -> str:
+    points = found[1].splitlines()
+    if len(points) <= most:
+        return found[0]
+    head, rest = "\n".join(points[:most]), "\n".join(points[most:])
+    folded = (
+        f'<details class="fold"><summary>{len(points) - most} more</summary>\n<ul>\n{rest}\n</ul></details>'
+    )
+    return f"<ul>\n{head}\n</ul>\n{folded}"
 
 
 def place_headings(tokens: Sequence[Token], base: int | None) -> None:
