@@ -12,6 +12,7 @@ from moot.nodes.blackboard.folding import ledger_of
 from moot.nodes.models.recorded import recording_config, recordings
 from moot.state.errors import ConfigError, ModelError
 from tests.support.moot_command import Moot
+from tests.support.openai_server import OpenAIServer
 
 READINGS = Path(__file__).parents[1] / "data" / "hand-readings.json"
 
@@ -98,3 +99,20 @@ def test_the_readme_shows_what_the_demo_prints(moot: Moot) -> None:
         found = printed.find(part, at)
         assert found >= 0, f"not printed, or not in this order: {part!r}"
         at = found + len(part)
+
+
+def test_a_model_takes_up_what_was_recorded(moot: Moot) -> None:
+    assert moot("demo", "--fast").code == 0
+    with OpenAIServer() as server:
+        named = {"OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "none"}
+        for command in (
+            ("resume", "monolith", "--turns", "1", "--model", "m"),
+            ("fork", "monolith", "--after", "m000004", "--id", "other", "--model", "m", "--run"),
+            ("ask", "monolith", "What does search show?", "--model", "m"),
+            ("judge", "monolith", "--model", "m", "--dry-run"),
+            ("report", "other", "--brief", "--md", "-o", "-"),
+        ):
+            ran = moot(*command, **named)
+            assert ran.code == 0, (command, ran.err)
+        assert {chat["model"] for chat in server.chats} == {"m"}
+    assert "facts unchecked" in ran.out  # its beginning is still the recording's
