@@ -104,7 +104,6 @@ def test_the_readme_shows_what_the_demo_prints(moot: Moot) -> None:
 def test_a_model_takes_up_what_was_recorded(moot: Moot) -> None:
     assert moot("demo", "--fast").code == 0
     with OpenAIServer() as server:
-        named = {"OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "none"}
         for command in (
             ("resume", "monolith", "--turns", "1", "--model", "m"),
             ("fork", "monolith", "--after", "m000004", "--id", "other", "--model", "m", "--run"),
@@ -112,7 +111,7 @@ def test_a_model_takes_up_what_was_recorded(moot: Moot) -> None:
             ("judge", "monolith", "--model", "m", "--dry-run"),
             ("report", "other", "--brief", "--md", "-o", "-"),
         ):
-            ran = moot(*command, **named)
+            ran = moot(*command, OPENAI_BASE_URL=server.base_url, OPENAI_API_KEY="none")
             assert ran.code == 0, (command, ran.err)
         assert {chat["model"] for chat in server.chats} == {"m"}
     assert "facts unchecked" in ran.out  # its beginning is still the recording's
