@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from moot.graph.api import Debate, DebateConfig, Debates, Event
-from moot.nodes.driving.portal import in_thread
 from moot.state.config.boundary import Claim, reaches, requested
 from moot.state.errors import DebatePaused, MootError, WaitingForPerson
+from moot.state.uncancelled import in_thread
 
 Hearer = Callable[[Event], object]
 

@@ -14,7 +14,7 @@ from moot.graph.api import aopen_debates
 from moot.graph.debate import build_graph
 from moot.nodes.close import outcome_text
 from moot.nodes.driving.environment import Environment, environment_of
-from moot.nodes.driving.portal import MANY, call_from_sync, in_thread
+from moot.nodes.driving.portal import MANY, call_from_sync
 from moot.nodes.models.registry import ChatSource
 from moot.nodes.protocols.protocol_table import PROTOCOLS
 from moot.nodes.text.tokens import counter, cut_end
@@ -22,6 +22,7 @@ from moot.state.config import DebateConfig
 from moot.state.config.boundary import requested
 from moot.state.conversation import ConversationInput, ConversationOutput
 from moot.state.errors import InputError, MootError
+from moot.state.uncancelled import in_thread
 
 VERDICT_TOKENS = 300
 """What an agent's context spares for a verdict, o200k; the rest is `Debate.document`'s."""

@@ -25,11 +25,11 @@ from moot.graph.debate_host import DebateHost
 from moot.graph.embedding import VERDICT_SHARE, DebateRequest, DebaterRequest
 from moot.graph.reports.markdown import render_markdown
 from moot.nodes.close import outcome_text
-from moot.nodes.driving.portal import in_thread
 from moot.nodes.protocols.stand_in import forecast
 from moot.nodes.text.tokens import counter, cut_end
 from moot.state.entries import JsonObject
 from moot.state.errors import MootError
+from moot.state.uncancelled import in_thread
 
 INSTRUCTIONS = (
     "Moot has language models argue a question, a design or a decision, and a judge decide it. `debate` "

@@ -14,7 +14,6 @@ from moot.graph.preflight import check_config
 from moot.graph.session import DebateSession, is_over
 from moot.nodes.blackboard.corrections import corrected, joined
 from moot.nodes.driving.lost_work import with_failures
-from moot.nodes.driving.portal import in_thread
 from moot.nodes.people.amendments import pinnable
 from moot.nodes.people.questions import PersonQuestion
 from moot.nodes.protocols.limits import limit_reached
@@ -26,6 +25,7 @@ from moot.state.conversation import ConversationState
 from moot.state.entries import JsonObject, clean_text
 from moot.state.errors import InputError
 from moot.state.ledger import Note
+from moot.state.uncancelled import in_thread
 
 if TYPE_CHECKING:
     from moot.graph.judgement import Judgement

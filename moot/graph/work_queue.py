@@ -15,9 +15,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from moot.graph.many import brought_to_its_end
-from moot.nodes.driving.portal import MANY, call_from_sync, in_thread, iterate_from_sync
+from moot.nodes.driving.portal import MANY, call_from_sync, iterate_from_sync
 from moot.state.errors import ConfigError, DebateBusy, ModelError, MootError, StorageError
 from moot.state.redaction import shown_url
+from moot.state.uncancelled import in_thread
 
 try:
     from procrastinate import App, BaseRetryStrategy, JobContext, PsycopgConnector, RetryDecision

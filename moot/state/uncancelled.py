@@ -4,7 +4,6 @@ import asyncio
 import math
 import time
 from collections.abc import Awaitable, Callable, Coroutine
-from contextvars import copy_context
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -38,8 +37,7 @@ async def rest(seconds: float) -> None:
 
 async def in_thread(function: Callable[..., T], *arguments: object) -> T:
     """Run a blocking function on a worker thread, to its end however often the caller is cancelled."""
-    run = copy_context().run
-    return await to_the_end(asyncio.get_running_loop().run_in_executor(None, run, function, *arguments))
+    return await to_the_end(asyncio.to_thread(function, *arguments))
 
 
 async def landed(call: Coroutine[object, None, T]) -> T:

@@ -36,12 +36,12 @@ from moot.graph.reports import render_brief, render_brief_html, render_html, ren
 from moot.graph.reports.charts import SECTIONS
 from moot.graph.reports.html import TEMPLATES, ReportPart, render_messages, render_part
 from moot.graph.reports.prose import Prose
-from moot.nodes.driving.portal import in_thread
 from moot.nodes.protocols.protocol_table import PROTOCOLS, load_plugged
 from moot.state import settings as environment
 from moot.state.entries import JsonObject
 from moot.state.errors import DebateBusy, DebateNotFound, MootError
 from moot.state.redaction import redacted
+from moot.state.uncancelled import in_thread
 
 STATIC = Path(__file__).parent / "static"
 POLICY = (

@@ -16,6 +16,7 @@ from langchain_core.runnables import RunnableConfig
 from moot.nodes.calls import Flow, ModelCall, Reply, View
 from moot.nodes.driving.environment import Environment
 from moot.nodes.driving.spans import call_span
+from moot.state.at_once import at_once
 from moot.state.config.boundary import Claim
 from moot.state.conversation import CallReceipt
 from moot.state.entries import JsonObject
@@ -23,7 +24,6 @@ from moot.state.errors import ConfigError
 from moot.state.journal import JournalKey
 from moot.state.records import Records
 from moot.state.reducers import add_up
-from moot.state.sql import at_once
 from moot.state.uncancelled import landed
 
 T = TypeVar("T")

@@ -27,7 +27,7 @@ from moot.nodes.calls import Reply
 from moot.nodes.driving.answering import Answering, JournalPlace
 from moot.nodes.driving.bookkeeping import is_noted, note_failure
 from moot.nodes.driving.environment import Environment, NodeBody, NodeContext
-from moot.nodes.driving.portal import call_from_sync, in_thread
+from moot.nodes.driving.portal import call_from_sync
 from moot.nodes.driving.spans import step_span
 from moot.nodes.effects import (
     Ask,
@@ -43,6 +43,7 @@ from moot.nodes.effects import (
     is_pause,
 )
 from moot.nodes.people.interjections import said_outside
+from moot.state.at_once import at_once
 from moot.state.config import DebateConfig
 from moot.state.config.boundary import Claim, ForeignConfig, reaches, requested
 from moot.state.config.frozen import frozen_config
@@ -55,7 +56,7 @@ from moot.state.langgraph_internals import checkpointer_in
 from moot.state.leases import lease_in
 from moot.state.records import Records, records_of
 from moot.state.reducers import add_up
-from moot.state.sql import at_once
+from moot.state.uncancelled import in_thread
 
 
 class _Run:

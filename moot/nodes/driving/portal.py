@@ -15,8 +15,7 @@ from functools import lru_cache
 from typing import Any, TypeVar, cast
 
 from moot.state.sql import storage_error
-from moot.state.uncancelled import in_thread as in_thread
-from moot.state.uncancelled import to_the_end
+from moot.state.uncancelled import in_thread, to_the_end
 
 T = TypeVar("T")
 
