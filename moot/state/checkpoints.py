@@ -19,10 +19,11 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
+from moot.state.at_once import at_once
 from moot.state.errors import ConfigError, StorageError
 from moot.state.records import Records, open_records
 from moot.state.settings import database_url
-from moot.state.sql import BUSY_TIMEOUT_S, SqliteSql, Statement, at_once
+from moot.state.sql import BUSY_TIMEOUT_S, SqliteSql, Statement
 from moot.state.uncancelled import to_the_end
 
 COMPRESS_FROM = 512

@@ -3,9 +3,7 @@
 Calls block; asynchronous code runs them on a worker thread.
 """
 
-import asyncio
 import sqlite3
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -14,9 +12,9 @@ from copy import copy
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self, TypeVar
 
+from moot.state.at_once import Waits, haste
 from moot.state.errors import DebateBusy, InputError, StorageError
 from moot.state.redaction import shown_url
-from moot.state.uncancelled import in_thread
 
 BUSY_TIMEOUT_S = 30.0
 """How long a write waits for another connection's, seconds."""
@@ -55,38 +53,6 @@ def _code(error: sqlite3.Error) -> int:
 
 
 T = TypeVar("T")
-
-
-class _Haste(threading.local):
-    """Whether this thread, an event loop's, may not wait for others, nor for a disk."""
-
-    now = False
-
-
-class _Waits(Exception):
-    """What is to be run has to wait."""
-
-
-_haste = _Haste()
-
-
-async def at_once(function: Callable[..., T], *arguments: object) -> T:
-    """Run what may be begun twice: here where nobody else has the file, else on a worker thread.
-
-    A small write takes SQLite 0.1 ms, but a worker thread 0.6 ms of processor time to get there and back.
-    What was paid is synced to disk, which takes longer, and goes to a worker thread always; so does all in
-    LangGraph's development server, which lets nothing on its loop that could wait.
-    """
-    if "blockbuster" in sys.modules:  # by which it does
-        return await in_thread(function, *arguments)
-    _haste.now = True
-    try:
-        return function(*arguments)
-    except (_Waits, asyncio.InvalidStateError):  # LangGraph's savers raise the latter on a loop
-        _haste.now = False
-        return await in_thread(function, *arguments)
-    finally:
-        _haste.now = False
 
 
 Value = str | bytes | float | None
@@ -258,13 +224,13 @@ class SqliteSql:
 
     @contextmanager
     def _transaction(self, durable: bool) -> Iterator[None]:
-        haste = _haste.now
-        if (haste and durable) or not self._lock.acquire(blocking=not haste):
-            raise _Waits
+        hasty = haste.now
+        if (hasty and durable) or not self._lock.acquire(blocking=not hasty):
+            raise Waits
         try:
-            if self._hasty != haste:
-                self._hasty = haste
-                self._connection.execute(f"PRAGMA busy_timeout={0 if haste else BUSY_TIMEOUT_S * 1000:.0f}")
+            if self._hasty != hasty:
+                self._hasty = hasty
+                self._connection.execute(f"PRAGMA busy_timeout={0 if hasty else BUSY_TIMEOUT_S * 1000:.0f}")
             if durable:
                 self._connection.execute("PRAGMA synchronous=FULL")
             try:
@@ -273,8 +239,8 @@ class SqliteSql:
                 if durable:
                     self._connection.execute("PRAGMA synchronous=NORMAL")
         except sqlite3.Error as error:
-            if haste and _code(error) == sqlite3.SQLITE_BUSY:
-                raise _Waits from error
+            if hasty and _code(error) == sqlite3.SQLITE_BUSY:
+                raise Waits from error
             raise storage_error(error) from error
         finally:
             self._lock.release()
@@ -383,8 +349,8 @@ class PostgresSql:
 
     def _retried(self, run: Callable[[], T]) -> T:
         """Run on the connection, once more on a new one where that is lost; what is run may be run twice."""
-        if _haste.now:
-            raise _Waits
+        if haste.now:
+            raise Waits
         try:
             with self._lock:
                 try:
