@@ -69,12 +69,17 @@ def after_window(state: ConversationState, env: Environment) -> str:
 
 def after_turn(state: ConversationState, env: Environment) -> str:
     """Go where minutes are due, else on: a node with nothing to do would still take a checkpoint."""
-    return "record" if record_due(state, env) else after_record(state, env)
+    leaving = leaves_through(state, env)
+    return "record" if record_due(state, leaving) else _trimmed(state, env, leaving)
 
 
 def after_record(state: ConversationState, env: Environment) -> str:
     """Go where the window is over-full, else where it would go after that."""
-    return "trim" if leaves_through(state, env) >= 0 else after_trim(state, env)
+    return _trimmed(state, env, leaves_through(state, env))
+
+
+def _trimmed(state: ConversationState, env: Environment, leaving: int) -> str:
+    return "trim" if leaving >= 0 else after_trim(state, env)
 
 
 def after_trim(state: ConversationState, env: Environment) -> str:

@@ -9,7 +9,7 @@ from moot.nodes.blackboard.folding import ledger_of
 from moot.nodes.blackboard.minutes import Minutes
 from moot.nodes.blackboard.rooms import awaits_second, with_entries
 from moot.nodes.calls import Flow
-from moot.nodes.driving.environment import Environment, NodeContext
+from moot.nodes.driving.environment import NodeContext
 from moot.nodes.effects import Body, Update, errors_update
 from moot.nodes.protocols.protocol_table import protocol_named
 from moot.nodes.trim import leaves_through
@@ -27,7 +27,7 @@ def record(state: ConversationState, context: NodeContext) -> Body:
     start = ledger_of(state).read_through + 1
     if spoken_in := with_entries(state.get("crux_rooms", {}), transcript[start:]):
         update["crux_rooms"] = spoken_in
-    through = due_through(state, config, context.env)
+    through = due_through(state, config, leaves_through(state, context.env))
     if through < start:
         return update
     entries = [
@@ -42,14 +42,19 @@ def record(state: ConversationState, context: NodeContext) -> Body:
     return {**update, **errors_update(state, "record", [failed])}
 
 
-def record_due(state: ConversationState, env: Environment) -> bool:
-    """Return whether there is anything to note, be it who has spoken in a room."""
+def record_due(state: ConversationState, leaving: int) -> bool:
+    """Return whether there is anything to note, be it who has spoken in a room.
+
+    Args:
+        state: the debate's.
+        leaving: the `seq` up to which messages are about to leave the window, -1 for none.
+    """
     start = ledger_of(state).read_through + 1
     spoken_in = with_entries(state.get("crux_rooms", {}), state["full_transcript"][start:])
-    return bool(spoken_in) or due_through(state, frozen_config(state), env) >= start
+    return bool(spoken_in) or due_through(state, frozen_config(state), leaving) >= start
 
 
-def due_through(state: ConversationState, config: DebateConfig, env: Environment) -> int:
+def due_through(state: ConversationState, config: DebateConfig, leaving: int) -> int:
     """Return the `seq` up to which minutes are due, -1 for none.
 
     A dialogue is read every step, since rooms open on it; where two take turns in a room, once both have
@@ -66,7 +71,7 @@ def due_through(state: ConversationState, config: DebateConfig, env: Environment
     if protocol.minutes_every_step:
         return -1 if any(awaits_second(room) for room in rooms) else everything
     over = not step or state.get("turn_count", 0) >= config.total_turns()
-    return everything if over else leaves_through(state, env)
+    return everything if over else leaving
 
 
 def reads_by_model(config: DebateConfig) -> bool:
