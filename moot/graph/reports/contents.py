@@ -97,6 +97,7 @@ def read(given: object) -> Report:
     transcript = read_transcript(document, people, anchors)
     verdict = read_decision(document, people)
     topic, name = document["topic"].strip(), document["name"] or document["id"]
+    solution = unfolded(document["solution"]) if rules_of(document).always_answers else document["solution"]
     return Report(
         document=document,
         title=shortened(topic, TITLE) or name or "A debate",
@@ -107,7 +108,7 @@ def read(given: object) -> Report:
         people=people,
         anchors=anchors,
         verdict=verdict,
-        solution=unfolded(document["solution"]) or (verdict.solution if verdict else ""),
+        solution=solution or (verdict.solution if verdict else ""),
         panel=read_panel(document, people),
         standings=read_standings(document, people),
         contested=contested(document),

@@ -17,7 +17,7 @@ from moot.state.verdict import Reason
 
 STRONGEST = 3
 """Reasons for a side that a page has room for."""
-REASON_CHARS = 240
+REASON_CHARS, MOST_CITED = 240, 4
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def render_brief(document: Mapping[str, object], form: Literal["brief", "adr"] =
         form: which of the two.
     """
     report = read(document)
-    environment = template_environment(plain=plain, quoted=quoted, section=section)
+    environment = template_environment(plain=plain, quoted=quoted, section=section, cited=_cited)
     options = [option_of(report, person) for person in report.people]
     text = environment.get_template(f"{form}.md.j2").render(report=report, options=options, most=STRONGEST)
     return tidy(text)
@@ -81,6 +81,12 @@ def option_of(report: Report, person: Person) -> Option:
             for name, score in sorted(scores, key=lambda each: -each[1].share)
         ),
     )
+
+
+def _cited(reason: Reason) -> str:
+    """Return a reason with the first messages that show it."""
+    shown = f" ({plain(', '.join(reason['citations'][:MOST_CITED]))})" if reason["citations"] else ""
+    return plain(reason["text"]) + shown
 
 
 def _in_its_words(text: str) -> Reason:

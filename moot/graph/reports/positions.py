@@ -1,6 +1,6 @@
 """Where each debater stands, and when that changed."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from moot.graph.documents import DebateDocument
@@ -83,18 +83,8 @@ def _standing(document: DebateDocument, person: Person, people: People) -> Debat
         person=person,
         stance=mark(motion) if motion else person.stance,
         holdings=holdings,
-        agreements=tuple(
-            f"{other.name}: {texts[key]}"
-            for other, (agreed, _) in shared.items()
-            for key in agreed
-            if key in texts  # the motion is told elsewhere
-        ),
-        disagreements=tuple(
-            f"{other.name}: {texts[key]}"
-            for other, (_, differing) in shared.items()
-            for key in differing
-            if key in texts
-        ),
+        agreements=tuple(_on(texts, ((other, agreed) for other, (agreed, _) in shared.items()))),
+        disagreements=tuple(_on(texts, ((other, differing) for other, (_, differing) in shared.items()))),
         concessions=tuple(
             f"“{each['quote']}” [{each['message_id']}]"
             for each in standing["concessions"]
@@ -102,6 +92,12 @@ def _standing(document: DebateDocument, person: Person, people: People) -> Debat
         ),
         moments=tuple(_moments(document, person, motion)),
     )
+
+
+def _on(texts: Mapping[str, str], shared: Iterable[tuple[Person, Sequence[str]]]) -> Iterator[str]:
+    """Yield on which propositions each other debater agrees or differs; the motion is told elsewhere."""
+    for other, keys in shared:
+        yield from (f"{other.name}: {texts[key]}" for key in keys if key in texts)
 
 
 def _holdings(

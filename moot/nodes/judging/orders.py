@@ -6,10 +6,11 @@ not Fair Evaluators*; Zheng et al. 2023, *Judging LLM-as-a-Judge*, section 3.3).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain, zip_longest
 from statistics import fmean
 from types import MappingProxyType
+from typing import TypeVar
 
 from moot.nodes.judging.agreement import flip_rate
 from moot.nodes.judging.opinion_check import cap_confidence
@@ -18,6 +19,7 @@ from moot.nodes.text.likeness import same_statement
 from moot.state.reducers import add_up
 from moot.state.verdict import TIE, Case, Flip, Rate, Reason, ScoreRecord, Unmet, Verdict, tenths
 
+Stated = TypeVar("Stated", Reason, Unmet)
 ScoreTable = dict[str, dict[str, ScoreRecord]]
 """Scores by side and criterion."""
 
@@ -75,7 +77,7 @@ def reconcile(
         side: tenths(fmean(given[side] for given in totals if side in given))
         for side in totals[0] | totals[1]
     }
-    if cases := _both_cases(first.get("cases", {}), second.get("cases", {})):
+    if cases := _both_cases(first, second):
         verdict["cases"] = cases
     verdict["unmet_requirements"] = _merged([*first["unmet_requirements"], *second["unmet_requirements"]])
     given = [each["confidence"] for each in both if each["confidence"] is not None]
@@ -112,43 +114,47 @@ def _presented(verdict: Verdict, names: Mapping[str, str]) -> str:
     return f"Presented as {', '.join(order)}: {winner}."
 
 
-def _both_cases(first: Mapping[str, Case], second: Mapping[str, Case]) -> dict[str, Case]:
-    """Return each side's reasons of both passes, each statement once, as many as a pass may give."""
-    none = Case(pros=[], cons=[])
-    sides = dict.fromkeys((*first, *second))
-    most = reasons_each(len(sides))
-    pairs = {side: (first.get(side, none), second.get(side, none)) for side in sides}
+def _both_cases(first: Verdict, second: Verdict) -> dict[str, Case]:
+    """Return each side's reasons of both passes, the best of each in turn, as many as a pass may give."""
+    one, other, none = first.get("cases", {}), second.get("cases", {}), Case(pros=[], cons=[])
+    most = reasons_each(len(first["order"]))
+
+    def in_turn(mine: Sequence[Reason], theirs: Sequence[Reason]) -> list[Reason]:
+        return _stated_once(filter(None, chain.from_iterable(zip_longest(mine, theirs))), _cited_by_both)[
+            :most
+        ]
+
+    pairs = {side: (one.get(side, none), other.get(side, none)) for side in (*one, *other)}
     return {
-        side: Case(
-            pros=_in_turn(one["pros"], other["pros"])[:most], cons=_in_turn(one["cons"], other["cons"])[:most]
-        )
-        for side, (one, other) in pairs.items()
+        side: Case(pros=in_turn(mine["pros"], theirs["pros"]), cons=in_turn(mine["cons"], theirs["cons"]))
+        for side, (mine, theirs) in pairs.items()
     }
 
 
-def _in_turn(first: Sequence[Reason], second: Sequence[Reason]) -> list[Reason]:
-    """Return two rankings as one, the best of each in turn; what says the same stands once, united."""
-    united: list[Reason] = []
-    for each in filter(None, chain.from_iterable(zip_longest(first, second))):
-        alike = next((known for known in united if same_statement(known["text"], each["text"])), None)
-        if alike is None:
-            united.append(each.copy())
-        else:
-            alike["citations"] = _united(alike["citations"], each["citations"])
-    return united
+def _cited_by_both(known: Reason, again: Reason) -> None:
+    known["citations"] = _united(known["citations"], again["citations"])
 
 
 def _merged(unmet: Iterable[Unmet]) -> list[Unmet]:
     """Return each requirement once, in the longer of its wordings; major where one order found it so."""
-    merged: list[Unmet] = []
-    for each in unmet:
-        alike = next((known for known in merged if same_statement(known["text"], each["text"])), None)
+
+    def unite(known: Unmet, again: Unmet) -> None:
+        known["text"] = max(known["text"], again["text"], key=len)
+        known["major"] |= again["major"]
+
+    return _stated_once(unmet, unite)
+
+
+def _stated_once(given: Iterable[Stated], unite: Callable[[Stated, Stated], None]) -> list[Stated]:
+    """Return copies of what says nothing said before it; `unite` takes what does into the first."""
+    once: list[Stated] = []
+    for each in given:
+        alike = next((known for known in once if same_statement(known["text"], each["text"])), None)
         if alike is None:
-            merged.append(each.copy())
+            once.append(each.copy())
         else:
-            alike["text"] = max(alike["text"], each["text"], key=len)
-            alike["major"] |= each["major"]
-    return merged
+            unite(alike, each)
+    return once
 
 
 def flip_rates(verdicts: Iterable[Verdict], confidence: float = 0.95) -> dict[str, Rate]:
