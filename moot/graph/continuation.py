@@ -26,7 +26,7 @@ Event = dict[str, Any]
 def run_on(session: DebateSession, *, turns: int | None, answer: object, tokens: bool) -> Iterator[Event]:
     """Run a debate from where it stands, as `Debate.stream` says."""
     with _run(session, turns, answer) as held:
-        yield from iterate_from_sync(lambda: _events(held, answer, tokens=tokens))
+        yield from iterate_from_sync(lambda: _events(held, answer, tokens=tokens), holds=_is_entry)
     for more, rest in _next_run(session):
         yield from run_on(rest, turns=more, answer=None, tokens=tokens)
 
@@ -37,13 +37,18 @@ async def arun_on(
     """Run a debate like `run_on`, for whoever has an event loop, which is never blocked."""
     async with (
         entered_in_thread(_run(session, turns, answer)) as held,
-        aclosing(iterate_from_async(lambda: _events(held, answer, tokens=tokens))) as events,
+        aclosing(iterate_from_async(lambda: _events(held, answer, tokens=tokens), holds=_is_entry)) as events,
     ):
         async for event in events:
             yield event
     for more, rest in _next_run(session):
         async for event in arun_on(rest, turns=more, answer=None, tokens=tokens):
             yield event
+
+
+def _is_entry(event: Event) -> bool:
+    """Return whether a debate takes its next step only once its reader has come back for more."""
+    return bool(event["event"] == "entry")
 
 
 def _next_run(session: DebateSession) -> Iterator[tuple[int, DebateSession]]:

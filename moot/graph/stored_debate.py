@@ -72,6 +72,9 @@ class Debate:
     ) -> Iterator[Event]:
         """Run from where the debate stands, yielding what happens.
 
+        The step after an entry begins once whoever reads comes back for more: who stops there pays for no
+        step beyond it, and what is said from the floor meanwhile is heard in the next.
+
         Args:
             turns: this many more utterances than were configured.
             answer: a person's answer to what the debate waits for.

@@ -81,6 +81,15 @@ def test_a_stream_closed_early_is_resumed_to_the_same_end_and_pays_no_call_twice
     assert len(stopped.calls) == len(whole.calls)
 
 
+def test_no_step_is_taken_and_paid_before_whoever_reads_comes_back_for_more(tmp_path: Path) -> None:
+    model = FakeModel()
+    with open_debates(str(tmp_path / "moot.sqlite"), environment=model.environment()) as debates:
+        entries = (e["entry"] for e in debates.start(TOPIC, THREE_TURNS).stream() if e["event"] == "entry")
+        for turn, entry in enumerate(entries, 1):
+            time.sleep(0.1)  # in which all three could be taken
+            assert (entry["seq"], len(model.calls)) == (turn, turn)
+
+
 def test_a_stop_at_any_event_loses_nothing_and_doubles_nothing(tmp_path: Path) -> None:
     config = DebateConfig(turns=3, memory={"keep_recent": 2, "summarize_every": 1})
     whole = FakeModel()

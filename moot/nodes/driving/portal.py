@@ -71,15 +71,27 @@ async def entered_in_thread(manager: AbstractContextManager[T]) -> AsyncIterator
 _END = object()
 
 
+def _never(item: object) -> bool:
+    return False
+
+
 async def _pumping(
-    make: Callable[[], AsyncIterator[T]], put: Callable[[object], object]
+    make: Callable[[], AsyncIterator[T]],
+    put: Callable[[object], object],
+    holds: Callable[[T], bool],
+    asked: asyncio.Event,
 ) -> asyncio.Task[None]:
-    """Begin to iterate on our loop; each item is put, and the end after them whatever becomes of it."""
+    """Begin to iterate on our loop; each item is put, and the end after them whatever becomes of it.
+
+    After an item that `holds`, nothing more is asked of the iterator until the next is `asked` for.
+    """
 
     async def pump() -> None:
         try:
             async for item in make():
                 put(item)
+                if holds(item):
+                    await until_asked()
         except asyncio.CancelledError as error:
             # LangGraph hands over what it has left to wind up where it was cancelled while it did so.
             unfinished = [each for each in error.args if isinstance(each, asyncio.Task)]
@@ -87,23 +99,39 @@ async def _pumping(
                 await asyncio.wait(unfinished)
             raise
 
+    async def until_asked() -> None:
+        try:
+            await asked.wait()
+        except asyncio.CancelledError:
+            task.cancel()  # told anew where the iterator waits next, which is what winds up
+        asked.clear()
+
     task = asyncio.create_task(pump())
     task.add_done_callback(lambda _: put(_END))
     return task
 
 
-def iterate_from_sync(make: Callable[[], AsyncIterator[T]], loop: str = PORTAL) -> Generator[T, None, None]:
+def iterate_from_sync(
+    make: Callable[[], AsyncIterator[T]], loop: str = PORTAL, *, holds: Callable[[T], bool] = _never
+) -> Generator[T, None, None]:
     """Iterate an async iterator on our loop from synchronous code.
 
     Whoever stops early, by closing the generator or by an interruption, cancels the iteration and waits until
     it has wound up.
+
+    Args:
+        make: makes the iterator.
+        loop: the name of the loop that it runs on.
+        holds: after which items the iterator goes on only once the next one is asked for; else it runs ahead.
     """
     arrived: queue.SimpleQueue[object] = queue.SimpleQueue()
-
-    started, item = asyncio.run_coroutine_threadsafe(_pumping(make, arrived.put), _loop(loop)), None
+    item, asked = None, asyncio.Event()
+    started = asyncio.run_coroutine_threadsafe(_pumping(make, arrived.put, holds, asked), _loop(loop))
     try:
         while (item := arrived.get()) is not _END:
             yield cast(T, item)
+            if holds(cast(T, item)):
+                _loop(loop).call_soon_threadsafe(asked.set)
         with _storage_errors():
             started.result().result()
     finally:
@@ -112,21 +140,25 @@ def iterate_from_sync(make: Callable[[], AsyncIterator[T]], loop: str = PORTAL) 
             item = arrived.get()
 
 
-async def iterate_from_async(make: Callable[[], AsyncIterator[T]]) -> AsyncGenerator[T, None]:
+async def iterate_from_async(
+    make: Callable[[], AsyncIterator[T]], *, holds: Callable[[T], bool] = _never
+) -> AsyncGenerator[T, None]:
     """Iterate an async iterator on our loop from another one, as `iterate_from_sync` does from none."""
     arrived: asyncio.Queue[object] = asyncio.Queue()
-    tell, item = asyncio.get_running_loop().call_soon_threadsafe, None
+    tell, item, asked = asyncio.get_running_loop().call_soon_threadsafe, None, asyncio.Event()
 
     async def wound_up() -> None:
         while await arrived.get() is not _END:
             pass
 
     started = asyncio.run_coroutine_threadsafe(
-        _pumping(make, lambda item: tell(arrived.put_nowait, item)), _loop(PORTAL)
+        _pumping(make, lambda item: tell(arrived.put_nowait, item), holds, asked), _loop(PORTAL)
     )
     try:
         while (item := await arrived.get()) is not _END:
             yield cast(T, item)
+            if holds(cast(T, item)):
+                _loop(PORTAL).call_soon_threadsafe(asked.set)
         with _storage_errors():
             started.result().result()
     finally:  # told on our loop, once it has begun: this one is never blocked
