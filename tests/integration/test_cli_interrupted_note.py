@@ -10,6 +10,7 @@ from moot.nodes.driving.bookkeeping import note_progress
 from moot.nodes.driving.environment import Environment
 from moot.state.config import DebateConfig
 from moot.state.records import Records
+from tests.support.patience import PATIENT_S
 
 
 def test_a_run_that_is_stopped_while_it_notes_its_progress_is_listed_as_paused(tmp_path: Path) -> None:
@@ -29,8 +30,8 @@ def test_a_run_that_is_stopped_while_it_notes_its_progress_is_listed_as_paused(t
         debate = debates.start("Who has the last word?", DebateConfig(turns=4))
         events = debate.stream()
         assert any(event["event"] == "entry" for event in events)
-        assert noting.wait(10)
+        assert noting.wait(PATIENT_S)
         events.close()  # type: ignore[attr-defined]  # a generator
         stopped.set()
-        assert noted.wait(10)
+        assert noted.wait(PATIENT_S)
         assert debates.rows()[0].status == "paused"

@@ -13,6 +13,7 @@ import pytest
 
 from tests.support.moot_command import Moot, command
 from tests.support.openai_server import Act, OpenAIServer
+from tests.support.patience import PATIENT_S
 from tests.support.warm_process import WarmProcess
 
 TOPIC = "Is it safe to stop?"
@@ -46,7 +47,7 @@ def test_an_interruption_saves_the_debate_and_says_how_to_go_on(
 ) -> None:
     process = _started(moot, slow_server)
     process.send_signal(number)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=PATIENT_S)
     assert process.returncode == 130, err
     assert "moot resume long" in err
     assert "Traceback" not in err
@@ -132,7 +133,7 @@ def test_a_reader_that_leaves_is_no_error(moot: Moot) -> None:
     assert shown.stderr is not None
     assert shown.stderr.read() == b""
     shown.stderr.close()
-    assert shown.wait(timeout=60) == 0
+    assert shown.wait(timeout=PATIENT_S) == 0
 
 
 def test_a_bug_is_one_line_unless_its_traceback_is_wanted(moot: Moot) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -17,6 +18,7 @@ from moot.nodes.models.complete import complete
 from moot.state.entries import EntryUsage
 from tests.support.model_bench import CALL, FLOOR, PROMPT, Bench
 from tests.support.openai_server import Act, OpenAIServer
+from tests.support.patience import PATIENT_S
 
 
 class Score(BaseModel):
@@ -259,7 +261,13 @@ def test_calls_of_a_batch_run_at_the_same_time_and_keep_their_replies() -> None:
         finally:
             await bench.models.aclose()
 
-    with OpenAIServer(latency=0.2) as server:
+    all_there = threading.Barrier(8, timeout=PATIENT_S)
+
+    def plan(asked: Any, number: int) -> None:
+        if number < 8:
+            all_there.wait()
+
+    with OpenAIServer(plan) as server:
         together = asyncio.run(batch(Bench(server)))
         apart = asyncio.run(batch(Bench(server)))
     assert server.peak == 8

@@ -16,6 +16,7 @@ import pytest
 
 from tests.support.killing import SCENARIOS, Killing
 from tests.support.openai_server import OpenAIServer
+from tests.support.patience import PATIENT_S
 from tests.support.warm_process import WarmProcess
 
 
@@ -29,7 +30,7 @@ def _start(server: OpenAIServer, folder: Path, *arguments: str) -> WarmProcess:
 
 def _finish(server: OpenAIServer, folder: Path, *arguments: str) -> dict[str, Any]:
     with _start(server, folder, *arguments) as process:
-        out, err = process.communicate(timeout=120)
+        out, err = process.communicate(timeout=PATIENT_S)
     assert process.returncode == 0, err
     document: dict[str, Any] = json.loads(out)
     return document
@@ -77,7 +78,7 @@ def test_ctrl_c_saves_says_how_to_resume_and_exits_130(tmp_path: Path) -> None:
         while len(server.chats) < 3:
             time.sleep(0.02)
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=30)
+        _, errors = process.communicate(timeout=PATIENT_S)
         assert process.returncode == 130
         assert "moot resume x" in errors
         document = _finish(server, tmp_path, "resume", "x", "--json", "--quiet", "--db", str(database))
@@ -93,7 +94,7 @@ def test_calls_under_way_at_ctrl_c_come_in_and_are_not_paid_again(tmp_path: Path
         while len(server.requests) < 3:  # all three propose at once
             time.sleep(0.01)
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=30)
+        _, errors = process.communicate(timeout=PATIENT_S)
         assert process.returncode == 130
         assert "calls under way may come in" in errors
         assert _journalled(database) == 3

@@ -12,8 +12,9 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
 from moot import DebateConfig
-from tests.support.browser import chromium, first, log, shows, until, width
+from tests.support.browser import chromium, first, log, shows, width
 from tests.support.live_page import HeldModel, opened, served
+from tests.support.patience import until
 from tests.support.report_documents import ATTACKS
 
 SPEECH = "We should measure the **cost** first. " + "\n\n".join(ATTACKS)

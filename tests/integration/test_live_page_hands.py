@@ -16,8 +16,9 @@ from selenium.webdriver.support.ui import Select
 from moot import DebateConfig
 from moot.nodes.models.recorded import recording_config
 from moot.state.errors import WaitingForPerson
-from tests.support.browser import chromium, first, log, shows, until, width
+from tests.support.browser import chromium, first, log, shows, width
 from tests.support.live_page import HeldModel, opened, served
+from tests.support.patience import until
 
 MOST_TABS = 40
 

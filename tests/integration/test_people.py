@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +17,7 @@ from moot.state.records import open_records
 from tests.support.fakes import FakeModel, answer
 from tests.support.moot_command import Moot
 from tests.support.openai_server import OpenAIServer
+from tests.support.patience import PATIENT_S, until
 from tests.support.warm_process import WarmProcess
 
 TOPIC = "Should we adopt a monorepo?"
@@ -31,13 +30,6 @@ def moot(tmp_path: Path) -> Moot:
 
 def _of_kind(document: dict[str, Any], *kinds: str) -> list[tuple[str, str]]:
     return [(e["speaker"], e["content"]) for e in document["transcript"] if e["kind"] in kinds]
-
-
-def _until(true: Callable[[], Any], seconds: float = 20) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.02)
 
 
 def test_what_is_said_from_the_floor_is_taken_up_once_at_the_next_step(tmp_path: Path) -> None:
@@ -55,7 +47,7 @@ def test_what_is_said_from_the_floor_is_taken_up_once_at_the_next_step(tmp_path:
         ("moderator", "Mind the cost."),
         ("skeptic", "I disagree."),
     ]
-    assert said[0]["seq"] == 2  # the second may come a step later: the debate goes on meanwhile
+    assert [entry["seq"] for entry in said] == [2, 3]
     later = [call for call in model.calls if call.purpose == "turn"][1:]
     assert all(any("Mind the cost." in message["content"] for message in call.messages) for call in later)
 
@@ -293,7 +285,7 @@ def _start(moot: Moot, server: OpenAIServer, *words: str) -> WarmProcess:
 
 def _finish(moot: Moot, server: OpenAIServer, *words: str) -> int:
     with _start(moot, server, *words) as process:
-        process.communicate(timeout=60)
+        process.communicate(timeout=PATIENT_S)
         return process.returncode
 
 
@@ -303,11 +295,11 @@ def test_another_terminal_speaks_pauses_and_the_debate_goes_on(moot: Moot) -> No
         running = _start(
             moot, server, "run", TOPIC, "--model", "m", "--turns", "60", "--id", "x", "--no-judge"
         )
-        _until(lambda: len(server.chats) >= 2)
+        assert until(lambda: len(server.chats) >= 2)
         assert moot("say", "x", "Mind the cost.", "--as", "Dr. Wu").code == 0
-        _until(lambda: any("Mind the cost." in json.dumps(chat) for chat in server.chats))
+        assert until(lambda: any("Mind the cost." in json.dumps(chat) for chat in server.chats))
         assert moot("pause", "x").code == 0
-        _, errors = running.communicate(timeout=30)
+        _, errors = running.communicate(timeout=PATIENT_S)
         assert running.returncode == 130
         assert "moot resume x" in errors
         assert moot("list", "--json").json[0]["status"] == "paused"
@@ -326,7 +318,7 @@ def test_killed_while_waiting_for_a_person_and_after_the_answer_nothing_is_paid_
     with OpenAIServer(latency=0.2) as server:
         assert _finish(moot, server, "run", TOPIC, "--config", "c.yaml", "--id", "h") == 6
         answered = _start(moot, server, "resume", "h", "--answer", "I say no.")
-        _until(lambda: len(server.chats) == 2)
+        assert until(lambda: len(server.chats) == 2)
         answered.send_signal(signal.SIGKILL)
         answered.communicate()
         last = _finish(moot, server, "resume", "h", "--answer", "Still no.")

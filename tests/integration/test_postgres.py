@@ -265,6 +265,7 @@ STILL = """
 import sys, time
 from moot import DebateConfig, open_debates
 from tests.support.fakes import FakeModel, answer
+from tests.support.patience import until
 
 def reply(call):
     print(call.purpose, flush=True)

@@ -13,8 +13,8 @@ import pytest
 
 from moot.graph.cli.commands.serve import serve
 from moot.state.errors import ConfigError
-from tests.support.browser import until
 from tests.support.moot_command import Moot
+from tests.support.patience import PATIENT_S, until
 
 
 def test_on_every_address_it_prints_a_token_and_ends_at_ctrl_c_with_a_page_open(tmp_path: Path) -> None:
@@ -32,11 +32,13 @@ def test_on_every_address_it_prints_a_token_and_ends_at_ctrl_c_with_a_page_open(
             assert page.get("/moot", headers=elsewhere).status_code == 403
             token = re.findall(r"token=(\S+)", process.errors())[0]
             assert page.get("/moot/api/debates", headers={**elsewhere, "x-api-key": token}).json()["all"] == 0
-            begun = page.post("/moot/api/debates", json={"question": "Tabs?", "turns": 1}, timeout=30).json()
+            begun = page.post(
+                "/moot/api/debates", json={"question": "Tabs?", "turns": 1}, timeout=PATIENT_S
+            ).json()
             with page.stream("GET", f"/moot/api/debates/{begun['id']}/events") as events:
                 assert next(events.iter_lines()).startswith("data: ")
                 process.send_signal(signal.SIGINT)
-                process.wait(20)
+                process.wait(PATIENT_S)
         finally:
             process.kill()
     assert "Traceback" not in process.communicate()[1]

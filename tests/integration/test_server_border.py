@@ -20,6 +20,7 @@ from mcp import Client as McpClient
 from moot.state.entries import JsonObject
 from tests.support.langgraph_server import LangGraphServer, langgraph_server
 from tests.support.openai_server import OpenAIServer
+from tests.support.patience import PATIENT_S
 
 pytestmark = pytest.mark.slow
 
@@ -62,7 +63,7 @@ def test_a_name_that_leads_here_is_refused_without_the_token(server: LangGraphSe
 
 def _over(address: str) -> bool:
     """Follow a debate until the server hangs up, and return whether it was over by then."""
-    with httpx.stream("GET", f"{address}/events", trust_env=False, timeout=30) as events:
+    with httpx.stream("GET", f"{address}/events", trust_env=False, timeout=PATIENT_S) as events:
         told = (json.loads(line[6:]) for line in events.iter_lines() if line.startswith("data: "))
         return any(each["debate"]["over"] for each in told if "debate" in each)
 
@@ -71,7 +72,10 @@ def test_the_live_page_and_its_data_are_served_to_this_machine_alone(server: Lan
     page = httpx.get(f"{server.url}/moot", trust_env=False)
     assert "script-src 'self'" in page.headers["content-security-policy"]
     begun = httpx.post(
-        f"{server.url}/moot/api/debates", json={"question": "Trams?", "turns": 1}, trust_env=False, timeout=30
+        f"{server.url}/moot/api/debates",
+        json={"question": "Trams?", "turns": 1},
+        trust_env=False,
+        timeout=PATIENT_S,
     )
     address = f"{server.url}/moot/api/debates/{begun.json()['id']}"
     assert any(_over(address) for _ in range(20))  # its reader looks again where nothing runs
@@ -187,7 +191,7 @@ def test_over_a2a_a_debate_is_argued_asked_about_answered_and_refused(
     server: LangGraphServer, version: str
 ) -> None:
     async def talk() -> None:
-        async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
+        async with httpx.AsyncClient(trust_env=False, timeout=PATIENT_S) as client:
             agent = A2AAgent(server, client, version)
             await agent.open()
             assert "a judge decide it" in agent.card.description

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
-import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +17,7 @@ from moot import DebateConfig, open_debates
 from moot.graph.server_records import ASSISTANTS
 from moot.state.config.section import protocol_sections
 from tests.support.langgraph_server import LangGraphServer, langgraph_server
+from tests.support.patience import until
 
 pytestmark = pytest.mark.slow
 
@@ -89,9 +89,7 @@ def test_assistants_are_ready_and_stored_debates_known_by_their_topic(
         threads = client.threads.search(limit=1000)
         return {each["thread_id"]: each["metadata"].get("title", "") for each in threads}
 
-    deadline = time.monotonic() + 30
-    while not (titles().get(stored) and titles().get(begun)) and time.monotonic() < deadline:
-        time.sleep(0.5)
+    assert until(lambda: titles().get(stored) and titles().get(begun), every_s=0.5)
     assert (titles()[stored], titles()[begun]) == ("Is it told?", TOPIC)
     found = {each["name"]: each for each in client.assistants.search(graph_id="debate")}
     assert set(found) == {"debate", *ASSISTANTS}

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import signal
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from moot.state.leases import LEASE_S
 from tests.support.fencing import keep_log, one_at_a_time
 from tests.support.moot_command import Moot
 from tests.support.openai_server import OpenAIServer
+from tests.support.patience import PATIENT_S, until
 from tests.support.postgres_server import new_database, postgres_server, rows
 from tests.support.transcripts import said
 from tests.support.worker_fleet import CONFIG, Fleet, alone, enqueued, planned
@@ -39,13 +39,6 @@ def moot(tmp_path: Path) -> Moot:
     return Moot(tmp_path)
 
 
-def _until(true: Callable[[], Any], seconds: float = 30) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.02)
-
-
 def test_what_killed_and_stopped_workers_had_others_bring_to_the_same_end(
     moot: Moot, server: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -59,7 +52,7 @@ def test_what_killed_and_stopped_workers_had_others_bring_to_the_same_end(
     with OpenAIServer(latency=0.15) as model:
         fleet = Fleet(moot.folder, url, model)
         killed, stopped = fleet.start(), fleet.start()
-        _until(lambda: fleet.writing(killed) and fleet.writing(stopped))
+        assert until(lambda: fleet.writing(killed) and fleet.writing(stopped))
         fleet.signal(killed, signal.SIGKILL)
         fleet.signal(stopped, signal.SIGSTOP)
         had = fleet.writing(stopped)
@@ -67,11 +60,11 @@ def test_what_killed_and_stopped_workers_had_others_bring_to_the_same_end(
         rows(url, "UPDATE procrastinate_workers SET last_heartbeat = now() - interval '21 s'")
         rows(url, "UPDATE moot_leases SET expires = expires - %s", LEASE_S + 1)
         last = fleet.start("--drain", "--quiet")
-        _until(lambda: set(had) <= set(fleet.writing(last)))
+        assert until(lambda: set(had) <= set(fleet.writing(last)))
         fleet.signal(stopped, signal.SIGCONT)
-        assert fleet.running[last].wait(60) == 0, fleet.running[last].errors()
+        assert fleet.running[last].wait(PATIENT_S) == 0, fleet.running[last].errors()
         fleet.signal(stopped, signal.SIGTERM)
-        assert fleet.running[stopped].wait(30) == 130
+        assert fleet.running[stopped].wait(PATIENT_S) == 130
         paid = Counter(request.body for request in model.requests)
         fleet.stop_all()
     assert one_at_a_time(url)
@@ -98,10 +91,10 @@ def test_the_highest_priority_comes_first_and_what_is_cancelled_is_paused(moot: 
     with OpenAIServer(latency=0.2) as model:
         fleet = Fleet(moot.folder, url, model)
         one = fleet.running[fleet.start("--drain")]
-        _until(lambda: len(model.requests) >= 2)
+        assert until(lambda: len(model.requests) >= 2)
         assert TOPICS[3] in json.dumps(model.chats[:2])
         assert moot("jobs", "cancel", "d3", **key).code == 0
-        assert one.wait(60) == 0
+        assert one.wait(PATIENT_S) == 0
         assert "d3: cancelled" in one.errors()
     with open_debates(url) as debates:
         assert {row.name: row.status for row in debates.rows()} == {

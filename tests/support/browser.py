@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,8 @@ from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
+
+from tests.support.patience import PATIENT_S, until
 
 CHROMIUM, DRIVER = (shutil.which(name) for name in ("chromium", "chromedriver"))
 FLAGS = (
@@ -53,16 +53,6 @@ def log(browser: Any, kind: str) -> list[dict[str, Any]]:
     return list(browser.get_log(kind))
 
 
-def until(condition: Callable[[], bool], seconds: float = 5.0) -> bool:
-    """Ask again until it holds: a browser lays out and scrolls when it gets round to it."""
-    end = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > end:
-            return False
-        threading.Event().wait(0.02)
-    return True
-
-
 def width(browser: webdriver.Chrome, pixels: int, *, scheme: str = "light") -> None:
     metrics = {"width": pixels, "height": 800, "deviceScaleFactor": 1, "mobile": pixels < 600}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
@@ -71,10 +61,10 @@ def width(browser: webdriver.Chrome, pixels: int, *, scheme: str = "light") -> N
 
 
 def first(browser: webdriver.Chrome, selector: str) -> WebElement:
-    assert until(lambda: bool(browser.find_elements(By.CSS_SELECTOR, selector)), 20), selector
+    assert until(lambda: bool(browser.find_elements(By.CSS_SELECTOR, selector))), selector
     return browser.find_element(By.CSS_SELECTOR, selector)
 
 
-def shows(browser: webdriver.Chrome, selector: str, words: str, seconds: float = 20) -> bool:
+def shows(browser: webdriver.Chrome, selector: str, words: str, seconds: float = PATIENT_S) -> bool:
     script = "return [...document.querySelectorAll(arguments[0])].map((each) => each.textContent).join(' ')"
     return until(lambda: words in browser.execute_script(script, selector), seconds)

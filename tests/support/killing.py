@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from moot.graph.many import is_judged
 from moot.state.errors import DebateNotFound
 from tests.support.moot_command import Moot
 from tests.support.openai_server import Act, OpenAIServer, Plan, Recorded
+from tests.support.patience import PATIENT_S
 from tests.support.warm_process import WarmProcess
 
 SMALL: dict[str, Any] = {
@@ -33,8 +35,6 @@ DOSSIER = "The build takes 41 minutes."
 FAILED = 3
 CALLING = ("run", "resume", "judge")
 NO_ROOM = re.compile("make room|File too large")
-SLACK_S = 0.5
-"""A reply that arrived so shortly before a kill may not have been committed: the client was busy."""
 
 
 @dataclass(frozen=True)
@@ -135,8 +135,8 @@ class Outcome:
     documents: dict[str, Any]
     """What the debates said and decided, by name, without times and usage."""
     requests: Sequence[Recorded]
-    kills: list[float] = field(default_factory=list)
-    """When, seconds of the wall clock."""
+    kills: dict[int, Counter[str]] = field(default_factory=dict)
+    """Number of each process that was killed, and how often each answer was in a journal by then."""
     failed: int = 0
     """Runs that ended with exit 3, saved."""
     full: int = 0
@@ -145,17 +145,20 @@ class Outcome:
 
     def paid_again(self, whole: Outcome) -> int:
         """Return how many requests more than the uninterrupted run's were made that no kill had cut off."""
-        asked, allowed = (Counter(each.body for each in run.requests) for run in (self, whole))
-        cut = Counter(
-            each.body
-            for each in self.requests
-            if any(each.started < at < each.ended + SLACK_S or not each.ended for at in self.kills)
-        )
+        asked, allowed = (Counter(each.said for each in run.requests) for run in (self, whole))
+        cut: Counter[str] = Counter()
+        for killed, journalled in self.kills.items():
+            so_far = (each.said for each in self.requests if _process_of(each) <= killed)
+            cut += Counter(so_far) - journalled - cut
         return sum((asked - allowed - cut).values())
 
     def lost(self, whole: Outcome) -> list[str]:
         """Return the debates that did not come to what they are uninterrupted."""
         return [name for name, each in whole.documents.items() if self.documents.get(name) != each]
+
+
+def _process_of(request: Recorded) -> int:
+    return int(request.headers["authorization"].removeprefix("Bearer k"))
 
 
 class Killing:
@@ -173,16 +176,17 @@ class Killing:
     def run(self, scenario: Scenario, db: str, *, kills: int = 0, full: int = 0) -> Outcome:
         """Run a scenario to its end, killed or without room so often; what fails for what passes goes on."""
         (self._folder / "c.json").write_text(json.dumps(scenario.config))
-        done = Outcome({}, ())
+        done, numbers = Outcome({}, ()), count()
         with OpenAIServer(self._plan, latency=0.05) as server:
             for words in scenario.steps:
                 while not done.wrong and (left := _left(db, words)):
                     deadly, room = len(done.kills) < kills, self._room(db) if done.full < full else 0
-                    with self._started(server, db, left, room) as process:
+                    number = next(numbers)
+                    with self._started(server, db, left, room, key=f"k{number}") as process:
                         if deadly and self._killed(process, server, calls=left[0] in CALLING):
-                            done.kills.append(time.time())
+                            done.kills[number] = _journalled(db)
                             continue
-                        code = process.wait(120)
+                        code = process.wait(PATIENT_S)
                     if room and code and NO_ROOM.search(process.errors()):
                         done.full += 1
                         continue
@@ -196,10 +200,12 @@ class Killing:
         self._look(done, db)
         return done
 
-    def _started(self, server: OpenAIServer, db: str, words: Sequence[str], room: int) -> WarmProcess:
-        key: Any = {"OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "k", "PYTHONHASHSEED": "0"}
-        key["MOOT_ALLOW_MODELS"] = "*"  # what an earlier build's export names
-        return Moot(self._folder).start(*words, MOOT_DB=db, room=room, **key)
+    def _started(
+        self, server: OpenAIServer, db: str, words: Sequence[str], room: int, key: str
+    ) -> WarmProcess:
+        variables: Any = {"OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": key, "PYTHONHASHSEED": "0"}
+        variables["MOOT_ALLOW_MODELS"] = "*"  # what an earlier build's export names
+        return Moot(self._folder).start(*words, MOOT_DB=db, room=room, **variables)
 
     def _room(self, db: str) -> int:
         """Return how large a file may become that is too small for a while: the database or its log grows."""
@@ -227,6 +233,16 @@ class Killing:
             done.wrong += [f"{each.what}: {each.says}" for each in look_at_database(debates) if not each.ok]
         pages = self._folder.glob("*.html")
         done.wrong += [f"{page.name} is half written" for page in pages if "</html>" not in page.read_text()]
+
+
+def _journalled(db: str) -> Counter[str]:
+    """Return the answers that any debate's journal holds, as the server has them said."""
+    with open_debates(db) as debates:
+        replies = [debates.records.journal.replies(row.id).values() for row in debates.rows()]
+    return Counter(
+        json.dumps([call["args"] for call in each["tool_calls"]]) if each["tool_calls"] else each["text"]
+        for each in chain.from_iterable(replies)
+    )
 
 
 def _left(db: str, words: tuple[str, ...]) -> tuple[str, ...]:

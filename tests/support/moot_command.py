@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.support.patience import PATIENT_S
 from tests.support.warm_process import WarmProcess
 
 OURS = ("MOOT_", "OPENAI_")
@@ -54,7 +55,7 @@ class Moot:
     def __call__(self, *words: object, stdin: bytes = b"", **variables: str) -> Result:
         """Run to the end."""
         with self.start(*words, stdin=stdin, room=0, **variables) as process:
-            out, err = process.communicate(timeout=120)
+            out, err = process.communicate(timeout=PATIENT_S)
         return Result(process.returncode, out, err)
 
     def start(self, *words: object, stdin: bytes = b"", room: int = 0, **variables: str) -> WarmProcess:

@@ -16,6 +16,8 @@ from xml.etree import ElementTree
 import nbformat
 from nbclient import NotebookClient
 
+from tests.support.patience import PATIENT_S
+
 PROJECT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted((PROJECT / "notebooks").glob("*.ipynb"))
 
@@ -53,7 +55,9 @@ def executed(paths: Sequence[Path], folder: Path) -> Iterator[Any]:
     env = {key: value for key, value in os.environ.items() if not key.startswith(("OPENAI_", "MOOT_"))}
     env |= {"JUPYTER_PLATFORM_DIRS": "1", "IPYTHONDIR": str(folder / "ipython")}
     env["MOOT_DB"] = str(folder / NEVER)
-    client = NotebookClient(read(paths[0]), timeout=120, record_timing=False, coalesce_streams=True)
+    client = NotebookClient(
+        read(paths[0]), timeout=int(PATIENT_S), record_timing=False, coalesce_streams=True
+    )
     with client.setup_kernel(cwd=str(folder), env=env):
         for path in paths:
             client.nb = notebook = read(path)

@@ -78,6 +78,13 @@ def completion(asked: Json, act: Act) -> Json:
     return {**body, "usage": _usage(asked, act)} if act.report_usage else body
 
 
+def said(body: Json) -> str:
+    """Return what a whole chat completion says: its text, or the arguments of its tool calls."""
+    message = body["choices"][0]["message"]
+    calls = [json.loads(call["function"]["arguments"]) for call in message.get("tool_calls", ())]
+    return json.dumps(calls) if calls else str(message["content"])
+
+
 def events(asked: Json, act: Act) -> Iterator[Json]:
     """Build the events of a streamed chat completion."""
     deltas: list[Json] = [{"role": "assistant", "content": ""}]

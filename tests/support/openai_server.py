@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.loopback import LoopbackServer
-from tests.support.openai_answers import Act, Json, completion, embeddings, events
+from tests.support.openai_answers import Act, Json, completion, embeddings, events, said
 
 __all__ = ["Act", "OpenAIServer", "Recorded"]
 
@@ -49,6 +49,8 @@ class Recorded:
     status: int = 200
     concurrent: int = 1
     """Requests in work when this one came in, itself included."""
+    said: str = ""
+    """The answer's text, or the arguments of the tools that it calls; without such an answer, nothing."""
     delivered: bool = True
     """Whether the answer could be written to the end."""
 
@@ -187,10 +189,12 @@ class _Handler(BaseHTTPRequestHandler):
             self._json(200, act.body, act.headers)
         elif self.path.endswith("/embeddings"):
             self._json(200, embeddings(asked))
-        elif asked.get("stream") and not act.whole:
-            self._stream(asked, act)
         else:
-            self._json(200, completion(asked, act), act.headers)
+            request.said = said(completion(asked, act))
+            if asked.get("stream") and not act.whole:
+                self._stream(asked, act)
+            else:
+                self._json(200, completion(asked, act), act.headers)
 
     def _json(self, status: int, body: Json | str, headers: Mapping[str, str] | None = None) -> None:
         data = (body if isinstance(body, str) else json.dumps(body)).encode()

@@ -26,6 +26,7 @@ from tests.support.fencing import one_at_a_time, writers
 from tests.support.killing import SCENARIOS, Killing, Outcome, Scenario, failing
 from tests.support.moot_command import Moot
 from tests.support.openai_server import Act, OpenAIServer
+from tests.support.patience import PATIENT_S
 from tests.support.postgres_server import new_database, postgres_server
 from tests.support.transcripts import said
 from tests.support.worker_fleet import Fleet, alone, enqueued, planned
@@ -80,7 +81,7 @@ class Soak:
                     time.sleep(0.01)
                 first.kill()
             both = [moot.start("resume", "d", **key) for _ in range(2)]
-            codes = sorted(each.wait(120) for each in both)
+            codes = sorted(each.wait(PATIENT_S) for each in both)
         self.done += Counter(double_resumes=1)
         if codes not in ([0, 5], [0, 0]):  # the second may have come when the first was done
             self.wrong.append(f"two resumes on {backend} ended with {codes}")

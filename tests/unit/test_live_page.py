@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from moot.graph.live.page_server import page_app
 from moot.nodes.models.recorded import recording_config
 from moot.nodes.models.scripted import ScriptedModel
 from tests.support.live_page import opened
+from tests.support.patience import until
 
 API = "/moot/api"
 TOPIC = "Tabs or spaces?"
@@ -44,11 +44,14 @@ def begun(page: TestClient, **said: Any) -> str:
 
 
 def settled(page: TestClient, address: str) -> dict[str, Any]:
-    end = time.monotonic() + 20
-    while (told := page.get(address).json())["running"] or told["status"] in ("new", "running"):
-        assert time.monotonic() < end
-        time.sleep(0.02)
-    return dict(told)
+    told: dict[str, Any] = {}
+
+    def over() -> bool:
+        told.update(page.get(address).json())
+        return not told["running"] and told["status"] not in ("new", "running")
+
+    assert until(over)
+    return told
 
 
 def test_a_debate_that_is_begun_is_listed_and_told_as_the_report_has_it(page: TestClient) -> None:

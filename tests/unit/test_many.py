@@ -18,6 +18,7 @@ from moot.nodes.calls import ModelCall, Reply
 from moot.nodes.models.registry import Models
 from moot.state.errors import ConfigError
 from tests.support.fakes import FakeModel, answer
+from tests.support.patience import PATIENT_S
 
 CONFIG = DebateConfig(turns=2)
 
@@ -40,7 +41,7 @@ class _Slow(FakeModel):
         await asyncio.sleep(0.05)
         if self.most >= self.least:
             self.enough.set()
-        await asyncio.wait_for(self.enough.wait(), 20)
+        await asyncio.wait_for(self.enough.wait(), PATIENT_S)
         self.now -= speeches
         return await super().complete(call, models, config=config)
 

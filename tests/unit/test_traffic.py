@@ -67,10 +67,13 @@ def test_after_an_outage_one_asks_first_and_its_answer_lets_all(
 
 def test_turns_come_at_the_rates_of_all_together(two: tuple[Records, Records]) -> None:
     rates = Rates(requests_per_minute=60, tokens_per_minute=6000)
+    began = time.monotonic()
     waits = [(two[number % 2]).traffic.turn_s(HERE, rates, 50) for number in range(6)]
-    assert waits == pytest.approx([max(0, number - 1) for number in range(6)], abs=0.5)
-    assert two[1].traffic.turn_s(HERE, rates, 1000) == pytest.approx(5, abs=0.5)
-    assert two[0].traffic.turn_s(HERE, rates, 50) == pytest.approx(12, abs=0.5), "those took 13 s of tokens"
+    long, after = two[1].traffic.turn_s(HERE, rates, 1000), two[0].traffic.turn_s(HERE, rates, 50)
+    took = 0.5 + time.monotonic() - began
+    assert waits == pytest.approx([max(0, number - 1) for number in range(6)], abs=took)
+    assert long == pytest.approx(5, abs=took)
+    assert after == pytest.approx(12, abs=took), "those took 13 s of tokens"
     assert two[0].traffic.turn_s(HERE, Rates(), 10**9) == 0.0
 
 
@@ -93,7 +96,7 @@ def test_debates_of_one_database_ask_no_endpoint_that_told_one_of_them_to_wait(
         if refused.is_set():
             return Act()
         refused.set()
-        return Act(status=429, headers={"retry-after": "1.2"})
+        return Act(status=429, headers={"retry-after": "3"})
 
     config = DebateConfig.model_validate(
         {"model": "m", "turns": 2, "judge": {"enabled": False}, "models": {"m": {"concurrency": 2}}}
@@ -116,7 +119,7 @@ def test_debates_of_one_database_ask_no_endpoint_that_told_one_of_them_to_wait(
         arrived = sorted(request.started for request in server.requests)
         assert server.peak <= 2
     told = next(request for request in server.requests if request.status == 429)
-    early = [at for at in arrived if told.ended + 0.3 < at < told.ended + 1.2]
+    early = [at for at in arrived if told.ended + 1 < at < told.ended + 3]
     assert not early
     assert len(arrived) == 4 * 2 + 1
 

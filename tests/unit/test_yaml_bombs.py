@@ -21,11 +21,11 @@ MERGES = "m0: &m0 {x: 1}\n" + "".join(
 
 @pytest.mark.parametrize("text", [LISTS, MERGES, "a: &a [*a]"], ids=["lists", "merges", "itself"])
 def test_references_that_multiply_are_refused_before_anything_is_made(tmp_path: Path, text: str) -> None:
-    path, began = tmp_path / "c.yaml", time.monotonic()
+    path, began = tmp_path / "c.yaml", time.process_time()
     path.write_text(text)
     with pytest.raises(ConfigError, match="references counted"):
         load_config(path)
-    assert time.monotonic() - began < 2
+    assert time.process_time() - began < 5
 
 
 @pytest.mark.parametrize(
