@@ -3,7 +3,8 @@
 A run takes the row and its number, the epoch, goes up by one. Whoever writes a checkpoint or a row of Moot's
 says by which lease, and the transaction is refused once another run has taken the debate. So a run that stood
 still past its lease, cut off or stopped, harms nothing when it wakes. A holder that died on this machine is
-known by its process at once; of another machine's, nothing is known until its lease expires.
+known by its process at once, and in this process what it could not give back; of another machine's nothing is
+known until its lease expires.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ LEASE_S = 30.0
 """Seconds after which a holder that gave no sign of life may be replaced: three signs that failed."""
 RENEW_S = LEASE_S / 3
 """Seconds between two signs of life."""
+
+_ours: set[str] = set()
+"""Tokens of this process's runs: one that could not be given back, on a full disk say, is held by nobody."""
 
 _KEY = "__moot_lease"  # LangGraph writes no key that begins like this into a checkpoint's metadata
 
@@ -65,7 +69,8 @@ class _Held:
 
     @property
     def live(self) -> bool:
-        return bool(self.token) and not self.expired and not self.holder.is_dead()
+        left = self.holder == this_process() and self.token not in _ours
+        return bool(self.token) and not (self.expired or left or self.holder.is_dead())
 
 
 @dataclass(frozen=True)
@@ -119,6 +124,14 @@ class Leases(DebateTable):
             DebateBusy: somebody, in this process or another, has it.
         """
         token, holder = uuid.uuid4().hex, this_process().to_text()
+        _ours.add(token)
+        try:
+            return self._taken(debate, place, token, holder)
+        except BaseException:
+            _ours.discard(token)
+            raise
+
+    def _taken(self, debate: str, place: str, token: str, holder: str) -> Lease:
         while True:
             held = _held(self._sql.execute(f"{self._rows} AND place = ?", (debate, place)))
             if held.token == token:
@@ -136,8 +149,9 @@ class Leases(DebateTable):
             )
 
     def give_back(self, lease: Lease) -> None:
-        """Give a debate back; one that cannot be given back is free when the lease expires."""
+        """Give a debate back; where that cannot be written, other processes wait for the lease to expire."""
         self._live.discard(lease)
+        _ours.discard(lease.token)
         with suppress(StorageError):
             self._sql.execute(
                 "UPDATE moot_leases SET token = '' WHERE debate = ? AND place = ? AND token = ?",

@@ -9,16 +9,13 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.checkpoint.serde.base import SerializerProtocol
-from psycopg import AsyncConnection, AsyncCursor, OperationalError
-from psycopg.errors import IdleInTransactionSessionTimeout
+from psycopg import AsyncConnection, AsyncCursor, Error
 from psycopg.rows import DictRow, dict_row
 from psycopg_pool import AsyncConnectionPool
 
-from moot.state.errors import StorageError
 from moot.state.leases import Permit
 from moot.state.records import Records
-from moot.state.redaction import shown_url
-from moot.state.sql import STANDSTILL
+from moot.state.sql import STANDSTILL, server_error
 
 Pool = AsyncConnectionPool[AsyncConnection[DictRow]]
 
@@ -100,8 +97,8 @@ class MootPostgresSaver(AsyncPostgresSaver):
                 if permit.allows(refused):
                     yield cursor
                     return
-        except (OperationalError, IdleInTransactionSessionTimeout) as error:
-            raise StorageError(f"the database failed ({shown_url(str(error)).strip()})") from error
+        except Error as error:
+            raise server_error(error) from error
         raise await anyio.to_thread.run_sync(permit.refusal, refused)
 
     async def adelete_thread(self, thread_id: str) -> None:

@@ -3,6 +3,8 @@
 Calls block; asynchronous code runs them on a worker thread.
 """
 
+from __future__ import annotations
+
 import sqlite3
 import threading
 import time
@@ -10,11 +12,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar
 
 from moot.state.at_once import Waits, haste
 from moot.state.errors import DebateBusy, InputError, StorageError
 from moot.state.redaction import shown_url
+
+if TYPE_CHECKING:
+    import psycopg
 
 BUSY_TIMEOUT_S = 30.0
 """How long a write waits for another connection's, seconds."""
@@ -25,8 +30,16 @@ STANDSTILL = "SET idle_in_transaction_session_timeout = '10s'"
 DATABASE_VERSION = 2
 """Version of Moot's tables: higher ones are written by newer builds, which may mean other things by them."""
 
+_FULL = "the disk is full: make room"
+_SERVER_ADVICE = {
+    "53100": _FULL,
+    "53300": "it has too many connections: close some, or allow more",
+    "25006": "it takes no writes: wait, or give the address of the server that does",
+}
+"""By SQLSTATE; a standby, and a server that was failed over from, say the last."""
+
 _ADVICE = {
-    sqlite3.SQLITE_FULL: "the disk is full: make room",
+    sqlite3.SQLITE_FULL: _FULL,
     sqlite3.SQLITE_READONLY: "it, or its folder, is read-only: allow writing, or copy it and give --db COPY",
     sqlite3.SQLITE_BUSY: "another program has locked it: close that, or wait",
     sqlite3.SQLITE_LOCKED: "another program has locked it: close that, or wait",
@@ -40,6 +53,12 @@ _ADVICE = {
 def storage_error(error: sqlite3.Error) -> StorageError:
     """Return what a database's failure means to a user, and what to do."""
     return StorageError(f"the database failed ({error})" + advice(error))
+
+
+def server_error(error: psycopg.Error) -> StorageError:
+    """Return what a Postgres server's failure means to a user, and what to do."""
+    said, words = error.diag.message_primary or str(error), _SERVER_ADVICE.get(error.sqlstate or "")
+    return StorageError(f"the database failed ({shown_url(said).strip()})" + (f": {words}" if words else ""))
 
 
 def advice(error: sqlite3.Error) -> str:
@@ -361,7 +380,7 @@ class PostgresSql:
                     self._connection = self._connect()
                     return run()
         except self._errors as error:
-            raise StorageError(f"the database failed ({shown_url(str(error)).strip()})") from error
+            raise server_error(error) from error
 
     def _run(self, statement: str, parameters: Sequence[Value]) -> list[Row]:
         with self._connection.cursor() as cursor:

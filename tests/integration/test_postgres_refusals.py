@@ -1,0 +1,53 @@
+"""A Postgres server that takes no more writes: a word on what to do, and the same end afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+
+from moot import DebateConfig, open_debates
+from moot.graph.checkup import look_at_database
+from moot.state.errors import StorageError
+from tests.support.fakes import FakeModel
+from tests.support.postgres_server import new_database, postgres_server
+from tests.support.transcripts import said
+
+pytestmark = pytest.mark.slow
+
+CONFIG = DebateConfig(turns=2)
+REFUSE = """
+    CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN RAISE EXCEPTION 'no' USING ERRCODE = '{code}'; END $$;
+    CREATE TRIGGER refuse BEFORE INSERT OR UPDATE ON {table} EXECUTE FUNCTION refuse()"""
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    with postgres_server() as address:
+        yield address
+
+
+@pytest.mark.parametrize(
+    ("code", "says"), [("53100", "the disk is full: make room"), ("25006", "takes no writes")], ids=str
+)
+@pytest.mark.parametrize(
+    "table", ["checkpoints", "checkpoint_writes", "moot_leases", "moot_journal", "moot_debates"]
+)
+def test_a_server_that_takes_no_writes_says_so_and_the_debate_goes_on_after(
+    server: str, table: str, code: str, says: str
+) -> None:
+    url, whole, model = new_database(server), FakeModel(), FakeModel()
+    with open_debates(new_database(server), environment=whole.environment()) as debates:
+        expected = said(debates.start("Which queue?", CONFIG).run())
+    with open_debates(url, environment=model.environment()) as debates:
+        debate = debates.start("Which queue?", CONFIG)
+        with psycopg.connect(url, autocommit=True) as other:
+            other.execute(REFUSE.format(code=code, table=table))
+            with pytest.raises(StorageError, match=says):
+                debate.run()
+            other.execute("DROP FUNCTION refuse CASCADE")
+        assert said(debate.run()) == expected
+        assert all(each.ok for each in look_at_database(debates))
+    assert len(model.calls) <= len(whole.calls) + 1
