@@ -45,6 +45,8 @@ class Act:
     """Reset the connection after so many pieces of the stream; 0 resets before any answer."""
     error_event: Json | None = None
     """Sent in the stream instead of its second half."""
+    sent: Sequence[str] | None = None
+    """Sent in the stream as they are, one event each, instead of what the protocol wants."""
     whole: bool = False
     """Answered whole although a stream was asked for."""
     body: str | None = None

@@ -210,12 +210,13 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("content-type", "text/event-stream")
         self.send_header("transfer-encoding", "chunked")
         self.end_headers()
-        for number, event in enumerate(events(asked, act)):
+        for number, event in enumerate(map(json.dumps, events(asked, act)) if act.sent is None else act.sent):
             if act.reset_after is not None and number >= act.reset_after:
                 raise _Reset
             time.sleep(act.gap)
-            self._chunk(f"data: {json.dumps(event)}\n\n")
-        self._chunk("data: [DONE]\n\n")
+            self._chunk(f"data: {event}\n\n")
+        if act.sent is None:
+            self._chunk("data: [DONE]\n\n")
         self.wfile.write(b"0\r\n\r\n")
 
     def _chunk(self, text: str) -> None:

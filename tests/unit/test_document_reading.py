@@ -15,6 +15,7 @@ from moot.graph.documents.reading import completed
 from moot.nodes.judging.opinion_check import failed_verdict
 from moot.state.conversation import SCHEMA_VERSION
 from moot.state.errors import InputError
+from tests.support.json_values import json_values, places, spoilt_at
 from tests.support.report_documents import debate
 
 
@@ -24,19 +25,7 @@ def whole(**keys: Any) -> dict[str, Any]:
     return {**document, "schema_version": SCHEMA_VERSION, **keys}
 
 
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-    max_leaves=8,
-)
-
-
-def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    return [path, *(place for key, item in items for place in _places(item, (*path, key)))]
-
-
-PLACES = _places(whole())[1:]
+PLACES = places(whole())[1:]
 DOCUMENT = TypeAdapter(DebateDocument)
 
 
@@ -45,15 +34,7 @@ DOCUMENT = TypeAdapter(DebateDocument)
 def test_whatever_stands_anywhere_the_rest_is_read_and_what_is_read_is_a_document(
     spoilt: list[tuple[tuple[Any, ...], Any]],
 ) -> None:
-    document = whole()
-    for place, value in spoilt:
-        target: Any = document
-        try:
-            for step in place[:-1]:
-                target = target[step]
-            target[place[-1]] = value
-        except (KeyError, IndexError, TypeError):  # what was there is spoilt already
-            continue
+    document = spoilt_at(whole(), spoilt)
     given_before = copy.deepcopy(document)
     read = as_far_as_it_goes(DebateDocument, document)
     DOCUMENT.validate_python(read)

@@ -1,0 +1,35 @@
+"""Any JSON, and putting it anywhere into what was sound."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from hypothesis import strategies as st
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+Place = tuple[Any, ...]
+"""Keys and indices, from the outside in."""
+
+
+def places(value: Any, path: Place = ()) -> list[Place]:
+    """Return every place in a value, its own first."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path, *(place for key, item in items for place in places(item, (*path, key)))]
+
+
+def spoilt_at(value: Any, spoilt: Iterable[tuple[Place, Any]]) -> Any:
+    """Put each value at its place and return the whole; what was there may be spoilt already."""
+    for place, new in spoilt:
+        target = value
+        try:
+            for step in place[:-1]:
+                target = target[step]
+            target[place[-1]] = new
+        except (KeyError, IndexError, TypeError):
+            continue
+    return value
