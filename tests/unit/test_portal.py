@@ -4,6 +4,7 @@ import asyncio
 import contextvars
 import threading
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 
 import pytest
 
@@ -52,6 +53,31 @@ def test_an_iteration_that_is_left_early_is_wound_up_before_going_on() -> None:
     assert [next(iterator), next(iterator)] == [0, 1]
     iterator.close()
     assert log == ["wound up"]
+
+
+def test_an_iteration_stands_at_what_holds_it_until_more_is_asked_for_and_winds_up_there_too() -> None:
+    log: list[str] = []
+
+    async def numbers() -> AsyncIterator[int]:
+        try:
+            for n in range(10**9):
+                log.append(f"makes {n}")
+                yield n
+                await asyncio.sleep(0)
+        finally:
+            log.append("wound up")
+
+    async def third_is_the_last() -> None:
+        async with aclosing(iterate_from_async(numbers, holds=lambda n: n % 2 == 0)) as items:
+            assert [await anext(items) for _ in range(3)] == [0, 1, 2]
+            log.append("has three")
+
+    iterator = iterate_from_sync(numbers, holds=lambda n: n % 2 == 0)
+    assert [next(iterator) for _ in range(3)] == [0, 1, 2]
+    log.append("has three")
+    iterator.close()
+    asyncio.run(third_is_the_last())
+    assert log == 2 * ["makes 0", "makes 1", "makes 2", "has three", "wound up"]
 
 
 def test_an_error_in_an_iteration_reaches_the_caller_after_its_items() -> None:

@@ -129,8 +129,9 @@ def iterate_from_sync(
     started = asyncio.run_coroutine_threadsafe(_pumping(make, arrived.put, holds, asked), _loop(loop))
     try:
         while (item := arrived.get()) is not _END:
+            waited_for = holds(cast(T, item))
             yield cast(T, item)
-            if holds(cast(T, item)):
+            if waited_for:
                 _loop(loop).call_soon_threadsafe(asked.set)
         with _storage_errors():
             started.result().result()
@@ -156,8 +157,9 @@ async def iterate_from_async(
     )
     try:
         while (item := await arrived.get()) is not _END:
+            waited_for = holds(cast(T, item))
             yield cast(T, item)
-            if holds(cast(T, item)):
+            if waited_for:
                 _loop(PORTAL).call_soon_threadsafe(asked.set)
         with _storage_errors():
             started.result().result()
