@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
@@ -192,6 +193,7 @@ def gifts_in(entries: Iterable[Entry]) -> list[int]:
     return [entry["seq"] for entry in entries if kind_of(entry).gift not in ("", "topic")]
 
 
+@lru_cache(maxsize=8192)  # of a window's messages it is asked many times a turn
 def seq_of(message_id: str) -> int | None:
     """Return the `seq` that an entry id stands for, `None` where it is no entry id."""
     digits = message_id[1:]

@@ -52,11 +52,12 @@ class FloorTable(DebateTable):
 
     def take_pause(self, debate: str) -> bool:
         """Return whether somebody asked for a pause, and forget it: whoever reads it stops or is dead."""
+        asked = (debate, _PAUSE)
+        if not self._sql.execute("SELECT 1 FROM moot_floor WHERE debate = ? AND kind = ? LIMIT 1", asked):
+            return False  # as before nearly every step, for which there is no need to write
         # Emptied, not deleted: numbers must not be given again.
-        rows = self._sql.execute(
-            "UPDATE moot_floor SET kind = '' WHERE debate = ? AND kind = ? RETURNING no", (debate, _PAUSE)
-        )
-        return bool(rows)
+        taken = "UPDATE moot_floor SET kind = '' WHERE debate = ? AND kind = ? RETURNING no"
+        return bool(self._sql.execute(taken, asked))
 
     def copy(self, source: str, target: str) -> None:
         """Give a copy of a debate what was said from its floor, under the same numbers."""

@@ -83,10 +83,9 @@ class Permit:
 
     def allows(self, rows: Sequence[Row]) -> bool:
         """Return whether the rows of the statement say so."""
-        held = _held(rows)
         if self.lease is None:
-            return not held.live
-        return (held.token, held.epoch) == (self.lease.token, self.lease.epoch)
+            return not _held(rows).live
+        return [(token, epoch) for epoch, token, *_ in rows] == [(self.lease.token, self.lease.epoch)]
 
     def refusal(self, rows: Sequence[Row]) -> DebateBusy:
         """Return the error of a transaction that was not allowed."""

@@ -47,9 +47,8 @@ def test_occurrences_are_cut_to_the_latest_before_a_position() -> None:
     postings = Postings()
     for content in ("tax", "wind", "tax tax", "tax", "tax"):
         postings.add(content)
-    positions, counts = postings.occurrences("tax", before=4, last=2)
-    assert positions.tolist() == [2, 3]
-    assert counts.tolist() == [2, 1]
+    assert list(postings.latest("tax", before=4, last=2)) == [2, 3]
+    assert [column.tolist() for column in postings.occurrences("tax")] == [[0, 2, 3, 4], [1, 2, 1, 1]]
     assert postings.occurrences("nobody")[0].tolist() == []
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
-from moot.nodes.prompts.rendering import render_entry, rendered_tokens
+from moot.nodes.prompts.rendering import entry_tokens
 from moot.nodes.text.tokens import TokenCounter
 from moot.state.config.budgets import MemoryConfig
 from moot.state.entries import Entry, kind_of, seq_of
@@ -73,7 +73,7 @@ def compact(
     of the room at least. The newest message always stays, however long it is; a tool's call and its result, a
     question and its answer, stay or go together.
     """
-    costs = [rendered_tokens(render_entry(entry, names), count) for entry in entries]
+    costs = [entry_tokens(entry, names, count) for entry in entries]
     if len(entries) <= limits.high_messages and sum(costs) <= limits.high_tokens:
         return None
     growth = (limits.high_messages - limits.low_messages) * sum(costs) // len(costs)

@@ -103,7 +103,7 @@ def _within(text: str, max_tokens: int | None) -> str:
     if max_tokens is None:
         return text
     # A word of English costs less than a token and a half; other scripts cost up to two tokens a character.
-    wide = sum(char > "\u024f" for char in text)
+    wide = 0 if text.isascii() else sum(char > "\u024f" for char in text)
     chars = max_tokens * 3 if 10 * wide < len(text) else max_tokens // 2
     if len(text) <= chars:
         return text

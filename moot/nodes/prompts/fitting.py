@@ -97,6 +97,8 @@ def _choose_dropped(blocks: Sequence[Block], costs: Sequence[int], budget: int) 
     """Return the indices of blocks to leave out: least important and earliest first, whole groups."""
     over = REPLY_PRIMING + sum(costs) - budget
     dropped: set[int] = set()
+    if over <= 0:
+        return dropped
     rank = _ranks(blocks)
     order = sorted((i for i, b in enumerate(blocks) if b.priority > KEEP), key=lambda i: (-rank[i], i))
     for index in order:
@@ -148,7 +150,8 @@ def _fill_up(
     """
     free = budget - REPLY_PRIMING - sum(cost for _, cost in shown.values())
     rank = _ranks(blocks)
-    for index in sorted(range(len(blocks)), key=lambda i: (rank[i], -i)):
+    lacking = [i for i, whole in enumerate(wholes) if i not in shown or shown[i][1] < whole]
+    for index in sorted(lacking, key=lambda i: (rank[i], -i)):
         members = [index] if index in shown else sorted(_group(blocks, index) - shown.keys())
         before = sum(shown[i][1] for i in members if i in shown)
         needed = sum(wholes[i] for i in members)
@@ -173,7 +176,8 @@ def _make_view(kept: Sequence[tuple[Block, int]], budget: int, notes: Sequence[L
     blocks, sections, memory = [block for block, _ in kept], Counter[str](), Counter[MemoryKind]()
     for block, cost in kept:
         sections[block.section] += cost
-        memory.update(block.memory)
+        if block.memory:
+            memory.update(block.memory)
     return View(
         messages=tuple(block.message for block in blocks),
         total_tokens=REPLY_PRIMING + sections.total(),

@@ -49,6 +49,12 @@ def rendered_tokens(message: WireMessage, count: TokenCounter) -> int:
     return message_tokens(message, count)
 
 
+@at_sight(4096)
+def entry_tokens(entry: Entry, names: Mapping[str, str], count: TokenCounter) -> int:
+    """Return what an entry costs as it is rendered."""
+    return rendered_tokens(render_entry(entry, names), count)
+
+
 def cut_message(message: WireMessage, max_tokens: int, count: TokenCounter) -> WireMessage:
     """Return a message within `max_tokens` as the chat formula counts it, cut in its middle if need be."""
     overhead = message_tokens(message, count, content=0)

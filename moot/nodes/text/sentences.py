@@ -54,14 +54,15 @@ _STARTERS = word_set(
 )
 
 
-def split_sentences(text: str) -> list[Sentence]:
+@lru_cache(maxsize=256)  # as a message is born, and for several purposes as it leaves the window
+def split_sentences(text: str) -> tuple[Sentence, ...]:
     """Split `text` into its sentences, in order, verbatim, none empty.
 
     A fenced code block is one sentence of kind `code`, closed or not. List items, headings, table rows and
     block quotes never run into their neighbours. Abbreviations, initials and decimals do not end a sentence;
     a short line without a full stop does where the next line begins like a sentence.
     """
-    return [sentence for block in _blocks(text) for sentence in _split_block(text, block)]
+    return tuple(sentence for block in _blocks(text) for sentence in _split_block(text, block))
 
 
 # A message is a candidate turn after turn: to split it anew each time took half of a turn's time.

@@ -85,7 +85,12 @@ def is_unspaced(run: str) -> bool:
 
 def terms(text: str) -> list[str]:
     """Return the content terms of `text` in order, repeated as often as they occur."""
-    return [term for word in words(text) if (term := _term(word[:MAX_WORD]))]
+    return [*_terms(text)]
+
+
+@lru_cache(maxsize=256)  # of one message, what it is born, indexed, folded, searched and answered by
+def _terms(text: str) -> tuple[str, ...]:
+    return tuple(term for word in words(text) if (term := _term(word[:MAX_WORD])))
 
 
 @lru_cache(maxsize=2048)  # the same points and messages are compared turn after turn

@@ -5,10 +5,10 @@ Encodings and the chat formula are OpenAI's: `tiktoken` (MIT) and the cookbook's
 
 from __future__ import annotations
 
-import base64
 import gzip
 import hashlib
 import math
+from binascii import a2b_base64
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import lru_cache
@@ -82,7 +82,8 @@ def encoding(name: str = DEFAULT_ENCODING) -> tiktoken.Encoding:
     table = gzip.decompress((files("moot.nodes.text") / "ranks" / f"{name}.tiktoken.gz").read_bytes())
     if hashlib.sha256(table).hexdigest() != _SHA256[name]:
         raise ConfigError(f"the rank table of {name!r} is damaged: reinstall Moot")
-    ranks = {base64.b64decode(token): int(rank) for token, rank in map(bytes.split, table.splitlines())}
+    columns = table.split()
+    ranks = dict(zip(map(a2b_base64, columns[::2]), map(int, columns[1::2]), strict=True))
     return tiktoken.Encoding(name, pat_str=_PATTERNS[name], mergeable_ranks=ranks, special_tokens={})
 
 

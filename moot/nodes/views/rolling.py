@@ -6,9 +6,11 @@ from moot.nodes.calls import WireMessage
 from moot.nodes.memory.summarizers.points_layout import NOTICE_BELOW
 from moot.nodes.prompts.fitting import KEEP, Block
 from moot.nodes.prompts.rendering import cut_message, render_entry
-from moot.nodes.text.tokens import cut_once, message_tokens
+from moot.nodes.text.tokens import TokenCounter, cut_once, message_tokens
 from moot.nodes.views.head import head_tokens
 from moot.nodes.views.scene import Scene
+from moot.state.at_sight import at_sight
+from moot.state.config import DebateConfig
 from moot.state.conversation import MemoryKind
 from moot.state.entries import Entry, kind_of
 
@@ -57,32 +59,46 @@ def window_blocks(scene: Scene, entries: Sequence[Entry] | None = None) -> list[
     """
     shown = scene.window if entries is None else entries
     last = len(shown) - 1
+    own = "" if scene.config.memory.layout == "shared" else scene.floor["speaker"]
     return [
-        Block(
-            "messages",
-            message,
-            KEEP if i == last else (RECENT if i > last - RECENT_MESSAGES else OLDER),
-            ids=(entry["id"],),
-            group=_pair(entry),
-            label=f"message {entry['id']}" if i == last else "window messages",
-            whole=whole,
+        _message_block(
+            entry,
+            KEEP if i == last else RECENT if i > last - RECENT_MESSAGES else OLDER,
+            entry["speaker"] == own,
+            scene.config,
+            scene.count,
         )
         for i, entry in enumerate(shown)
-        for message, whole in [_window_message(scene, entry)]
     ]
 
 
-def _window_message(scene: Scene, entry: Entry) -> tuple[WireMessage, WireMessage | None]:
-    """Return an entry as the window shows it, and the whole of it where it was cut."""
-    message = own_words(scene, entry) or render_entry(entry, scene.names)
-    cap = int(scene.config.memory.budget.messages * MESSAGE_SHARE)
+@at_sight(4096)  # a message of the window stands in the view of every turn
+def _message_block(
+    entry: Entry, priority: int, own: bool, config: DebateConfig, count: TokenCounter
+) -> Block:
+    message, whole = _window_message(entry, own, config, count)
+    label = f"message {entry['id']}" if priority == KEEP else "window messages"
+    return Block("messages", message, priority, (entry["id"],), _pair(entry), label, whole)
+
+
+def _window_message(
+    entry: Entry, own: bool, config: DebateConfig, count: TokenCounter
+) -> tuple[WireMessage, WireMessage | None]:
+    """Return an entry as the window shows it, and the whole of it where it was cut.
+
+    The speaker's own words stand in the assistant's role, in the per-speaker layout only.
+    """
+    message = render_entry(entry, config.names())
+    if own:
+        message = {"role": "assistant", "content": entry["content"]}
+    cap = int(config.memory.budget.messages * MESSAGE_SHARE)
     # The entry's own count is another encoding's for some models: only what is well below needs no second.
     if entry["tokens"] + NAME_TOKENS < cap / 2:
         return message, None
-    if message_tokens(message, scene.count) <= cap:
+    if message_tokens(message, count) <= cap:
         return message, None
-    room = max(1, cap - message_tokens(message, scene.count, content=0))
-    short: WireMessage = {**message, "content": cut_once(message["content"], room, scene.count)}
+    room = max(1, cap - message_tokens(message, count, content=0))
+    short: WireMessage = {**message, "content": cut_once(message["content"], room, count)}
     return short, message
 
 
@@ -92,10 +108,3 @@ def _pair(entry: Entry) -> str:
     if pair == "closes" and entry["targets"]:
         return entry["targets"][0]
     return entry["id"] if pair == "opens" else ""
-
-
-def own_words(scene: Scene, entry: Entry) -> WireMessage | None:
-    """Return the speaker's own message in the assistant's role, in the per-speaker layout only."""
-    if scene.config.memory.layout == "shared" or entry["speaker"] != scene.floor["speaker"]:
-        return None
-    return {"role": "assistant", "content": entry["content"]}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -56,15 +56,16 @@ class Postings:
         self.words += self.lengths[-1]
         return position
 
-    def occurrences(
-        self, term: str, *, before: int | None = None, last: int | None = None
-    ) -> tuple[Ints, Ints]:
-        """Return positions and counts of `term`: those under `before`, the `last` of them."""
+    def occurrences(self, term: str) -> tuple[Ints, Ints]:
+        """Return positions and counts of `term`."""
+        none = array("q")
+        return as_ints(self._positions.get(term, none)), as_ints(self._counts.get(term, none))
+
+    def latest(self, term: str, *, before: int, last: int) -> Sequence[int]:
+        """Return positions of `term`: of those under `before` the `last`."""
         positions = self._positions.get(term, array("q"))
-        end = len(positions) if before is None else bisect_left(positions, before)
-        start = 0 if last is None else max(0, end - last)
-        counts = self._counts.get(term, array("q"))
-        return as_ints(positions[start:end]), as_ints(counts[start:end])
+        end = bisect_left(positions, before)
+        return positions[max(0, end - last) : end]
 
     def frequency(self, term: str) -> int:
         """Return in how many texts `term` occurs."""

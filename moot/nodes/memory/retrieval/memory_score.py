@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from moot.nodes.memory.retrieval.index import IMPORTANT, EvidenceIndex, Postings, as_ints
+from moot.nodes.memory.retrieval.index import IMPORTANT, EvidenceIndex, Postings
 from moot.nodes.memory.retrieval.items import MemoryItems
 from moot.nodes.memory.retrieval.selection import Costs, index_costs
 from moot.nodes.text.asking import question_terms
@@ -178,16 +178,15 @@ def _cosines(index: EvidenceIndex, asked: str, limit: int) -> Floats | None:
 
 def _matching(postings: Postings, important: array[int], wanted: dict[str, float], limit: int) -> Ints:
     """Return positions under `limit`, sorted: the latest that are important or have a wanted term."""
-    flagged = as_ints(important[-4 * MAX_PER_TERM :])
-    lists = [flagged[flagged < limit][-MAX_PER_TERM:]]
-    room = MAX_CANDIDATES
+    flagged = [position for position in important[-4 * MAX_PER_TERM :] if position < limit]
+    found, room = set(flagged[-MAX_PER_TERM:]), MAX_CANDIDATES
     for term in sorted(wanted, key=lambda t: (-wanted[t], t)):
-        positions, _ = postings.occurrences(term, before=limit, last=min(MAX_PER_TERM, room))
-        lists.append(positions)
+        positions = postings.latest(term, before=limit, last=min(MAX_PER_TERM, room))
+        found.update(positions)
         room -= len(positions)
         if room <= 0:
             break
-    return np.unique(np.concatenate(lists))
+    return np.array(sorted(found), dtype=np.int64)
 
 
 def _relevance(postings: Postings, positions: Ints, wanted: dict[str, float]) -> Floats:
@@ -200,8 +199,8 @@ def _relevance(postings: Postings, positions: Ints, wanted: dict[str, float]) ->
     mean = max(1.0, postings.words / len(postings))
     norm = _SATURATION * (1 - _LENGTH_PENALTY + _LENGTH_PENALTY * lengths / mean)
     for term, weight in wanted.items():
-        where, counts = postings.occurrences(term)
-        if len(where):
+        if term in postings:
+            where, counts = postings.occurrences(term)
             at = np.minimum(np.searchsorted(where, positions), len(where) - 1)
             tf = np.where(where[at] == positions, counts[at], 0)
             matched += weight * tf / (tf + norm)
