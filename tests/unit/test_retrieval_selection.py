@@ -241,3 +241,14 @@ def test_an_answer_is_found_by_who_speaks_and_who_asks(with_it: SpanWeights, wit
         return float(density[10:20].sum() / density.sum())
 
     assert held(with_it) > 1.005 * held(without)
+
+
+def test_what_was_said_since_the_last_question_is_found_as_if_it_had_been_there() -> None:
+    lines = [f"point {n}" for n in range(40)] + [f"carbon {n}" for n in range(40)]
+    grown = EvidenceIndex(entry(n, line) for n, line in enumerate(lines[:50]))
+    select_evidence(grown, "carbon", budget=800)
+    for n, line in enumerate(lines[50:], start=50):
+        grown.add(entry(n, line))
+    fresh = EvidenceIndex(entry(n, line) for n, line in enumerate(lines))
+    question = read_question(fresh, "carbon")
+    assert densities(grown, question).tolist() == densities(fresh, question).tolist()

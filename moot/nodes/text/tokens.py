@@ -33,6 +33,9 @@ CACHED_CHARS = 8_000
 
 CACHED_TEXTS = 4096
 
+CACHED_LONG_TEXTS = 4
+"""Of longer texts the last few: a view's parts are counted as they are made, and again as they are joined."""
+
 MESSAGE_OVERHEAD = 3
 """Tokens that each chat message costs beside its role, name and content."""
 
@@ -121,6 +124,10 @@ def counter(name: str = DEFAULT_ENCODING) -> TokenCounter:
     def count(text: str) -> int:
         if len(text) <= CACHED_CHARS:
             return count_short(text)
+        return count_long(text)
+
+    @lru_cache(maxsize=CACHED_LONG_TEXTS)
+    def count_long(text: str) -> int:
         encode = encoding(name).encode_ordinary
         pieces = (text[start : start + PIECE_CHARS] for start in range(0, len(text), PIECE_CHARS))
         return sum(len(encode(piece)) for piece in pieces)

@@ -19,7 +19,7 @@ LONG_SHARE, LONG_TOKENS = 8, 1_000
 """A message is long beyond one eighth of the view, and beyond so many tokens in any view."""
 PASSAGES, LEAST_TOKENS = 4, 32
 """A message that is just long has so many passages; tokens that a passage has at least."""
-_PARTS = 1 << 20
+PARTS = 1 << 20
 """Passages that a message may have."""
 
 
@@ -41,12 +41,12 @@ class Span(NamedTuple):
 
 def key_of(place: Place) -> int:
     """Return the key of a passage."""
-    return place.seq * _PARTS + place.part
+    return place.seq * PARTS + place.part
 
 
 def place_of(key: int) -> Place:
     """Return what a key stands for."""
-    return Place(*divmod(key, _PARTS))
+    return Place(*divmod(key, PARTS))
 
 
 @dataclass(frozen=True)

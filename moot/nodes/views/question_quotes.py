@@ -8,9 +8,10 @@ from itertools import groupby
 from moot.nodes.prompts.rendering import display_name
 from moot.nodes.text.plain import clip, inert
 from moot.nodes.text.tokens import TokenCounter, cut_middle
-from moot.nodes.views.passages import Place, Span, Splitting, key_of, place_of
+from moot.nodes.views.passages import PARTS, Place, Span, Splitting, key_of, place_of
 from moot.state.entries import Entry, JsonObject, entry_id, kind_of
 
+HEADING = "# Messages\n"
 NAME_CHARS = 60
 CUT = "[…cut…]"
 TOO_LONG = "too long: cut around what bears on the question"
@@ -38,6 +39,10 @@ class EntryLines:
     def passages(self, keys: Iterable[int]) -> str:
         """Return the passages of `keys`, in order: one paragraph a message, a mark for each gap in it."""
         return "".join(self._line(seq, self._parts(seq, parts)) for seq, parts in by_message(keys))
+
+    def size(self, text: str) -> int:
+        """Return the tokens that passages take under their heading."""
+        return self.count(headed(text)) - self.count(HEADING)
 
     def key_cost(self, key: int) -> int:
         """Return the tokens of a passage where nothing beside it is shown."""
@@ -81,10 +86,15 @@ class EntryLines:
         return "".join([*shown, f" {CUT}" if end < len(content) else ""])
 
 
+def headed(text: str) -> str:
+    """Return passages as the message that a view shows."""
+    return f"{HEADING}{text}".rstrip("\n")
+
+
 def by_message(keys: Iterable[int]) -> Iterator[tuple[int, list[int]]]:
     """Yield `seq` and the numbers of the passages of each message that `keys`, in order, are of."""
-    for seq, places in groupby(map(place_of, keys), key=lambda place: place.seq):
-        yield seq, [place.part for place in places]
+    for seq, group in groupby(keys, key=lambda key: key // PARTS):
+        yield seq, [key % PARTS for key in group]
 
 
 @dataclass(frozen=True)
@@ -122,7 +132,7 @@ def quote(keys: Sequence[int], lines: EntryLines, room: int) -> Quoted:
     """Return the messages and passages of `keys`, which are in order, within `room` tokens."""
     kept = list(keys)
     text = lines.passages(kept)
-    while kept and lines.count(text) > room:  # joined lines may count a token more than each
+    while kept and lines.size(text) > room:  # joined lines may count a token more than each
         kept.remove(min(kept, key=lines.key_cost))
         text = lines.passages(kept)
     shown = dict(by_message(kept))

@@ -19,7 +19,7 @@ from moot.nodes.text.plain import inert
 from moot.nodes.text.terms import term_set
 from moot.nodes.text.tokens import REPLY_PRIMING, TokenCounter, cut_middle, message_tokens
 from moot.nodes.views.passages import Splitting
-from moot.nodes.views.question_quotes import EntryLines, Quoted, quote, quote_cut
+from moot.nodes.views.question_quotes import HEADING, EntryLines, Quoted, headed, quote, quote_cut
 from moot.nodes.views.rolling import SUMMARY
 from moot.nodes.views.unknown_words import unsaid
 from moot.state.config import DebateConfig
@@ -39,7 +39,6 @@ FRAME_SHARE = 0.2
 """Most of the budget that each of instruction and question takes, however long topic and question are."""
 LEDGER_SHARE = 0.4
 """Most of the summary's room that the position ledger takes."""
-HEADING = "# Messages\n"
 
 
 @dataclass(frozen=True)
@@ -146,9 +145,9 @@ def _quoted(
         return quote_cut(found.oversize, lines, room), failure
     if found.left_out and any(map(lines.is_part, found.seqs)):
         # Passages side by side cost less than each by itself, as which they were chosen.
-        spare = room - lines.count(lines.passages(found.seqs))
+        spare = room - lines.size(lines.passages(found.seqs))
         more = look(budget=room + max(0, spare))
-        found = more if lines.count(lines.passages(more.seqs)) <= room else found
+        found = more if lines.size(lines.passages(more.seqs)) <= room else found
     return quote(found.seqs, lines, room), failure
 
 
@@ -247,5 +246,5 @@ def recent_seqs(state: ConversationState, lines: EntryLines, total: int) -> list
 
 
 def _shown(quoted: Quoted) -> Block:
-    message: WireMessage = {"role": "user", "content": f"{HEADING}{quoted.text}".rstrip("\n")}
+    message: WireMessage = {"role": "user", "content": headed(quoted.text)}
     return Block("messages", message, ids=quoted.ids, label="messages")

@@ -5,8 +5,10 @@ is about, each is scored as a query-likelihood model with Dirichlet smoothing wo
 and the softmax over all of them spreads over the messages they contain.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,6 +72,12 @@ class _Spans:
     front: Ints
     end: Ints
     tokens: Floats
+    turning: Floats
+    """How much who speaks changes where a span begins and where it ends, together."""
+
+
+_SPANS: WeakKeyDictionary[EvidenceIndex, tuple[int, _Spans]] = WeakKeyDictionary()
+"""Index → its length and its spans then: they are the same for every question."""
 
 
 def densities(
@@ -88,19 +96,13 @@ def densities(
         return np.zeros(0)
     vectors = index.vectors if semantic else None
     weights = weights or (LEXICAL_WEIGHTS if vectors is None else SEMANTIC_WEIGHTS)
-    tokens = as_ints(index.tokens)
-    cumulated = _cumulate(tokens)
-    spans = _spans(cumulated)
+    spans = _spans_of(index)
     score = _prior(spans, weights.length_named if question.speakers else weights.length, weights)
-    turning = weights.turning * _turning(index, tokens, cumulated)
-    score += turning[spans.start] + turning[spans.end]
-    score += weights.evidence * _evidence(index, question, spans.start, spans.end, weights)
-    score += weights.front * _evidence(index, question, spans.start, spans.front, weights)
-    score += weights.lead * _evidence(index, question, spans.lead, spans.front, weights)
+    score += weights.turning * spans.turning + _evidence(index, question, spans, weights)
     if question.speakers:
         score += weights.speaker * _speaker_ratio(index, question, spans, weights)
     if vectors is not None:
-        score += _meaning(vectors.similarity(question.text), tokens, spans, weights)
+        score += _meaning(vectors.similarity(question.text), as_ints(index.tokens), spans, weights)
     return _spread(score, spans, len(index))
 
 
@@ -109,19 +111,26 @@ def _cumulate(column: NDArray[Any]) -> NDArray[Any]:
     return np.concatenate([np.zeros(1, dtype=column.dtype), np.cumsum(column)])
 
 
-def _spans(cumulated: Ints) -> _Spans:
+def _spans_of(index: EvidenceIndex) -> _Spans:
     """Return the distinct spans that reach one of the lengths, cut at the transcript's end."""
-    n = len(cumulated) - 1
+    n, known = len(index), _SPANS.get(index)
+    if known is not None and known[0] == n:
+        return known[1]
+    tokens = as_ints(index.tokens)
+    cumulated = _cumulate(tokens)
     starts = np.arange(n)
     ends = np.searchsorted(cumulated, cumulated[:-1] + np.array(SPAN_TOKENS)[:, None])
     ends = np.minimum(ends, n)
     fresh = np.ones(ends.shape, dtype=bool)
     fresh[1:] = ends[1:] != ends[:-1]
     start, end = np.broadcast_to(starts, ends.shape)[fresh], ends[fresh]
-    tokens = (cumulated[end] - cumulated[start]).astype(np.float64)
-    front = np.searchsorted(cumulated, cumulated[start] + tokens / 4)
+    size = (cumulated[end] - cumulated[start]).astype(np.float64)
+    front = np.searchsorted(cumulated, cumulated[start] + size / 4)
     lead = np.searchsorted(cumulated, cumulated[start] - LEAD_TOKENS)
-    return _Spans(lead, start, front, end, tokens)
+    turning = _turning(index, tokens, cumulated)
+    spans = _Spans(lead, start, front, end, size, turning[start] + turning[end])
+    _SPANS[index] = n, spans
+    return spans
 
 
 def _prior(spans: _Spans, linear: float, weights: SpanWeights) -> Floats:
@@ -156,12 +165,12 @@ def _entropy(share: Floats) -> Floats:
 
 
 def _evidence(
-    index: EvidenceIndex, question: RetrievalQuestion, start: Ints, end: Ints, weights: SpanWeights
+    index: EvidenceIndex, question: RetrievalQuestion, spans: _Spans, weights: SpanWeights
 ) -> Floats:
-    """Return Σ ln((tf + μp) / ((n + μ)p)) over the question's terms for each span."""
+    """Return the weighted Σ ln((tf + μp) / ((n + μ)p)) over the question's terms for each span."""
     mu, postings = weights.smoothing, index.postings
     words = _cumulate(as_ints(postings.lengths))
-    total = np.zeros(len(start))
+    total = sum(question.terms.values()) * _in_parts(lambda n: np.log(mu / (n + mu)), words, spans, weights)
     for term, repeats in question.terms.items():
         positions, counts = postings.occurrences(term)
         column = np.zeros(len(index), dtype=np.int64)
@@ -170,10 +179,19 @@ def _evidence(
         # ln(1 + tf/(μp)) by table: a span's tf is a small integer, and logarithms are what costs.
         # The one occurrence added keeps a hapax from deciding everything.
         odds = postings.words / (mu * (cumulated[-1] + 1))
-        table = np.log1p(odds * np.arange(cumulated[-1] + 1))
-        total += repeats * table[cumulated[end] - cumulated[start]]
-    dilution: Floats = np.log(mu / (words[end] - words[start] + mu))
-    return total + sum(question.terms.values()) * dilution
+        table = repeats * np.log1p(odds * np.arange(cumulated[-1] + 1))
+        total += _in_parts(table.__getitem__, cumulated, spans, weights)
+    return total
+
+
+def _in_parts(log: Callable[[Ints], Floats], cumulated: Ints, spans: _Spans, weights: SpanWeights) -> Floats:
+    """Return the weighted sum of `log` of what each span, its front, and front and lead together have."""
+    start, front = cumulated[spans.start], cumulated[spans.front]
+    return (
+        weights.evidence * log(cumulated[spans.end] - start)
+        + weights.front * log(front - start)
+        + weights.lead * log(front - cumulated[spans.lead])
+    )
 
 
 def _speaker_ratio(
