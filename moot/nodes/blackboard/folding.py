@@ -75,8 +75,11 @@ def grown(ledger: Ledger, new: Sequence[Note]) -> Ledger:
     """Return a ledger with more notes."""
     kinds: dict[str, list[Any]] = {kind: list(notes) for kind, notes in ledger.notes.items()}
     added: dict[str, list[Any]] = defaultdict(list)
+    seen, events = ledger.seen, len(ledger.notes.get("event", ()))
     for each in new:
         added[each["note"]].append(each)
+        events += each["note"] == "event"
+        seen = events if each["note"] == "outlook" else seen
     for kind, notes in added.items():
         kinds[kind] = kinds.get(kind, []) + notes
     propositions: dict[str, Proposition] = {**ledger.propositions}
@@ -115,6 +118,7 @@ def grown(ledger: Ledger, new: Sequence[Note]) -> Ledger:
         gaps=[*ledger.gaps, *standing("gap")],
         highest=_highest(ledger.highest, added),
         read_through=max((each["through"] for each in added["reading"]), default=ledger.read_through),
+        seen=seen,
         dropped=sum((Counter(each["dropped"]) for each in added["reading"]), Counter(ledger.dropped)),
     )
 

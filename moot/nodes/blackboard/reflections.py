@@ -20,6 +20,7 @@ from moot.nodes.calls import ModelCall
 from moot.nodes.prompts.enumerated import cited, many, narrowed, one_of
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.text.tokens import TokenCounter, cut_middle
+from moot.state.at_sight import at_sight
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState
 from moot.state.entries import seq_of
@@ -80,13 +81,14 @@ class News(NamedTuple):
 
 def news_of(state: Mapping[str, Any]) -> News:
     """Return what the ledger's notes brought since the last look from outside."""
-    notes = state.get("minutes") or []
-    looks = [number for number, note in enumerate(notes, 1) if note["note"] == "outlook"]
-    start = looks[-1] if looks else 0
-    new = {note["id"] for note in notes[start:] if note["note"] == "event"}
+    return _news(ledger_of(state))
+
+
+@at_sight(8)
+def _news(after: Ledger) -> News:
+    new = {note["id"] for note in after.notes.get("event", ())[after.seen :]}
     if not new:
         return News([], [], [])
-    after = ledger_of(state)
     touched = {event["proposition"] for event in after.events if event["id"] in new}
     disputes = [key for key in after.propositions if key in touched and after.status(key) == "disputed"]
     disputes = [key for key in disputes if _without(after, key, new).status(key) != "disputed"]

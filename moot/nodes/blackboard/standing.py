@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
+from moot.state.at_sight import at_sight
 from moot.state.entries import seq_of
 from moot.state.ledger import (
     MOTION,
@@ -61,6 +62,8 @@ class Ledger:
     """The highest number given to a note, by kind."""
     read_through: int = -1
     """`seq` of the last entry that has been read."""
+    seen: int = 0
+    """Events noted before the last look from outside."""
     dropped: Mapping[str, int] = field(default_factory=dict)
     """How many operations were not taken, by the reason."""
 
@@ -157,13 +160,14 @@ class Ledger:
             if key != MOTION and event["kind"] not in ("concedes", "withdraws"):
                 yield key, event
 
-    def given_up(self, debater: str) -> Iterator[tuple[str, Event]]:
-        """Yield what a debater conceded or withdrew and not taken up again, the motion aside, by salience."""
-        for key in self._spoken_on.get(debater, ()):
-            event = self._stances[key][debater].event
-            if key != MOTION and event["kind"] in ("concedes", "withdraws"):
-                yield key, event
+    @at_sight(8)
+    def given_up(self, debater: str) -> Sequence[tuple[str, Event]]:
+        """Return what a debater gave up and has not taken up again, the motion aside, by salience."""
+        spoken = ((key, self._stances[key][debater].event) for key in self._spoken_on.get(debater, ()))
+        gone = ("concedes", "withdraws")
+        return [(key, event) for key, event in spoken if key != MOTION and event["kind"] in gone]
 
+    @at_sight(8)  # asked every turn, though the ledger grows as messages leave the window alone
     def shared(self, one: str, other: str) -> tuple[list[str], list[str]]:
         """Return the propositions on which two debaters agree and those on which they differ, by salience."""
         agreed, differing = [], []

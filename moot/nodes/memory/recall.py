@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from moot.nodes.blackboard.bounds import noted
 from moot.nodes.blackboard.folding import ledger_of
-from moot.nodes.blackboard.standing import Change
+from moot.nodes.blackboard.standing import Change, Ledger
 from moot.nodes.effects import Job
 from moot.nodes.memory.window import first_seq
 from moot.nodes.prompts.rendering import display_name
@@ -23,9 +23,11 @@ from moot.nodes.text.asking import question_terms
 from moot.nodes.text.plain import clip, excerpt, inert
 from moot.nodes.text.sentences import sentence_terms
 from moot.nodes.text.tokens import TokenCounter, cut_middle
+from moot.state.at_sight import at_sight
 from moot.state.config.budgets import RetrievalConfig
 from moot.state.conversation import ConversationState
-from moot.state.entries import Entry, entry_id, ids_in, seq_of
+from moot.state.entries import Entry, ids_in, seq_of
+from moot.state.ledger import CruxCard, Reflection
 
 if TYPE_CHECKING:
     from moot.nodes.memory.indexes import Indexes
@@ -100,7 +102,8 @@ def recalled(
     index = recall_index(state, memories, names)
     seen = frozenset(ids_in(shown))
     items = memory_items(state, names, count)
-    held = {item.id for item in items if item.text in shown or entry_id(item.seq) in seen}
+    told = {seq for each in seen if (seq := seq_of(each)) is not None}
+    held = {item.id for item in items if item.seq in told or item.text in shown}
     lines = _Lines(transcript, names, count, cue, settings.top_k + TRIES)
     look = partial(
         recall,
@@ -109,7 +112,7 @@ def recalled(
         budget=room - count(f"{HEADING}\n"),
         answering=cue.answering,
         items=memories.indexes.items(memories.debate, items),
-        exclude={seq for each in seen if (seq := seq_of(each)) is not None},
+        exclude=told,
         exclude_items=held,
         top=settings.top_k,
         costs=lines.cost,
@@ -202,8 +205,18 @@ class _Lines:
 
 
 def memory_items(state: Mapping[str, Any], names: Mapping[str, str], count: TokenCounter) -> list[MemoryItem]:
-    """Return reflections, crux cards and changes of position as memories, bounded in number."""
+    """Return reflections, crux cards and changes of position as memories."""
+    return _memory_items(ledger_of(state), state.get("crux_cards"), state.get("reflections"), names, count)
 
+
+@at_sight(8)  # they change as messages leave the window, and are looked through turn after turn
+def _memory_items(
+    ledger: Ledger,
+    cards: Mapping[str, CruxCard] | None,
+    reflections: Sequence[Reflection] | None,
+    names: Mapping[str, str],
+    count: TokenCounter,
+) -> list[MemoryItem]:
     def item(key: str, text: str, importance: int, ids: Iterable[str]) -> MemoryItem:
         return _memory_item(key, text, importance, max((seq_of(each) or 0 for each in ids), default=0), count)
 
@@ -214,15 +227,15 @@ def memory_items(state: Mapping[str, Any], names: Mapping[str, str], count: Toke
             _SHIFT_IMPORTANCE,
             [change.event["message_id"]],
         )
-        for change in ledger_of(state).changes
+        for change in ledger.changes
     ]
     items += [
         item(card["id"], _card_text(card, names), _CARD_IMPORTANCE, card["message_ids"])
-        for card in list((state.get("crux_cards") or {}).values())[-CARDS:]
+        for card in list((cards or {}).values())[-CARDS:]
     ]
     items += [
         item(each["id"], each["content"], each["importance"], each["message_ids"])
-        for each in (state.get("reflections") or [])[-REFLECTIONS:]
+        for each in (reflections or [])[-REFLECTIONS:]
     ]
     return items
 
