@@ -1,3 +1,4 @@
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -76,6 +77,11 @@ def test_a_judge_may_count_instead(tmp_path: Path) -> None:
     document, model = run(tmp_path, protocol="vote", vote={"answers": 3, "by": "judge"})
     assert [call.purpose for call in model.calls].count("judge") == 1
     assert document["verdict"]["judge"] == "judge"
+    # None of them heard another: nothing is asked about answers to each other, or about a debate.
+    (asked,) = [call for call in model.calls if call.purpose == "judge"]
+    words = " ".join(message["content"] for message in asked.messages).lower()
+    assert "independent answers" in words
+    assert not re.search(r"\bdebate\b|rebuttal|was answered|challenge", words)
 
 
 @pytest.mark.parametrize(

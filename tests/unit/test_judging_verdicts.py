@@ -122,8 +122,10 @@ LOWER = (score("ada", "evidence", 9), score("bo", "evidence", 2))
 def test_a_winner_with_the_lower_total_is_explained_by_name() -> None:
     verdict = check(opinion("bo", *LOWER, despite_scores="Its one point decides."))
     assert verdict["winner"] == "bo"
-    note = "Bo Ray won with the lower total (Ada has 88.9 of 100, Bo Ray 11.1): Its one point decides."
-    assert verdict["notes"] == [note]
+    note = (
+        "The judge named Bo Ray in spite of a lower total (Ada has 88.9 of 100, Bo Ray 11.1): Its one point"
+    )
+    assert verdict["notes"] == [f"{note} decides."]
 
 
 def test_a_winner_with_the_lower_total_that_nobody_explains_is_a_tie_without_confidence() -> None:
@@ -256,6 +258,7 @@ def test_every_shipped_rubric_bears_the_name_of_its_file() -> None:
     assert {name: rubric.name for name, rubric in shipped_rubrics().items()} == {
         "debate": "debate",
         "design": "design",
+        "answers": "answers",
     }
 
 
@@ -292,7 +295,7 @@ def test_a_file_that_cannot_be_parsed_is_named(tmp_path: Path, name: str, text: 
 
 
 def test_an_unknown_rubric_lists_the_shipped_ones() -> None:
-    with pytest.raises(ConfigError, match="'nosuch' is neither 'debate', 'design'"):
+    with pytest.raises(ConfigError, match="'nosuch' is neither 'answers', 'debate', 'design'"):
         load_rubric("nosuch")
 
 

@@ -76,7 +76,7 @@ def test_the_prompt_of_a_turn_in_the_long_form(phase: str, turn: int) -> None:
 
 def test_what_the_window_has_lost_is_in_the_summary_on_the_blackboard_and_brought_back() -> None:
     later = _turns("shared")[9].messages
-    assert later[2]["content"].startswith("# Summary of the debate so far")
+    assert later[2]["content"].startswith("# Summary of the debate up to [m000003]")
     assert "# Where the debate stood at [m" in later[-1]["content"]
     assert "# From earlier in the debate" in later[-1]["content"]
 

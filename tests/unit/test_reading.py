@@ -28,7 +28,6 @@ NAMES = {"ada": "Ada Lovelace", "ben": "Ben", "chen": "陈明", "will": "Will Po
         ("See https://example.org/a?b=1 for more.", "link", "https://example.org/a?b=1"),
         ("Smith et al. (2019) found it.", "citation", "Smith et al. (2019)"),
         ("This was shown (Jones, 2020) before.", "citation", "(Jones, 2020)"),
-        ("As said in m000012 above.", "citation", "m000012"),
         ("He wrote “we shall never give up on this”.", "quote", "“we shall never give up on this”"),
         ("他说「我们绝不放弃」。", "quote", "「我们绝不放弃」"),
     ],

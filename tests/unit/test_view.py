@@ -110,7 +110,11 @@ def _scene(total: int | None) -> Scene:
         "topic": "Why?",
         "full_transcript": [],
         "messages": [],
-        "rolling_summary": {"text": "They argued about costs. " * 300, "messages": 40},
+        "rolling_summary": {
+            "text": "They argued about costs. " * 300,
+            "messages": 40,
+            "covers_through_seq": 40,
+        },
     }
     floor: Any = {"speaker": "advocate", "targets": [], "instruction": "Speak.", "room": ""}
     return Scene(state, DebateConfig(), cast(Any, {}), floor, count, total)

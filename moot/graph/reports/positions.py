@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from moot.graph.documents import DebateDocument
 from moot.graph.documents.board import PropositionStanding, Stance
 from moot.graph.reports.cast import People, Person
-from moot.nodes.blackboard.digest import says
+from moot.nodes.blackboard.bounds import noted
+from moot.nodes.blackboard.digest import given, says
 from moot.nodes.blackboard.folding import fold_notes
+from moot.nodes.blackboard.standing import Ledger
 from moot.state.ledger import MOTION, Challenge, Event, Evidence
 
 MOST_MOMENTS = 24
@@ -60,9 +62,9 @@ def contested(document: DebateDocument) -> list[PropositionStanding]:
     return [each for each in propositions if each["status"] in ("disputed", "settled")]
 
 
-def mark(stance: Stance) -> str:
-    """Return a stance with its quotation."""
-    return f"{says(stance)}: {quoted(stance)}"
+def mark(stance: Stance, side: str = "") -> str:
+    """Return a stance with its quotation, of a concession with the side that it gives in to."""
+    return f"{says(stance)}{side}: {quoted(stance)}"
 
 
 def quoted(note: Stance | Event | Evidence | Challenge) -> str:
@@ -77,13 +79,14 @@ def _standing(document: DebateDocument, person: Person, people: People) -> Debat
     others = [each for each in propositions if each["id"] != MOTION]
     ledger = fold_notes(document["blackboard"]["minutes"], document["topic"])
     texts = {each["id"]: each["text"] for each in others}
+    sided = {key: f"{'no' if ledger.sign(person.id, key) < 0 else 'yes'} to: {texts[key]}" for key in texts}
     shared = {other: ledger.shared(person.id, other.id) for other in people if other.id != person.id}
-    holdings = tuple(_holdings(document, others, person.id))
+    holdings = tuple(_holdings(document, others, person.id, ledger))
     return DebaterPosition(
         person=person,
         stance=mark(motion) if motion else person.stance,
         holdings=holdings,
-        agreements=tuple(_on(texts, ((other, agreed) for other, (agreed, _) in shared.items()))),
+        agreements=tuple(_on(sided, ((other, agreed) for other, (agreed, _) in shared.items()))),
         disagreements=tuple(_on(texts, ((other, differing) for other, (_, differing) in shared.items()))),
         concessions=tuple(
             f"“{each['quote']}” [{each['message_id']}]"
@@ -101,7 +104,7 @@ def _on(texts: Mapping[str, str], shared: Iterable[tuple[Person, Sequence[str]]]
 
 
 def _holdings(
-    document: DebateDocument, propositions: Sequence[PropositionStanding], who: str
+    document: DebateDocument, propositions: Sequence[PropositionStanding], who: str, ledger: Ledger
 ) -> Iterator[Holding]:
     """Yield what a debater holds, with evidence and open challenges; what is about nothing known is last."""
     notes, waiting = document["blackboard"]["minutes"], document["blackboard"]["standing"]["open_challenges"]
@@ -113,12 +116,14 @@ def _holdings(
         challenged = tuple(quoted(note) for note in against if note["proposition"] == each["id"])
         if stance or evidence or challenged:
             # A proposition of this very quotation needs no words of its own.
-            own = stance is not None and stance["quote"].startswith(each["text"].rstrip("…"))
-            yield Holding("" if own else each["text"], mark(stance) if stance else "", evidence, challenged)
+            own = stance is not None and noted(stance["quote"]).startswith(each["text"].rstrip("…"))
+            event = ledger.stance(who, each["id"])
+            position = mark(stance, given(ledger, event) if event else "") if stance else ""
+            yield Holding("" if own else each["text"].removesuffix("."), position, evidence, challenged)
     evidence = tuple(quoted(note) for note in shown if not note["proposition"])
     challenged = tuple(quoted(note) for note in against if not note["proposition"])
     if evidence or challenged:
-        yield Holding("Beside that", "", evidence, challenged)
+        yield Holding("", "", evidence, challenged)
 
 
 def _moments(document: DebateDocument, person: Person, motion: Stance | None) -> Iterator[Moment]:

@@ -18,7 +18,7 @@ from moot.nodes.reading.moves import (
     shifts,
 )
 from moot.nodes.reading.names import debaters_among, mentions
-from moot.nodes.reading.phrases import stems, unquoted
+from moot.nodes.reading.phrases import HYPOTHETICAL, QUESTION, stems, unquoted
 from moot.nodes.reading.standpoints import Side, keeps_position, standpoint
 from moot.nodes.text.likeness import likeness
 from moot.nodes.text.sentences import Sentence, split_sentences
@@ -27,7 +27,7 @@ from moot.state.entries import Entry
 from moot.state.ledger import EventKind, EvidenceKind
 
 CLAUSE_TERMS = 3
-"""Content words without which a sentence opens no proposition."""
+"""Content words without which a sentence opens no proposition: “I correct myself” is on nothing known."""
 ANSWER_SHARE = 0.2
 """A challenge counts as answered by a message to its author that takes up this share of its terms."""
 REPEATED = 0.7
@@ -38,6 +38,8 @@ _SHORT_TURN = 3
 """Sentences of a turn that a bare denial can be about: of a longer one nobody knows which is meant."""
 _EVIDENCE = 6
 """Pieces of evidence of one message."""
+_ADDRESSED = 30
+"""Characters at a sentence's beginning in which a name is that of whom it is said to."""
 _READ = 200
 """Different sentences of a message that are read from its beginning, and as many from its end."""
 _SURE = 0.9
@@ -66,6 +68,11 @@ def _sentences(entry: Entry) -> list[Sentence]:
     own = [each for each in split_sentences(entry["content"]) if each.kind not in ("quote", "code")]
     once = list({each.text: each for each in own}.values())
     return once if len(once) <= 2 * _READ else [*once[:_READ], *once[-_READ:]]
+
+
+def _supposes(sentence: str) -> bool:
+    """Return whether a sentence says what would be if something were so, as what would change a mind."""
+    return "would" in sentence and bool(HYPOTHETICAL.search(sentence))
 
 
 class RuleReader:
@@ -106,14 +113,17 @@ class RuleReader:
             given_up = shifts(sentence.text)
             if given_up:
                 self._event(entry, sentence.text, "p000", "withdraws")
-            elif concedes(sentence.text):
-                full = len(term_set(sentence.text)) >= CLAUSE_TERMS
+            elif concedes(sentence.text) and len(term_set(sentence.text)) >= CLAUSE_TERMS:
                 if (entry["speaker"], noted(sentence.text)) in self._granted:
                     continue
                 self._granted.add((entry["speaker"], noted(sentence.text)))
-                self._event(entry, sentence.text, self._open(sentence.text) if full else "", "concedes")
-        exhibits = ((each, shows_evidence(each.text)) for each in sentences)
-        shown = [(each.text, form) for each, form in exhibits if form]
+                self._event(entry, sentence.text, self._open(sentence.text), "concedes")
+        # What somebody asks, would believe, grants, or says to another is no evidence of its own.
+        moves = {each["quote"] for each in self.ops["events"] if each["message_id"] == entry["id"]}
+        told = (each.text for each in sentences if each.text not in moves)
+        own = (text for text in told if not (QUESTION.search(text) or _supposes(text)))
+        brought = (text for text in own if not mentions(text[:_ADDRESSED], self.names, entry["speaker"]))
+        shown = [(text, form) for text in brought if (form := shows_evidence(text))]
         for text, form in shown[:_EVIDENCE]:
             item = {"message_id": entry["id"], "kind": _FORMS[form], "quote": text, "proposition": ""}
             self.ops["evidence"].append(item)

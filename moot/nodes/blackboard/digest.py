@@ -69,8 +69,16 @@ def stances_text(ledger: Ledger, names: Mapping[str, str], key: str, who: Iterab
     stances, said = ledger.stances(key), dict[str, list[str]]()
     for each in who or stances:
         event = stances[each]
-        said.setdefault(says(event), []).append(f"{names.get(each) or inert(each)} [{event['message_id']}]")
+        said.setdefault(f"{says(event)}{given(ledger, event)}", []).append(
+            f"{names.get(each) or inert(each)} [{event['message_id']}]"
+        )
     return "; ".join(f"{' and '.join(named)} {what}" for what, named in said.items())
+
+
+def given(ledger: Ledger, event: Event) -> str:
+    """Return which side a concession gives in to, as what follows its word; `""` for anything else."""
+    sign = ledger.sign(event["debater"], event["proposition"]) if event["kind"] == "concedes" else 0
+    return {1: ": yes", -1: ": no"}.get(sign, "")
 
 
 MOST = 12
@@ -197,7 +205,8 @@ def board_lines(
                 yield Line(BETWEEN, 2, f"you differ on {board.disputed(key)}")
             for key in (key for key in agreed[:MOST] if key != MOTION):
                 stances = ledger.stances(key)
-                yours, theirs = (says_briefly(stances[who]) for who in (speaker, other))
+                own, its = stances[speaker], stances[other]
+                yours, theirs = (f"{says_briefly(each)}{given(ledger, each)}" for each in (own, its))
                 both = f"both {yours}" if yours == theirs else f"you {yours}; {board.name(other)} {theirs}"
                 yield Line(BETWEEN, 4, f"you agree on {board.named(key)}: {both}")
     others = (key for key in ledger.by_salience if key != MOTION)

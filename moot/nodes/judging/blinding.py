@@ -53,7 +53,7 @@ _BOTH = {
     "self": "himself or herself",
 }
 """What stands for a pronoun in a sentence that names a debater: it told as much as a first name would."""
-_SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
+_SENTENCE = re.compile(r"[.!?\s]*[^.!?]+[.!?]*\s*|[.!?\s]+")
 _ID_FIELDS = frozenset({"winner", "debater", "debaters", "speaker", "targets", "order", "by", "about"})
 
 
@@ -92,11 +92,17 @@ class Blinding:
     def blind_text(self, text: str) -> str:
         """Return `text` with a label for every mention of a debater, and pronouns near it neutral."""
         blinded = self._repeated.sub(r"\1", self._mention.sub(self._blinded, text))
-        return _SENTENCE.sub(self._without_gender, blinded)
+        return "".join(map(self._without_gender, blinded.splitlines(keepends=True)))
 
-    def _without_gender(self, sentence: re.Match[str]) -> str:
-        named = any(label in sentence[0] for label in self.labels.values())
-        return _PRONOUN.sub(_both, sentence[0]) if named else sentence[0]
+    def _without_gender(self, line: str) -> str:
+        """Return a line with neutral pronouns where it names a debater, and on while sentences have some."""
+        about, parts = False, list[str]()
+        for sentence in _SENTENCE.findall(line):
+            about = any(label in sentence for label in self.labels.values()) or (
+                about and bool(_PRONOUN.search(sentence))
+            )
+            parts.append(_PRONOUN.sub(_both, sentence) if about else sentence)
+        return "".join(parts)
 
     def unblind_text(self, text: str) -> str:
         """Return `text` with labels replaced by display names; also "Debaters A and B"."""

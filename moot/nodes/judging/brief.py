@@ -16,5 +16,7 @@ class JudgeBrief:
     rubric: str = "debate"
     swap: bool = True
     """Whether the order of presentation can decide: then every judge judges twice."""
+    heard: bool = True
+    """Whether those who are judged heard each other."""
     judged: bool = True
     """Whether there is anything to judge."""

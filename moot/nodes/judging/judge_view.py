@@ -22,8 +22,9 @@ from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState, LeftOut, MemoryKind, Summary
 from moot.state.entries import Entry
 
-JUDGE = load_prompt("judge", "debaters", "rubric", "instruction")
+JUDGE = load_prompt("judge", "judged", "debaters", "rubric", "instruction")
 VERDICT = load_prompt("verdict", "most", "ending")
+VERDICT_ALONE = load_prompt("verdict-alone", "most", "ending")
 CONTEST = load_prompt("contest").render()
 
 DEBATE = JudgeBrief()
@@ -75,11 +76,11 @@ class Bench:
 def judge_view(bench: Bench, brief: JudgeBrief = DEBATE) -> View:
     """Assemble the view of one judge in one order of presentation; never more than `memory.budget.total`."""
     budget = bench.config.memory.budget.total
-    frame = _frame(bench)
+    frame = _frame(bench, brief)
     ending = brief.wanted if brief.solution else "\n".join(filter(None, (CONTEST, brief.wanted)))
     each = reasons_each(len(bench.order))
     most = "the strongest of each" if each == 1 else f"at most {each} of each, the strongest first"
-    asked = VERDICT.render(most=most, ending=ending)
+    asked = (VERDICT if brief.heard else VERDICT_ALONE).render(most=most, ending=ending)
     last = Block("tail", {"role": "user", "content": asked}, label="verdict asked for")
     ledger, summary = _ledger(bench), _summary(bench)
     topic, room = bench.hide(bench.state["topic"]), bench.config.memory.budget
@@ -107,9 +108,11 @@ def judge_view(bench: Bench, brief: JudgeBrief = DEBATE) -> View:
     return replace(view, left_out=(*view.left_out, note)) if gone else view
 
 
-def _frame(bench: Bench) -> Block:
+def _frame(bench: Bench, brief: JudgeBrief) -> Block:
     budget = int(bench.config.memory.budget.total * FRAME_SHARE)
+    alone = "independent answers to one question, whose writers saw no other's"
     text = JUDGE.render(
+        judged="a debate" if brief.heard else alone,
         debaters="\n".join(f"- {bench.label(debater)}" for debater in bench.order),
         rubric="\n".join(
             f"- {c.id}: {c.name}, {c.scale_min:g} to {c.scale_max:g}, weight {c.weight:g}. {c.description}"

@@ -152,7 +152,7 @@ class OpinionCheck:
         named, ahead = (self.names.get(side, side) for side in (winner, best))
         figures = f"{ahead} has {totals[best]:.1f} of 100, {named} {totals[winner]:.1f}"
         if why:
-            verdict["notes"].append(f"{named} won with the lower total ({figures}): {why}")
+            verdict["notes"].append(f"The judge named {named} in spite of a lower total ({figures}): {why}")
         else:
             verdict["winner"] = TIE
             verdict["notes"].append(f"The judge named {named} and does not say why: {figures}. A tie.")

@@ -56,9 +56,9 @@ class DebaterCase(BaseModel):
     debater: str
     """The debater, as named in the debate you were shown."""
     pros: list[CitedReason] = []
-    """The reasons for its answer that the debate left standing, the strongest first."""
+    """The reasons for its answer that stand, the strongest first."""
     cons: list[CitedReason] = []
-    """What the debate showed against its answer, the weightiest first."""
+    """What was shown against its answer, the weightiest first."""
 
 
 class UnmetRequirement(BaseModel):
@@ -78,7 +78,7 @@ class JudgeOpinion(BaseModel):
     model_config = ConfigDict(use_attribute_docstrings=True)
 
     reasoning: str
-    """Weigh the debate, in at most 200 words: what each side established, what was answered, what was not."""
+    """Weigh what was said, in at most 200 words."""
     cases: list[DebaterCase] = []
     """For whoever must decide: what speaks for each debater's answer and what against it."""
     scores: list[CriterionScore] = []

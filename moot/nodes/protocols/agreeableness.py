@@ -5,10 +5,10 @@ from moot.state.config import DebateConfig
 _BANDS = (
     (
         0.2,
-        "Give no ground: concede only what you cannot answer, and look for the fault in what you hear.",
+        "Give no ground where you have an answer, and look for the fault in what you hear.",
     ),
     (0.4, "Be hard to convince: concede only what is proven."),
-    (0.6, "Concede what is right and hold what is not answered."),
+    (0.6, "Hold what nobody has answered, and give up what somebody has."),
     (0.8, "Look for common ground: say first what you can accept, then what you cannot."),
     (1.0, "Seek agreement: adopt what you can of the others' views, and press only what you must."),
 )

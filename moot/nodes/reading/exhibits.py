@@ -26,7 +26,7 @@ _FORMS: dict[EvidenceForm, re.Pattern[str]] = {
     ),
     "citation": re.compile(
         r"\[\d{1,3}(?:[,–-] ?\d{1,3}){0,8}\]|\([^()\d\n]{2,80}(?:19|20)\d\d[a-z]?\)"
-        r"|\b[^\W\d_]{2,30}(?: et al\.?)? \((?:19|20)\d\d[a-z]?\)|\bm\d{6,9}\b|《[^《》]{1,60}》"
+        r"|\b[^\W\d_]{2,30}(?: et al\.?)? \((?:19|20)\d\d[a-z]?\)|《[^《》]{1,60}》"
         r"|\b(?:[Aa]ccording to|[Ll]aut|[Ss]elon|[Ss]egún|[Сс]огласно) [^,.;:!?\n]{3,80}"
     ),
     "quote": re.compile(

@@ -160,6 +160,8 @@ _KEEPS = re.compile(r"\b(?:keep|kept|leave|stay|stick|retain|remain|preserve)\b"
 """What leaves things as they are, against a topic that asks for something else."""
 _WISHED = 12
 """Words after its beginning that tell what is wanted."""
+_DENIED = 3
+"""Words after a “not” that tell what is not wanted."""
 _PAST = re.compile(
     r"\b(?:should|would|could|might|must|'d|ought to)(?:n't| not)? (?:\w+ )?(?:have|been)\b", re.IGNORECASE
 )
@@ -188,15 +190,20 @@ def standpoint(sentence: str, topic: str) -> Standpoint | None:
         return Standpoint(told[0], False, _part(sentence, told[1])) if told else None
     # What somebody likes may be anything; for and against are said of what is debated.
     start, end = around(CLAUSE_END, said, found.start())
+    wanted, liked = stems(topic), stems(said[start:end])
     is_meant = (
-        _on_topic(said[found.end() :], topic) if explicit else bool(stems(said[start:end]) & stems(topic))
+        _on_topic(said[found.end() :], topic)
+        if explicit
+        else len(liked & wanted) >= max(1, _WISH_SHARE * len(wanted))
     )
     if not is_meant or HYPOTHETICAL.search(said[: found.start()]):
         return None
     if _CONDITION.search(said):
         return Standpoint("conditional", explicit, sentence)
     negated = NEGATION.search(said[max(0, found.start() - 14) : found.start()])
-    if (yes and no) or _OTHER_SIDE.search(said) or (found is yes and negated):
+    denied = (said[no.end() :].split()[:_DENIED] for no in NEGATION.finditer(said, found.end()))
+    instead = not explicit and any(stems(" ".join(about)) & wanted for about in denied)
+    if (yes and no) or _OTHER_SIDE.search(said) or instead or (found is yes and negated):
         return None
     return Standpoint("for" if found is yes else "against", explicit, _part(sentence, found.start()))
 

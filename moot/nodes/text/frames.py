@@ -1,6 +1,6 @@
 """What stands in a message and looks like the prompt around it: quoted, so that nobody speaks for another.
 
-A prompt is built of labels (`Bob [m000002]:`), headings (`# Summary of the debate so far`) and the marks of
+A prompt is built of labels (`Bob [m000002]:`), headings (`# Summary of the debate …`) and the marks of
 chat templates. Words of a debater, a person or a tool may hold the same shapes, by chance or on purpose; in a
 prompt each such line stands behind `> `, as mail quotes a letter. Nothing is taken out of it.
 """

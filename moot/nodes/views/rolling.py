@@ -12,7 +12,7 @@ from moot.nodes.views.scene import Scene
 from moot.state.at_sight import at_sight
 from moot.state.config import DebateConfig
 from moot.state.conversation import MemoryKind
-from moot.state.entries import Entry, kind_of
+from moot.state.entries import Entry, entry_id, kind_of
 
 SUMMARY, RECENT, OLDER = 3, 5, 7
 """Priorities: a summary outlives recent messages, which outlive older ones."""
@@ -32,12 +32,13 @@ def summary_blocks(scene: Scene) -> list[Block]:
     text = summary.get("text", "")
     if not text:
         return []
+    heading = f"# Summary of the debate up to [{entry_id(summary['covers_through_seq'])}]"
     room = _summary_room(scene)
-    whole: WireMessage = {"role": "user", "content": f"# Summary of the debate so far\n{text}"}
+    whole: WireMessage = {"role": "user", "content": f"{heading}\n{text}"}
     message = whole
     if room < min(NOTICE_BELOW, scene.config.memory.budget.summary):
         notice = f"{summary['messages']} earlier messages; there is no room for their summary."
-        message = {**whole, "content": f"# Summary of the debate so far\n{notice}"}
+        message = {**whole, "content": f"{heading}\n{notice}"}
     message = cut_message(message, max(room, LEAST_SUMMARY), scene.count)
     held: dict[MemoryKind, int] = {"rolling summary": scene.count(message["content"])}
     cut = whole if message != whole else None

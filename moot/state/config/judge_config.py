@@ -38,8 +38,8 @@ class JudgeConfig(Section):
     temperature: float | None = Field(0.0, ge=0, le=2)
     """Sampling temperature of judging."""
     rubric: RubricSource | None = None
-    """Rubric: a shipped one's name (`debate`, `design`), a file on the command line, or its content; `None`
-    means the protocol's."""
+    """Rubric: a shipped one's name (`debate`, `design`, `answers`), a file on the command line, or its
+    content; `None` means the protocol's."""
     instruction: str = ""
     """What the judge should weigh beyond the rubric."""
     blind: bool = True

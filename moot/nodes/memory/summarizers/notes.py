@@ -4,8 +4,7 @@ Every message is seen by exactly one chunk, which a model condenses into a *note
 is always made from the notes, never from an earlier summary: with a summariser that keeps each fact with
 probability 0.9, one that rewrites its own output loses the 50 oldest facts within 200 turns.
 
-Beside the prose stand key points found by rule, those first that the prose leaves out: what a model forgets
-is not lost.
+Beside the prose stand key points found by rule that it leaves out: what a model forgets is not lost.
 """
 
 from collections.abc import Sequence
@@ -148,7 +147,9 @@ def written(
     points, prose = folded_points(request), whole.text
     left = request.max_tokens - request.count(f"{prose}\n\n{HEADING}\n") - 2
     names = request.config.names()
-    laid = lay_out(_untold(points, prose), max_tokens=left, count=request.count, names=names)
+    laid = lay_out(
+        _untold(points, f"{request.topic} {prose}"), max_tokens=left, count=request.count, names=names
+    )
     key_points = render(laid, names) if left > 0 else ""
     text = f"{prose}\n\n{HEADING}\n{key_points}" if key_points else prose
     return Draft(
@@ -160,7 +161,7 @@ def written(
 
 
 def _untold(points: SummaryPoints, prose: str) -> SummaryPoints:
-    """Return the points that prose leaves out; all of them where it leaves out none."""
+    """Return the points that prose leaves out."""
     terms, told = term_set(prose), numbers(prose)
 
     def is_told(text: str) -> bool:
@@ -168,7 +169,7 @@ def _untold(points: SummaryPoints, prose: str) -> SummaryPoints:
         return told >= numbers(text) and len(own & terms) >= TOLD * len(own)
 
     missing = [point for point in points["points"] if not is_told(point["text"])]
-    return SummaryPoints(**{**points, "points": missing}) if missing else points
+    return SummaryPoints(**{**points, "points": missing})
 
 
 def chunks_of(request: SummaryRequest, entries: Sequence[Entry]) -> list[list[Entry]]:

@@ -43,6 +43,8 @@ class Point(TypedDict):
     speaker: str
     message_ids: list[str]
     """The message that says it; of a summary from a document, all that it names."""
+    place: NotRequired[int]
+    """Which point of its message it is."""
     error: NotRequired[bool]
     """Whether it is a tool's error, which is shown whole."""
 
@@ -67,8 +69,8 @@ def read_entry(entry: Entry, terms: Mapping[str, int], error_chars: int = MAX_PO
     telling = [text for text in texts if len(term_set(text)) >= FEWEST_TERMS]
     whole = clip(inert(content), MAX_POINT) or "".join(texts[:1])
     return [
-        Point(text=text, speaker=entry["speaker"], message_ids=[entry["id"]])
-        for text in telling or [whole]
+        Point(text=text, speaker=entry["speaker"], message_ids=[entry["id"]], place=place)
+        for place, text in enumerate(telling or [whole])
         if text
     ]
 

@@ -148,7 +148,7 @@ def render(points: SummaryPoints, names: Mapping[str, str]) -> str:
     lines: list[str] = []
     for who in order:
         lines.append(f"{labels[who]}:")
-        for point in sorted(groups[who], key=lambda point: (first_seq(point), point["text"])):
+        for point in sorted(groups[who], key=lambda point: (first_seq(point), point.get("place", 0))):
             ids = ", ".join(dict.fromkeys((point["message_ids"][0], point["message_ids"][-1])))
             text = point["text"] if point.get("error") else clip(point["text"], points["text_chars"])
             lines.append(f"- {text} [{ids}]")

@@ -27,8 +27,8 @@ from moot.state.entries import Entry, kind_of
 from moot.state.verdict import TIE, Decision, Outcome, Verdict
 
 WANTED = (
-    "The messages are independent answers to one question. In `solution_markdown` write the answer that they "
-    "bear out best, with its reason; where most of them agree, depart from that only for a reason you name. "
+    "In `solution_markdown` write the answer that they bear out best, with its reason; where most of them "
+    "agree, depart from that only for a reason you name. "
     'The winner is "synthesis", unless one answer should be given as it stands. The confidence is how sure '
     "you are of the solution. Put what was asked for and the solution lacks into `unmet_requirements`."
 )
@@ -61,7 +61,7 @@ class Vote(Alone):
     settings = VoteConfig
     ending = 'End with one line: "Answer: " and your final answer in as few words as possible.'
     debaters = ({"id": "voter", "name": "Voter"},)
-    brief = JudgeBrief(wanted=WANTED, solution=True, swap=False)
+    brief = JudgeBrief(wanted=WANTED, solution=True, rubric="answers", swap=False, heard=False)
     bounded_by = ("vote.answers",)
     result = "Answer"
 

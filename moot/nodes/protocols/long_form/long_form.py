@@ -61,12 +61,15 @@ class LongForm(Protocol):
 def speech_step(
     state: ConversationState, config: DebateConfig, speaker: str, phase: str = "", *, order: str = ""
 ) -> Step:
-    """Return the step in which one debater speaks; the phase is its turn's, unless one is given."""
+    """Return the step in which one debater speaks; the phase is its turn's, unless one is given.
+
+    A moderator's order stands in the place of what every argument is asked for.
+    """
     turn, phase = state.get("turn_count", 0), phase or long_form_phase(state, config, speaker)
     text = SPEECH.render(
         turn=str(turn + 1),
         turns=str(config.total_turns()),
-        opening=f"{ASKS[phase]} ",
+        opening="" if order and phase == "argument" else f"{ASKS[phase]} ",
         words=str(SPEECH_WORDS),
     )
     instruction = "\n\n".join(filter(None, (with_agreement(text, config), order)))

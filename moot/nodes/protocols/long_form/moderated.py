@@ -36,8 +36,8 @@ SHOWN, MESSAGE_TOKENS = 6, 150
 """Messages that the moderator sees, and about how long each of them is."""
 TOLD = 12
 """Turns of which the moderator is told who took them."""
-ORDER = 200
-"""Characters of what the moderator asks a debater to do."""
+ORDER = 300
+"""Characters of what the moderator asks a debater to do: more than the words it is told to use take."""
 REPLY_TOKENS = 300
 
 
