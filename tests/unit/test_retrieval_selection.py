@@ -11,6 +11,7 @@ from moot.nodes.memory.retrieval import (
     select_evidence,
 )
 from moot.nodes.memory.retrieval.posterior import SpanWeights, densities
+from moot.nodes.memory.retrieval.vectors import WINDOW_TOKENS
 from moot.state.entries import Entry, make_entry
 
 WORDS = ["tax", "carbon", "price", "nuclear", "wind", "cost"]
@@ -208,6 +209,32 @@ def test_only_the_open_block_is_embedded_again(water: tuple[EvidenceIndex, ByTop
     index.add(entry(90, "market"))
     select_evidence(index, "the port", budget=800)
     assert model.calls <= first + 1
+
+
+def test_a_message_is_as_near_as_what_is_said_beside_it_unless_that_is_long() -> None:
+    def nearness(tokens: int) -> list[bool]:
+        vectors = MessageVectors(ByTopic())
+        for text in ("school", "school", "harbour", "school", "market"):
+            vectors.add(text, tokens)
+        return [bool(cosine > 0.9) for cosine in vectors.similarity("the port")]
+
+    assert nearness(WINDOW_TOKENS // 2) == [False, True, True, True, False]
+    assert nearness(WINDOW_TOKENS) == [False, False, True, False, False]
+
+
+def test_a_question_is_embedded_without_the_name_of_whom_it_asks_about() -> None:
+    index, asked = EvidenceIndex([entry(1, "The port.", "ada")], names={"ada": "Ada Byron"}), list[str]()
+
+    class Listening(ByTopic):
+        def embed_query(self, text: str) -> list[float]:
+            asked.append(text)
+            return [1.0, 0.0]
+
+    index.vectors = MessageVectors(Listening())
+    index.vectors.add("The port.", 40)
+    for question in ("What did Ada Byron say of the port?", "Ada Byron?"):
+        densities(index, read_question(index, question))
+    assert asked == ["What did of the port", "Ada Byron?"]
 
 
 @given(st.lists(st.integers(1, 150), max_size=20), st.sets(st.integers(0, 20)))

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from moot.nodes.calls import View, WireMessage
-from moot.nodes.prompts.rendering import cut_message, rendered_tokens
+from moot.nodes.prompts.rendering import cut_message
 from moot.nodes.text.tokens import REPLY_PRIMING, TokenCounter, message_tokens
 from moot.state.conversation import LeftOut, MemoryKind
 
@@ -54,10 +54,7 @@ def fit(blocks: Sequence[Block], budget: int, count: TokenCounter) -> View:
     Raises:
         ValueError: not even the bare messages that must stay fit, which a validated budget rules out.
     """
-    costs = [
-        rendered_tokens(block.message, count) if block.ids else message_tokens(block.message, count)
-        for block in blocks
-    ]
+    costs = [message_tokens(block.message, count) for block in blocks]
     wholes = [
         message_tokens(block.whole, count) if block.whole else cost
         for block, cost in zip(blocks, costs, strict=True)

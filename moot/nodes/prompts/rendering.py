@@ -44,15 +44,10 @@ def render_entry(entry: Entry, names: Mapping[str, str]) -> WireMessage:
 
 
 @at_sight(4096)
-def rendered_tokens(message: WireMessage, count: TokenCounter) -> int:
-    """Return what a rendered entry costs, counted once."""
-    return message_tokens(message, count)
-
-
 @at_sight(4096)
 def entry_tokens(entry: Entry, names: Mapping[str, str], count: TokenCounter) -> int:
     """Return what an entry costs as it is rendered."""
-    return rendered_tokens(render_entry(entry, names), count)
+    return message_tokens(render_entry(entry, names), count)
 
 
 def cut_message(message: WireMessage, max_tokens: int, count: TokenCounter) -> WireMessage:

@@ -117,22 +117,13 @@ def encoding_for(model: str) -> str:
 def counter(name: str = DEFAULT_ENCODING) -> TokenCounter:
     """Return a function that counts the tokens of a text exactly, special tokens as plain text."""
 
-    @lru_cache(maxsize=CACHED_TEXTS)
-    def count_short(text: str) -> int:
-        return len(encoding(name).encode_ordinary(text))
-
-    def count(text: str) -> int:
-        if len(text) <= CACHED_CHARS:
-            return count_short(text)
-        return count_long(text)
-
-    @lru_cache(maxsize=CACHED_LONG_TEXTS)
-    def count_long(text: str) -> int:
+    def encoded(text: str) -> int:
         encode = encoding(name).encode_ordinary
         pieces = (text[start : start + PIECE_CHARS] for start in range(0, len(text), PIECE_CHARS))
         return sum(len(encode(piece)) for piece in pieces)
 
-    return count
+    short, long = (lru_cache(maxsize=size)(encoded) for size in (CACHED_TEXTS, CACHED_LONG_TEXTS))
+    return lambda text: short(text) if len(text) <= CACHED_CHARS else long(text)
 
 
 @lru_cache(maxsize=4096)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
@@ -75,10 +75,11 @@ def ask_view(
     head = [_instruction(state, config, total, count), *_summary(state, config, total, count)]
     tail = _question(question, total, count)
     frame: WireMessage = {"role": "user", "content": HEADING}
-    fixed = sum(message_tokens(message, count) for message in (*_messages(head), frame, tail.message))
-    room = total - REPLY_PRIMING - fixed
+    shown = (*(block.message for block in head), frame, tail.message)
+    room = total - REPLY_PRIMING - sum(message_tokens(message, count) for message in shown)
     lines = entry_lines(state, config, count)
     read = read_question(index, question)
+    pins = (entry["seq"] for entry in pinned_entries(state))
     named = named_seqs(question, len(state["full_transcript"]))
     look = partial(
         select_evidence,
@@ -86,16 +87,13 @@ def ask_view(
         read,
         costs=lines.key_cost,
         must_keep=lines.keys(recent_seqs(state, lines, total)),
-        named=lines.keys([*_asked_for(state, index, read, named), *_pinned(state)]),
+        named=lines.keys([*_asked_for(state, index, read, named), *pins]),
     )
     quoted, failure = _quoted(look, index, lines, room)
-    shown = [_shown(quoted)] if len(index) else []
+    messages: WireMessage = {"role": "user", "content": headed(quoted.text)}
+    chosen = [Block("messages", messages, ids=quoted.ids, label="messages")] if len(index) else []
     unknown = unsaid(read, config.names(), ids=map(entry_id, named))
-    return AskView(fit([*head, *shown, tail], total, count), quoted, room, unknown, failure)
-
-
-def _pinned(state: ConversationState) -> list[int]:
-    return [entry["seq"] for entry in pinned_entries(state)]
+    return AskView(fit([*head, *chosen, tail], total, count), quoted, room, unknown, failure)
 
 
 def _asked_for(
@@ -166,10 +164,6 @@ def ask_index(
     return indexes.of(
         debate, use, state["full_transcript"], config.names(), embeddings, split=splitting.pieces
     )
-
-
-def _messages(blocks: Iterable[Block]) -> list[WireMessage]:
-    return [block.message for block in blocks]
 
 
 def _instruction(state: ConversationState, config: DebateConfig, total: int, count: TokenCounter) -> Block:
@@ -243,8 +237,3 @@ def recent_seqs(state: ConversationState, lines: EntryLines, total: int) -> list
             break
         kept.append(entry["seq"])
     return kept
-
-
-def _shown(quoted: Quoted) -> Block:
-    message: WireMessage = {"role": "user", "content": headed(quoted.text)}
-    return Block("messages", message, ids=quoted.ids, label="messages")

@@ -23,6 +23,7 @@ class RetrievalQuestion:
 
     Attributes:
         text: The question as it was asked.
+        about: It without the words that name a speaker: what is embedded, for those are compared otherwise.
         terms: Term → how often the question has it, less for a word that is common in general; without the
             words that name a speaker.
         speakers: Numbers (in the index) of the speakers it names.
@@ -30,6 +31,7 @@ class RetrievalQuestion:
     """
 
     text: str
+    about: str
     terms: dict[str, float]
     speakers: tuple[int, ...] = ()
     unknown: tuple[str, ...] = ()
@@ -44,7 +46,8 @@ def read_question(index: EvidenceIndex, text: str) -> RetrievalQuestion:
     wanted = Counter(question_terms(about))
     rare = {term: rarity(word) for word in words(about) for term in terms(word)}
     known = {term: count * rare.get(term, 1.0) for term, count in wanted.items() if term in index.postings}
-    return RetrievalQuestion(text, known, tuple(called), tuple(term for term in wanted if term not in known))
+    unknown = tuple(term for term in wanted if term not in known)
+    return RetrievalQuestion(text, about or text, known, tuple(called), unknown)
 
 
 def _called(
