@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.nodes.calls import Reply
-from moot.nodes.protocols.agreeableness import agreement_text
+from moot.nodes.protocols.agreeableness import with_agreement
 from moot.nodes.protocols.long_form.long_form import is_stuck
 from moot.nodes.protocols.long_form.moderated import Moderated
 from moot.nodes.protocols.long_form.moderator_settings import ModeratorConfig
@@ -142,9 +142,10 @@ def test_a_long_form_ends_when_all_turns_are_taken(protocol: str) -> None:
 
 
 def test_how_readily_debaters_agree_is_said_in_every_instruction() -> None:
-    told = [agreement_text(_long("random", agreement_intensity=level)) for level in (0, 0.3, 0.5, 0.7, 1)]
+    levels = (0, 0.3, 0.5, 0.7, 1)
+    told = [with_agreement("", _long("random", agreement_intensity=each)).strip() for each in levels]
     assert len(set(told)) == 5
-    assert agreement_text(_long("random")) == ""
+    assert with_agreement("Speak.", _long("random")) == "Speak."
     config = _long("round-robin", agreement_intensity=1.0)
     step = cast(Step, PROTOCOLS["round-robin"].next_step(_after(config), config))
     assert told[-1] in step["floors"][0]["instruction"]

@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
+from moot.graph.documents.board import _rounds
 from moot.nodes.blackboard.by_rule import operations_by_rule
 from moot.nodes.blackboard.digest import stances_text
 from moot.nodes.blackboard.folding import fold_notes
 from moot.nodes.judging.blinding import make_blinding
+from moot.nodes.memory.summarizers.notes import _untold
 from moot.nodes.memory.summarizers.points_layout import render
 from moot.nodes.memory.summarizers.rule_based import fold
 from moot.nodes.protocols.long_form.long_form import ASKS, speech_step
@@ -33,6 +35,20 @@ def test_a_summary_by_rule_tells_a_message_in_the_order_in_which_it_was_said() -
     )
     told = fold(None, [_said(1, "una", words)], max_tokens=900, count=len, names=NAMES)
     assert [line[2:8] for line in render(told, NAMES).splitlines()[1:]] == ["Winter", "No oth", "A brid"]
+
+
+def test_a_key_point_that_the_prose_tells_in_other_words_is_not_told_again() -> None:
+    said = "Storms stopped the boat for weeks in winter. Nurses waited two nights on the far shore."
+    points = fold(None, [_said(1, "una", said)], max_tokens=900, count=len, names=NAMES)
+    prose = "Una: storms keep the winter boat in port. [m000001]"
+    assert [each["text"][:6] for each in _untold(points, prose)["points"]] == ["Nurses"]
+
+
+def test_a_no_is_a_dispute_once_somebody_says_yes() -> None:
+    said = [plain(1, "ada", "denies"), plain(2, "ada", "denies"), plain(3, "bob", "asserts")]
+    transcript = [{**_said(seq, "ada", "…"), "round": seq} for seq in range(4)]
+    records = _rounds(fold_notes([*opened("p001"), *said]), transcript)  # type: ignore[arg-type]  # entries
+    assert [(each["round"], each["new_disputes"]) for each in records] == [(1, []), (2, []), (3, ["p001"])]
 
 
 def test_what_is_asked_supposed_granted_or_anothers_is_no_evidence_of_the_speakers_own() -> None:

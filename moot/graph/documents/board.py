@@ -6,7 +6,7 @@ from typing_extensions import TypedDict
 
 from moot.nodes.blackboard.folding import ledger_of
 from moot.nodes.blackboard.outcome import stages
-from moot.nodes.blackboard.standing import Ledger, Stage, Status
+from moot.nodes.blackboard.standing import Ledger, Stage, Status, leaning
 from moot.state.conversation import StateValues
 from moot.state.entries import Entry, seq_of
 from moot.state.ledger import MOTION, CruxCard, Event, Note, Reflection, Saying
@@ -57,7 +57,7 @@ class RoundRecord(TypedDict):
     positions: dict[str, str]
     """What each debater said last of the topic, or of anything, in it, in its own words."""
     new_disputes: list[str]
-    """Ids of propositions that were denied in it for the first time."""
+    """Ids of propositions on which in it for the first time one said yes and another no."""
     moved: list[str]
     """Ids of the events in it by which somebody conceded or changed its mind."""
 
@@ -156,7 +156,8 @@ def _rounds(ledger: Ledger, transcript: Sequence[Entry]) -> list[RoundRecord]:
     """Return a record for each round in which anything was noted."""
     records: dict[int, RoundRecord] = {}
     moved = {change.event["id"] for change in ledger.changes} | {e["id"] for e in ledger.concessions()}
-    denied: set[str] = set()
+    held: dict[str, dict[str, int]] = {}
+    disputed: set[str] = set()
     for event in ledger.events:
         seq = seq_of(event["message_id"])
         round_no = transcript[seq]["round"] if seq is not None and seq < len(transcript) else 0
@@ -164,9 +165,11 @@ def _rounds(ledger: Ledger, transcript: Sequence[Entry]) -> list[RoundRecord]:
         record = records.setdefault(round_no, empty)
         if event["proposition"] == MOTION or event["debater"] not in record["positions"]:
             record["positions"][event["debater"]] = event["quote"]
-        if event["kind"] == "denies" and event["proposition"] not in denied:
-            denied.add(event["proposition"])
-            record["new_disputes"].append(event["proposition"])
+        key = event["proposition"]
+        held.setdefault(key, {})[event["debater"]] = leaning(event)
+        if key and key not in disputed and {1, -1} <= set(held[key].values()):
+            disputed.add(key)
+            record["new_disputes"].append(key)
         if event["id"] in moved:
             record["moved"].append(event["id"])
     return [records[number] for number in sorted(records)]

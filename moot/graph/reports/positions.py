@@ -117,7 +117,7 @@ def _holdings(
         if stance or evidence or challenged:
             # A proposition of this very quotation needs no words of its own.
             own = stance is not None and noted(stance["quote"]).startswith(each["text"].rstrip("…"))
-            event = ledger.stance(who, each["id"])
+            event = None if own else ledger.stance(who, each["id"])
             position = mark(stance, given(ledger, event) if event else "") if stance else ""
             yield Holding("" if own else each["text"].removesuffix("."), position, evidence, challenged)
     evidence = tuple(quoted(note) for note in shown if not note["proposition"])
@@ -143,7 +143,7 @@ def _moments(document: DebateDocument, person: Person, motion: Stance | None) ->
         if note["note"] == "event" and note["debater"] == person.id
         if note["id"] in held or note["id"] in changes
     ]
-    if person.stance:
+    if person.stance and moments:
         yield Moment("At the start", "start", person.stance)
     many = len(moments) > MOST_MOMENTS
     yield from (moment for moment in moments if not many or moment.kind == "shift")

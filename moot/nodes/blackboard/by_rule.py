@@ -70,11 +70,6 @@ def _sentences(entry: Entry) -> list[Sentence]:
     return once if len(once) <= 2 * _READ else [*once[:_READ], *once[-_READ:]]
 
 
-def _supposes(sentence: str) -> bool:
-    """Return whether a sentence says what would be if something were so, as what would change a mind."""
-    return "would" in sentence and bool(HYPOTHETICAL.search(sentence))
-
-
 class RuleReader:
     """Reads entries in their order."""
 
@@ -120,8 +115,8 @@ class RuleReader:
                 self._event(entry, sentence.text, self._open(sentence.text), "concedes")
         # What somebody asks, would believe, grants, or says to another is no evidence of its own.
         moves = {each["quote"] for each in self.ops["events"] if each["message_id"] == entry["id"]}
-        told = (each.text for each in sentences if each.text not in moves)
-        own = (text for text in told if not (QUESTION.search(text) or _supposes(text)))
+        told = (each.text for each in sentences if not (each.text in moves or QUESTION.search(each.text)))
+        own = (text for text in told if not ("would" in text and HYPOTHETICAL.search(text)))
         brought = (text for text in own if not mentions(text[:_ADDRESSED], self.names, entry["speaker"]))
         shown = [(text, form) for text in brought if (form := shows_evidence(text))]
         for text, form in shown[:_EVIDENCE]:

@@ -14,14 +14,9 @@ _BANDS = (
 )
 
 
-def agreement_text(config: DebateConfig) -> str:
-    """Return what a speaker is told about agreeing, `""` where nothing is configured."""
-    intensity = config.agreement_intensity
-    if intensity is None:
-        return ""
-    return next(text for most, text in _BANDS if intensity <= most)
-
-
 def with_agreement(instruction: str, config: DebateConfig) -> str:
     """Return an instruction with what is configured about agreeing."""
-    return "\n\n".join(filter(None, (instruction, agreement_text(config))))
+    intensity = config.agreement_intensity
+    if intensity is None:
+        return instruction
+    return f"{instruction}\n\n{next(text for most, text in _BANDS if intensity <= most)}"

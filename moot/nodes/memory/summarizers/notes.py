@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from moot.nodes.calls import Flow, Hints, ModelCall, WireMessage
+from moot.nodes.memory.summarizers.points import Point
 from moot.nodes.memory.summarizers.points_layout import SummaryPoints, lay_out, render
 from moot.nodes.memory.summarizers.rule_based import folded_points
 from moot.nodes.memory.summarizers.summarizer import Draft, SummaryRequest
@@ -37,8 +38,9 @@ WORDS_A_TOKEN = 0.5
 are asked to, had 0.50 to 0.60."""
 PROSE_SHARE = 0.65
 """Share of the summary's tokens that the model's prose may take; key points take all that it leaves."""
-TOLD = 0.7
-"""A point is told where the prose has this share of its terms and all of its numbers."""
+TOLD, TOLD_WITH_ID = 0.7, 0.5
+"""A point is told where the prose has this share of its terms and all of its numbers; the second is of the
+lines that cite its message, which repeat less of it by chance."""
 HEADING = "Key points:"
 
 
@@ -164,11 +166,13 @@ def _untold(points: SummaryPoints, prose: str) -> SummaryPoints:
     """Return the points that prose leaves out."""
     terms, told = term_set(prose), numbers(prose)
 
-    def is_told(text: str) -> bool:
-        own = term_set(text)
-        return told >= numbers(text) and len(own & terms) >= TOLD * len(own)
+    def is_told(point: Point) -> bool:
+        own, key = term_set(point["text"]), point["message_ids"][0]
+        cited = term_set(" ".join(line for line in prose.splitlines() if key in line))
+        here, near = len(own & terms) >= TOLD * len(own), len(own & cited) >= TOLD_WITH_ID * len(own)
+        return told >= numbers(point["text"]) and (here or near)
 
-    missing = [point for point in points["points"] if not is_told(point["text"])]
+    missing = [point for point in points["points"] if not is_told(point)]
     return SummaryPoints(**{**points, "points": missing})
 
 
