@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from moot.graph.documents import DebateDocument
-from moot.graph.documents.board import PropositionStanding, Stance
+from moot.graph.documents.board import Admission, PropositionStanding, Stance
 from moot.graph.reports.cast import People, Person
 from moot.nodes.blackboard.bounds import noted
 from moot.nodes.blackboard.digest import given, says
@@ -67,7 +67,7 @@ def mark(stance: Stance, side: str = "") -> str:
     return f"{says(stance)}{side}: {quoted(stance)}"
 
 
-def quoted(note: Stance | Event | Evidence | Challenge) -> str:
+def quoted(note: Stance | Event | Evidence | Challenge | Admission) -> str:
     """Return a note's quotation with its message."""
     return f"“{note['quote']}” [{note['message_id']}]"
 
@@ -89,7 +89,7 @@ def _standing(document: DebateDocument, person: Person, people: People) -> Debat
         agreements=tuple(_on(sided, ((other, agreed) for other, (agreed, _) in shared.items()))),
         disagreements=tuple(_on(texts, ((other, differing) for other, (_, differing) in shared.items()))),
         concessions=tuple(
-            f"“{each['quote']}” [{each['message_id']}]"
+            quoted(each)
             for each in standing["concessions"]
             if each["debater"] == person.id and not any(each["quote"] in held.position for held in holdings)
         ),

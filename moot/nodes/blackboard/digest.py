@@ -204,9 +204,8 @@ def board_lines(
             for key in (key for key in differing[:MOST] if key != MOTION):
                 yield Line(BETWEEN, 2, f"you differ on {board.disputed(key)}")
             for key in (key for key in agreed[:MOST] if key != MOTION):
-                stances = ledger.stances(key)
-                own, its = stances[speaker], stances[other]
-                yours, theirs = (f"{says_briefly(each)}{given(ledger, each)}" for each in (own, its))
+                stances = [ledger.stances(key)[who] for who in (speaker, other)]
+                yours, theirs = (f"{says_briefly(each)}{given(ledger, each)}" for each in stances)
                 both = f"both {yours}" if yours == theirs else f"you {yours}; {board.name(other)} {theirs}"
                 yield Line(BETWEEN, 4, f"you agree on {board.named(key)}: {both}")
     others = (key for key in ledger.by_salience if key != MOTION)

@@ -98,9 +98,8 @@ class Blinding:
         """Return a line with neutral pronouns where it names a debater, and on while sentences have some."""
         about, parts = False, list[str]()
         for sentence in _SENTENCE.findall(line):
-            about = any(label in sentence for label in self.labels.values()) or (
-                about and bool(_PRONOUN.search(sentence))
-            )
+            named = any(label in sentence for label in self.labels.values())
+            about = named or (about and bool(_PRONOUN.search(sentence)))
             parts.append(_PRONOUN.sub(_both, sentence) if about else sentence)
         return "".join(parts)
 

@@ -61,10 +61,7 @@ class LongForm(Protocol):
 def speech_step(
     state: ConversationState, config: DebateConfig, speaker: str, phase: str = "", *, order: str = ""
 ) -> Step:
-    """Return the step in which one debater speaks; the phase is its turn's, unless one is given.
-
-    A moderator's order stands in the place of what every argument is asked for.
-    """
+    """Return the step of one speech; a moderator's order stands for what every argument is asked for."""
     turn, phase = state.get("turn_count", 0), phase or long_form_phase(state, config, speaker)
     text = SPEECH.render(
         turn=str(turn + 1),
