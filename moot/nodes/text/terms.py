@@ -45,6 +45,7 @@ STOP_WORDS = word_table("stop_words")
 @lru_cache(maxsize=65_536)  # a debate repeats its words, and every message is read for several purposes
 def _term(word: str) -> str:
     """Return the term that a lower-case word stands for, `""` for a stop word."""
+    word = word[:MAX_WORD]
     if word in STOP_WORDS:
         return ""
     if not (word[0].isalpha() and unicodedata.name(word[0], "").startswith("LATIN")):
@@ -90,7 +91,7 @@ def terms(text: str) -> list[str]:
 
 @lru_cache(maxsize=256)  # of one message, what it is born, indexed, folded, searched and answered by
 def _terms(text: str) -> tuple[str, ...]:
-    return tuple(term for word in words(text) if (term := _term(word[:MAX_WORD])))
+    return tuple(filter(None, map(_term, words(text))))
 
 
 @lru_cache(maxsize=2048)  # the same points and messages are compared turn after turn
