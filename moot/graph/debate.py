@@ -8,6 +8,7 @@ from contextlib import (
     contextmanager,
     nullcontext,
 )
+from functools import lru_cache
 from typing import Any, Literal, cast
 
 from langchain_core.messages import AIMessage, convert_to_messages
@@ -20,6 +21,7 @@ from langgraph.store.base import BaseStore
 from langgraph.types import StateSnapshot, StateUpdate, TracePolicy
 
 from moot.graph.config_schema import context_schema
+from moot.graph.field_docs import describe
 from moot.graph.routes import (
     Route,
     after_open,
@@ -57,6 +59,7 @@ from moot.state.langgraph_internals import checkpointer_in
 from moot.state.leases import lease_in, with_lease
 from moot.state.records import records_of
 from moot.state.reducers import GIVEN, fold_window
+from moot.state.settings import default_config_path, default_model
 
 RECURSION_LIMIT = 10**9
 """LangGraph's default would end a debate at about 2,500 turns."""
@@ -111,6 +114,17 @@ def _writes_of(update: Mapping[str, object] | None) -> JsonObject:
     return {"writes": sorted(update or {})}
 
 
+def _may_read_sources() -> bool:
+    """Return whether whoever starts a server had the schemas made: on its loop nothing may wait for files."""
+    return context_schema.cache_info().currsize > 0
+
+
+def _described(schema: JsonObject, kind: type) -> JsonObject:
+    if _may_read_sources():
+        describe(schema, kind)
+    return schema
+
+
 TRACED = TracePolicy(process_inputs=_step_of, process_outputs=_writes_of)
 """What traces record of a node: whole states come to a megabyte a turn, and the model runs have the words."""
 
@@ -133,8 +147,15 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
 
         A server drops from a request what it does not find in it.
         """
-        made = context_schema.cache_info().currsize
-        return context_schema() if made else super().get_context_jsonschema()
+        return context_schema() if _may_read_sources() else super().get_context_jsonschema()
+
+    def get_input_jsonschema(self, config: RunnableConfig | None = None) -> JsonObject:
+        """Return the input's schema, with every field's meaning where a server reads sources as it starts."""
+        return _described(super().get_input_jsonschema(config), ConversationInput)
+
+    def get_output_jsonschema(self, config: RunnableConfig | None = None) -> JsonObject:
+        """Return the output's schema, likewise."""
+        return _described(super().get_output_jsonschema(config), ConversationOutput)
 
     def stream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Iterator[Any]:
         """Run the debate, yielding what happens; `invoke`, `batch` and the rest run through here."""
@@ -316,5 +337,21 @@ def build_graph(
     return DebateGraph(environment=env, **parts)
 
 
-graph = build_graph()
-"""The graph for `langgraph.json`; the server brings the checkpointer."""
+def operators_config() -> DebateConfig:
+    """Return what the operator's file and environment say, `MOOT_CONFIG` and `MOOT_MODEL`: read once.
+
+    Raises:
+        ConfigError: the file cannot be used.
+    """
+    return _operators_config(default_config_path(), default_model())
+
+
+@lru_cache(maxsize=1)
+def _operators_config(path: str | None, model: str | None) -> DebateConfig:
+    from moot.graph.cli.usual_config import configured
+
+    return configured(None, {})
+
+
+graph = build_graph(environment=Environment(usual=operators_config))
+"""The graph for `langgraph.json`; the server brings the checkpointer, its operator the rest."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from moot.graph.api import Debate, DebateConfig, Debates, Event
+from moot.graph.shortening import shortened
 from moot.state.config.boundary import Claim, reaches, requested
 from moot.state.errors import DebatePaused, MootError, WaitingForPerson
 from moot.state.uncancelled import in_thread
@@ -37,16 +38,23 @@ class DebateHost:
         self._runs: dict[str, asyncio.Task[None]] = {}
         self._hearers: dict[str, list[Hearer]] = {}
 
-    async def make(self, question: str, said: Mapping[str, object]) -> Debate:
+    async def make(self, question: str, said: Mapping[str, object], *, most_turns: int = 0) -> Debate:
         """Make a debate of what a client says.
 
+        Args:
+            question: what is argued.
+            said: settings, over the operator's.
+            most_turns: speeches at most, whatever bounds the protocol; 0 for as many as are configured.
+
         Raises:
-            ConfigError: it cannot be used, or reaches what the operator does not allow.
+            ConfigError: it cannot be used, is longer, or reaches what the operator does not allow.
             InputError: there is no question.
         """
 
         def made() -> Debate:
             config, allowed = requested(self.usual, said), self.debates.environment.harmless
+            if most_turns:
+                config = shortened(config, most_turns)
             return self.debates.start(question, Claim(config, reaches(self.usual), allowed).admitted())
 
         return await in_thread(made)

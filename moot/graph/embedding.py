@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from moot.graph.api import aopen_debates
 from moot.graph.debate import build_graph
+from moot.graph.shortening import shortened
 from moot.nodes.close import outcome_text
 from moot.nodes.driving.environment import Environment, environment_of
 from moot.nodes.driving.portal import MANY, call_from_sync
@@ -99,14 +100,14 @@ class DebateRequest(BaseModel):
 
     question: str = Field(description="What is argued: a question or motion, with the facts that bear on it.")
     protocol: str = Field("", description=f"Rules: {', '.join(PROTOCOLS)}; leave it out for the usual ones.")
-    turns: int = Field(0, ge=0, description="Speeches in all; leave it out for the usual number.")
+    turns: int = Field(0, ge=0, description="Speeches in all, at most; leave it out for the usual number.")
 
 
 def debate_tool(
     config: DebateConfig | None = None,
     *,
     database: str | None = None,
-    most_turns: int = 12,
+    most_turns: int = 20,
     environment: Environment | None = None,
     models: Mapping[str, ChatSource] | None = None,
 ) -> BaseTool:
@@ -117,7 +118,7 @@ def debate_tool(
     Args:
         config: everything that an agent does not say, and what it may leave out; models, for example.
         database: where debates are stored, as for `open_debates`.
-        most_turns: speeches that an agent may ask for.
+        most_turns: speeches of a debate at most whose protocol or turns an agent chooses.
         environment: models and clock; the default is the real world.
         models: LangChain chat models by name, as for `open_debates`.
 
@@ -129,7 +130,9 @@ def debate_tool(
     async def adebate(question: str, protocol: str = "", turns: int = 0) -> str:
         place = ""
         try:
-            settings = requested(usual, {"protocol": protocol, "turns": min(turns, most_turns)})
+            settings = requested(usual, {"protocol": protocol or None, "turns": turns or None})
+            if protocol or turns:
+                settings = shortened(settings, min(turns or most_turns, most_turns))
             async with aopen_debates(database, environment=env) as debates:
                 debate = await in_thread(debates.start, question, settings)
                 place = f"\n\nDebate {debate.id}"

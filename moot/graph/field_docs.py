@@ -20,7 +20,7 @@ FOREIGN = frozenset({"builtins", "pydantic", "typing", "typing_extensions"})
 """Packages whose fields are not documented this way; plugged-in ones are like our own."""
 
 
-@lru_cache(maxsize=128)
+@lru_cache
 def field_docs(kind: type) -> dict[str, str]:
     """Return the fields' docstrings on one line each, those of bases included."""
     bases = [*reversed(kind.__mro__[1:]), *getattr(kind, "__orig_bases__", ())]
@@ -50,12 +50,17 @@ def _own_docs(kind: type) -> dict[str, str]:
 
 
 def describe(schema: JsonObject, kind: type) -> None:
-    """Put the docstrings of a type, and of all types in its fields, into its JSON Schema as descriptions."""
-    kinds = _kinds_in(kind)
-    for name, part in {**schema.get("$defs", {}), kind.__name__: schema}.items():
-        for key, text in field_docs(kinds[name]).items() if name in kinds else ():
-            if key in part.get("properties", {}):
-                part["properties"][key].setdefault("description", text)
+    """Put the docstrings of a type, and of all types in its fields, into its JSON Schema as descriptions.
+
+    A field without one has that of the type that it refers to.
+    """
+    kinds, defs = _kinds_in(kind), schema.get("$defs", {})
+    for name, part in {**defs, kind.__name__: schema}.items():
+        docs = field_docs(kinds[name]) if name in kinds else {}
+        for key, each in part.get("properties", {}).items():
+            meant = defs.get(str(each.get("$ref")).removeprefix("#/$defs/"), {}).get("description", "")
+            if text := docs.get(key) or str(meant).partition("\n")[0]:
+                each.setdefault("description", text)
 
 
 def _kinds_in(kind: type) -> dict[str, type]:

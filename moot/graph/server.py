@@ -16,15 +16,16 @@ from starlette.middleware import Middleware
 from starlette.routing import Route
 
 from moot.graph.api import open_debates
-from moot.graph.cli.run_request import configured
 from moot.graph.config_schema import context_schema
+from moot.graph.debate import graph, operators_config
 from moot.graph.live.doorkeeper import Doorkeeper
 from moot.graph.live.page_routes import LivePage
 from moot.graph.mcp_server import AgentsDoor
 from moot.graph.server_records import known_to_server
 
-context_schema()  # made as the server starts, before there is a loop that must not wait for files
-_page = LivePage(open_debates, lambda: configured(None, {}))
+context_schema(), operators_config()  # as the server starts: its loop must not wait for files
+graph.get_input_jsonschema(), graph.get_output_jsonschema()
+_page = LivePage(open_debates, operators_config)
 
 
 _agents = AgentsDoor()

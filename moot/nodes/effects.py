@@ -28,7 +28,7 @@ def is_pause(payload: object) -> bool:
 class Ask:
     """Ask a person: the run is interrupted with this payload; the answer is sent back on resume."""
 
-    payload: object
+    payload: JsonObject
 
 
 @dataclass(frozen=True)

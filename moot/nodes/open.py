@@ -34,7 +34,7 @@ def open_debate(state: ConversationState, context: NodeContext) -> Body:
     protocol_named(config.protocol).check(config)
     documents = yield from _context(config, context)
     asked = foreign_messages(state)
-    topic, given_as_message = _topic(state, config, asked)
+    topic, given_as_message = _topic(state, config, asked, nested=context.nested)
     entries = _seed(state, topic, documents, context, config)
     recollections = yield from recollections_of(config, topic, context.debate)
     return {
@@ -75,8 +75,12 @@ def _reopen(state: ConversationState, context: NodeContext) -> Body:
     }
 
 
-def _topic(state: ConversationState, config: DebateConfig, asked: Sequence[BaseMessage]) -> tuple[str, bool]:
-    """Return the topic and whether the first human message is it.
+def _topic(
+    state: ConversationState, config: DebateConfig, asked: Sequence[BaseMessage], *, nested: bool
+) -> tuple[str, bool]:
+    """Return the topic and whether the first message of all is it.
+
+    A person's first message is; where a graph around this one sends its whole conversation, their last.
 
     Raises:
         InputError: nobody said what is to be argued.
@@ -85,10 +89,11 @@ def _topic(state: ConversationState, config: DebateConfig, asked: Sequence[BaseM
     if given:
         return given, False
     people = [message for message in asked if message.type == "human"]
-    said = clean_text(people[0].text).strip() if people else ""
+    asking = people[-1 if nested else 0] if people else None
+    said = clean_text(asking.text).strip() if asking else ""
     if not said:
         raise InputError("no topic: give `topic`, or a first human message that says what is to be argued")
-    return said, asked[0] is people[0]
+    return said, asked[0] is asking
 
 
 def _context(

@@ -238,10 +238,13 @@ class InputSettings(TypedDict, total=False):
     """What a run's input says of the debate itself, over its `context`: any setting, these above all."""
 
     protocol: str
+    """Rules of the debate."""
     turns: int
+    """Utterances in all, for protocols that count turns; others count `rounds`, or have their own settings."""
     debaters: list[dict[str, str]]
     """`{name, role, stance, model}` each; a name is enough."""
     model: str
+    """Model of everybody who names none, of those that the operator allows."""
 
 
 class ConversationInput(TypedDict, total=False):
@@ -263,10 +266,15 @@ class ConversationOutput(TypedDict, total=False):
     """What a run returns; the whole state is in the checkpoint."""
 
     topic: str
+    """What was argued."""
     verdict: Annotated[Decision, DeltaChannel(latest, dict, **_EVERY)]
+    """What the judges decided; empty without judges and before they have."""
     solution: Annotated[str, DeltaChannel(latest, str, **_EVERY)]
+    """The answer that a design debate came to, Markdown."""
     status: str
+    """`running`, or `done` once it is over."""
     messages: Annotated[list[AnyMessage], DeltaChannel(fold_window, list, **_EVERY)]
+    """The most recent words, `name` = speaker; the last one is the outcome, of `judge`."""
 
 
 class ConversationState(TypedDict, total=False):

@@ -153,15 +153,21 @@ class GivenEntry(TypedDict):
     speaker: str
     """Slug id of who spoke."""
     content: str
+    """The words."""
     kind: NotRequired[EntryKind]
     """`speech` where it is left out."""
     phase: NotRequired[str]
+    """Of the protocol, when it was said."""
     round: NotRequired[int]
+    """Of the protocol, from 1; 0 before the first."""
     room: NotRequired[str]
+    """Id of the crux room in which it was said."""
     importance: NotRequired[int]
+    """From 1 to 10."""
     at: NotRequired[str]
     """UTC time, ISO 8601."""
     model: NotRequired[str]
+    """Whose words they are, where a model's."""
 
 
 _ENTRY_ID = re.compile(r"(?<!\w)m\d{6,}(?!\w)")

@@ -28,6 +28,11 @@ def runs_next(checkpoint: Checkpoint, node: str) -> bool:
     return f"branch:to:{node}" in checkpoint["channel_values"]
 
 
+def is_nested(checkpoint_ns: str) -> bool:
+    """Return whether a node's graph is part of another one, by the checkpoint namespace of the node's run."""
+    return "|" in checkpoint_ns
+
+
 def message_events(
     chunks: AsyncIterator[ChatGenerationChunk], message_id: str | None
 ) -> AsyncIterator[object]:

@@ -128,14 +128,15 @@ def test_a_tool_takes_data_alone_bounds_its_turns_and_tells_what_is_wrong(tmp_pa
     assert len(str(tool.tool_call_schema.model_json_schema())) < 1_000  # type: ignore[union-attr]  # pydantic's
 
     async def story() -> list[str]:
-        asked = ({"turns": 99}, {"protocol": "vote"}, {"protocol": "duel"})
+        asked = ({"turns": 99}, {"protocol": "vote"}, {"protocol": "duel"}, {"protocol": "council"})
         return [await tool.ainvoke({"question": TOPIC, **more}) for more in asked]
 
-    *_, refused = asyncio.run(story())
-    assert "unknown protocol 'duel': use one of" in refused
+    *_, unknown, longer = asyncio.run(story())
+    assert "unknown protocol 'duel': use one of" in unknown
+    assert "'council' takes up to 12 speeches at its shortest, more than 3" in longer
     with open_debates(database) as debates:
         rows = {row.protocol: row.turns for row in debates.rows()}
-        assert rows == {"round-robin": 3, "vote": 5}
+        assert rows == {"round-robin": 3, "vote": 3}
         vote = next(row for row in debates.rows() if row.protocol == "vote")
         assert debates.get(vote.id).config().names() == {"voter": "Voter"}
 

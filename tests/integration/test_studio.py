@@ -107,14 +107,19 @@ def test_the_input_schema_offers_topic_messages_transcript_and_documents(client:
         "context_documents",
         "settings",
     }
-    assert schemas["input_schema"]["$defs"]["GivenEntry"]["required"] == ["speaker", "content"]
+    given, over = (schemas["input_schema"]["$defs"][name] for name in ("GivenEntry", "InputSettings"))
+    assert given["required"] == ["speaker", "content"]
+    for part in (schemas["input_schema"], given, over, schemas["output_schema"]):
+        assert all(each["description"] for each in part["properties"].values())
 
 
 def test_the_context_schema_is_the_configuration(client: Client) -> None:
     schema = client.assistants.get_schemas(assistant_id(client))["context_schema"]
     settings = schema["properties"]
     assert set(settings) == {*DebateConfig.model_fields, *protocol_sections()}
-    assert all("description" in each or "$ref" in each for each in settings.values())
+    parts = [schema, *schema["$defs"].values()]
+    told = [each for part in parts for each in part.get("properties", {}).items()]
+    assert [key for key, each in told if "description" not in each] == []
     assert {"council", "dialogue"} <= set(settings["protocol"]["enum"])
     assert settings["turns"]["anyOf"][0] == {"minimum": 1, "type": "integer"}
     assert schema["$defs"]["Budget"]["properties"]["total"]["description"]

@@ -16,7 +16,7 @@ from pathlib import Path
 import httpx
 
 PROJECT = Path(__file__).resolve().parents[2]
-START_TIMEOUT_S = 120.0
+START_TIMEOUT_S = 300.0
 """A start takes five seconds on an idle machine; loaded ones are given time."""
 
 _OURS = ("MOOT_", "LANGSMITH_", "LANGCHAIN_", "OPENAI_", "LANGGRAPH_")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,9 +16,10 @@ from pydantic import BaseModel, TypeAdapter
 from moot import ConfigError, DebateConfig, build_graph, open_debates
 from moot.graph.debate import graph
 from moot.nodes.memory.embeddings import embeddings_of
-from moot.state.config.boundary import Claim, ForeignConfig, Reach, reaches
+from moot.state.config.boundary import Claim, ForeignConfig, Reach, reaches, requested
 from moot.state.config.config_files import make_config
 from moot.state.config.section import protocol_sections
+from tests.support.openai_server import OpenAIServer
 
 MODEL = "far-away"
 OFF = {"enabled": False}
@@ -298,3 +300,45 @@ def test_embeddings_are_imported_for_an_admitted_claim_alone() -> None:
     with pytest.raises(ConfigError, match="reaches outside"):
         embeddings_of(Claim(config))
     assert "antigravity" not in sys.modules
+
+
+def test_what_a_client_says_is_laid_over_section_by_section_and_passes_no_limit_of_the_operators() -> None:
+    usual = make_config(
+        {
+            "limits": {"cost_usd": 0.5, "wall_clock_s": 60},
+            "memory": {"budget": {"total": 4000}},
+            "models": {"house": {"base_url": "http://a", "api_key_env": "KEY_A"}},
+            "debaters": [{"name": "Ann"}, {"name": "Bo"}],
+        }
+    )
+    said = {
+        "limits": {"cost_usd": 1e6, "total_tokens": 900},
+        "memory": {"keep_recent": 9},
+        "models": {"house": {"base_url": "http://elsewhere"}},
+        "temperature": 0,
+        "seed": None,
+    }
+    made = requested(usual, said, {"limits": {"wall_clock_s": 5}})
+    assert (made.limits.cost_usd, made.limits.wall_clock_s, made.limits.total_tokens) == (0.5, 5, 900)
+    assert (made.memory.budget.total, made.memory.keep_recent, made.temperature) == (4000, 9, 0)
+    assert made.models["house"] == usual.models["house"]
+    assert made.names() == usual.names()
+    assert make_config({"limits": {"cost_usd": 3}}) == requested(make_config({}), {"limits": {"cost_usd": 3}})
+
+
+@pytest.mark.parametrize("context", [None, {"turns": 1}])
+def test_the_graph_of_a_server_argues_by_its_operators_file_what_a_request_leaves_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, context: Any
+) -> None:
+    with OpenAIServer() as house:
+        file = {"model": "house", "models": {"house": {"base_url": house.base_url, "api_key_env": "KEY_A"}}}
+        path = tmp_path / "moot.json"
+        path.write_text(json.dumps({**file, "turns": 2, "judge": {"enabled": False}}))
+        monkeypatch.setenv("MOOT_CONFIG", str(path))
+        monkeypatch.setenv("KEY_A", "a")
+        monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9")
+        monkeypatch.setenv("OPENAI_API_KEY", "mine")
+        done = graph.invoke({"topic": "T?"}, context=context)
+        assert done["status"] == "done"
+    turns = 1 if context else 2
+    assert [each.headers["authorization"] for each in house.requests] == ["Bearer a"] * turns

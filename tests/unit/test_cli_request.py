@@ -10,14 +10,13 @@ from moot.graph.cli.config_template import template
 from moot.graph.cli.group import load_command
 from moot.graph.cli.options import protocols_like
 from moot.graph.cli.run_request import (
-    file_data,
-    merged,
     parse_debater,
     parse_debaters,
     read_documents,
     read_topic,
     run_config,
 )
+from moot.graph.cli.usual_config import file_data, merged
 from moot.graph.config_schema import config_schema
 from moot.nodes.people.questions import PersonQuestion, unused_answers
 from moot.nodes.protocols.protocol_table import PROTOCOLS

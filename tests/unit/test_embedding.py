@@ -100,6 +100,16 @@ def test_debates_in_one_parent_thread_lose_no_messages_and_keep_the_roles_of_oth
     assert len({m.id for m in second}) == len(second)
 
 
+def test_in_a_conversation_what_a_person_said_last_is_argued() -> None:
+    model = FakeModel()
+    chat = parent(MemorySaver(), build_graph(environment=model.environment()))
+    for topic in ("Should we buy trams?", "And who pays for buses?"):
+        del model.calls[:]
+        chat.invoke({"messages": [HumanMessage(topic)]}, THREAD)
+        turns = [call for call in model.calls if call.purpose == "turn"]
+        assert {call.messages[1]["content"] for call in turns} == {f"# Topic\n{topic}"}
+
+
 def test_what_a_parent_says_is_told_apart_in_the_transcript() -> None:
     run = graph(MemorySaver())
     said = [
@@ -152,14 +162,19 @@ def test_a_chat_message_is_the_answer_that_a_debate_waits_for() -> None:
     assert [m.id for m in out["messages"]][:3] == ["m000000", "m000001", "m000002"]
 
 
-def test_an_empty_chat_message_is_asked_again() -> None:
+def test_an_empty_chat_message_is_asked_again_and_what_can_be_sent_is_told_as_langgraph_tells_it() -> None:
     run = graph(MemorySaver())
-    run.invoke(ASKED, THREAD, context=HUMAN)
+    (asked,) = run.invoke(ASKED, THREAD, context=HUMAN)["__interrupt__"]
+    assert asked.response_schema == asked.value["response_schema"]
+    for blank in ("   ", ""):
+        (again,) = run.invoke({"messages": [HumanMessage(blank)]}, THREAD)["__interrupt__"]
+        assert again.value["problem"]
     for unusable in ("", {"nobody": "x"}, [{"type": "ignore", "args": None}]):
         again = run.invoke(Command(resume=unusable), THREAD)["__interrupt__"][0].value
         assert again["problem"]
     done = run.invoke(Command(resume=[{"type": "response", "args": "No."}]), THREAD)
     assert [m.text for m in done["messages"]][2] == "No."
+    assert not any(e["kind"] == "interjection" for e in run.get_state(THREAD).values["full_transcript"])
 
 
 QUESTIONS: Any = [{"id": "ada.1", "debater": "ada", "name": "Ada", "question": "When?"}]

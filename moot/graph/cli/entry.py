@@ -7,7 +7,7 @@ import traceback
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
-from moot.graph.cli.screen.terminal_text import safe
+from moot.graph.cli.complaint import complain
 from moot.state.errors import MootError
 from moot.state.redaction import shown_url
 from moot.state.settings import asks_for_spans, debug, read_dotenv
@@ -49,10 +49,3 @@ def _exporting() -> AbstractContextManager[None]:
     from moot.graph.cli.telemetry import exporting_spans
 
     return exporting_spans()
-
-
-def complain(message: str) -> None:
-    """Say on stderr what went wrong, safe for a terminal."""
-    from moot.graph.cli.screen.output import fitted
-
-    print(fitted(f"moot: {safe(message)}", sys.stderr), file=sys.stderr)

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import cast
 
-from moot.graph.cli.entry import complain
+from moot.graph.cli.complaint import complain
 from moot.graph.cli.text_files import read_text
 from moot.state.entries import JsonObject
 from moot.state.errors import ConfigError, InputError

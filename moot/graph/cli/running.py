@@ -11,8 +11,8 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, cast
 
+from moot.graph.cli.complaint import complain
 from moot.graph.cli.database import check_database, command_line
-from moot.graph.cli.entry import complain
 from moot.graph.cli.group import INTERRUPTED, stop_listening
 from moot.graph.cli.screen.answerer import Answerer, question_lines
 from moot.graph.cli.screen.output import format_of, print_json, print_result, remark, render, ring, write_file
@@ -175,7 +175,7 @@ def deliver(debate: Debate, document: dict[str, Any], delivery: Delivery, *, fin
         from moot.graph.cli.screen.verdict_screen import verdict_parts
 
         print_result(*verdict_parts(document))
-        if not delivery.quiet:
+        if not (delivery.quiet or delivery.log_json):
             _say_what_next(debate, document["usage"], delivery)
 
 

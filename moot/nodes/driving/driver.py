@@ -52,7 +52,7 @@ from moot.state.earlier_builds import up_to_date
 from moot.state.entries import JsonObject
 from moot.state.errors import ConfigError, ModelError
 from moot.state.failed_runs import FailedRun
-from moot.state.langgraph_internals import checkpointer_in
+from moot.state.langgraph_internals import checkpointer_in, is_nested
 from moot.state.leases import lease_in
 from moot.state.records import Records, records_of
 from moot.state.reducers import add_up
@@ -74,10 +74,11 @@ class _Run:
             self.records = self.records.under(lease)
         debate = (info.thread_id if info else None) or ""
         claim = _claim(state, runtime.context, env)
-        self.context = NodeContext(env, claim, debate, info.checkpoint_id if info else "")
+        checkpoint, nested = (info.checkpoint_id, is_nested(info.checkpoint_ns)) if info else ("", False)
+        self.context = NodeContext(env, claim, debate, checkpoint, nested)
         step = int(state.get("step", {}).get("no", 0))
         again = bool(state.get("step", {}).get("again"))
-        self._answer = said_outside(state) if again else ""
+        self._answer = said_outside(state) if again else None
         self._place = JournalPlace(self.records, debate, step, name, self.context.checkpoint, again)
         self.answering = Answering(env, claim, self._place, config)
         self._answered = False
@@ -120,10 +121,10 @@ class _Run:
 
     async def _carry_out(self, effect: Effect) -> Any:
         if isinstance(effect, Ask):
-            if self._answer and not is_pause(effect.payload):
-                answer, self._answer, self._answered = self._answer, "", True
+            if self._answer is not None and not is_pause(effect.payload):
+                answer, self._answer, self._answered = self._answer, None, True
                 return answer
-            return interrupt(effect.payload)
+            return interrupt(effect.payload, response_schema=effect.payload.get("response_schema"))
         if isinstance(effect, Emit):
             get_stream_writer()(dict(effect.event))
             return None
@@ -160,21 +161,18 @@ class _Run:
 
 
 def _claim(state: ConversationState, given: object, env: Environment) -> Claim:
-    """Return what a run claims: its state's configuration, before it has one the run's context.
+    """Return what a run claims: its state's configuration, before it has one what its request says.
 
     A `DebateConfig` object is the operator's, who made it in this process; a server's requests come as
-    `ForeignConfig`s. The context of a graph around this one is none of ours.
+    `ForeignConfig`s, laid over what is usual there. The context of a graph around this one is none of ours.
     """
     operators = given if isinstance(given, DebateConfig) else None
-    granted = reaches(operators) if operators else {}
     if state.get("config"):
-        return Claim(frozen_config(state), granted, env.harmless)
-    if isinstance(given, ForeignConfig):
-        claim = given.claim(env.harmless)
-    else:
-        claim = Claim(operators or DebateConfig(), granted, env.harmless)
-    said = state.get("settings")
-    return replace(claim, config=requested(claim.config, said)) if said else claim
+        return Claim(frozen_config(state), reaches(operators) if operators else {}, env.harmless)
+    usual = operators or env.usual()
+    said = [given.said] if isinstance(given, ForeignConfig) else []
+    said += [state["settings"]] if state.get("settings") else []
+    return Claim(requested(usual, *said) if said else usual, reaches(usual), env.harmless)
 
 
 def _granted(claim: Claim, records: Records, place: JournalPlace) -> Claim:

@@ -71,6 +71,8 @@ class Environment:
     """LangChain models from Python, by the names that configurations have for them."""
     complete: Complete = complete
     note: ProgressNote = note_progress
+    usual: Callable[[], DebateConfig] = DebateConfig
+    """The operator's configuration, for all that a run's context or input leaves out."""
     clock: Callable[[], str] = utc_now
     counter: Callable[[str], TokenCounter] = counter
     """Token counter by encoding's name."""
@@ -136,6 +138,8 @@ class NodeContext:
     """Thread id; `""` without a checkpointer."""
     checkpoint: str = ""
     """Checkpoint that the node runs on."""
+    nested: bool = False
+    """Whether the debate is part of another graph."""
 
 
 NodeBody = Callable[[ConversationState, NodeContext], Body]

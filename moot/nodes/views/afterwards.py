@@ -21,9 +21,9 @@ from moot.state.reducers import OUTCOME
 
 
 def goes_on(said: str, config: DebateConfig) -> bool:
-    """Return whether words after the end are to be argued: they begin with `Go on`, `@Ada` or `Ada,`."""
+    """Return whether words after the end are to be argued: they begin with `Go on`, or a debater's name."""
     names = "|".join(re.escape(name) for each in config.debaters for name in (each.name, each.id))
-    return bool(re.match(rf"\s*(go on\b|@({names})\b|({names})\s*[,:])", said, re.IGNORECASE))
+    return bool(re.match(rf"\s*((please,?\s+)?go on\b|@({names})\b|({names})\s*[,:])", said, re.IGNORECASE))
 
 
 def answered(state: ConversationState, context: NodeContext) -> Body:

@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal, NamedTuple, Self
 
-from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, PrivateAttr
+from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 
 from moot.state import settings as environment
@@ -150,24 +150,58 @@ class ForeignConfig(BaseModel):
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
-    _claimed: DebateConfig = PrivateAttr()
-
     def model_post_init(self, context: object, /) -> None:
         """Validate what was said."""
-        self._claimed = make_config(self.model_extra or {})
+        make_config(self.said)
 
     @classmethod
     def __get_pydantic_json_schema__(cls, _: object, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         return handler(DebateConfig.__pydantic_core_schema__)
 
-    def claim(self, harmless: Collection[ReachKind | Reach] = ()) -> Claim:
-        """Return it as the claim of a debate that was granted nothing."""
-        return Claim(self._claimed, harmless=harmless)
+    @property
+    def said(self) -> Mapping[str, object]:
+        """What the request says, and nothing else."""
+        return self.model_extra or {}
 
 
-def requested(usual: DebateConfig, said: Mapping[str, object]) -> DebateConfig:
-    """Return a configuration with what a client says in it; debaters that nobody named are the protocol's."""
+def requested(usual: DebateConfig, *said: Mapping[str, object]) -> DebateConfig:
+    """Return the operator's configuration with what a client says in it, section by section.
+
+    Debaters that nobody named are the protocol's. A model that the operator has settings for keeps them, and
+    no limit that they set is passed.
+
+    Args:
+        usual: the operator's.
+        said: by the client, the later over the former; `None` says nothing.
+
+    Raises:
+        ConfigError: they cannot be used.
+    """
     data = usual.to_json()
     if usual.debaters == DebateConfig(protocol=usual.protocol).debaters:
         del data["debaters"]
-    return make_config(data | {key: value for key, value in said.items() if value})
+    for each in said:
+        data = _over(data, each)
+    own = usual.to_json()
+    if isinstance(data["models"], dict):
+        data["models"] |= own["models"]
+    for key in usual.limits.model_fields_set & _CEILINGS if isinstance(data["limits"], dict) else ():
+        if isinstance(given := data["limits"].get(key), float | int) and own["limits"][key] is not None:
+            data["limits"][key] = min(given, own["limits"][key])
+    return make_config(data)
+
+
+_CEILINGS = {"total_tokens", "cost_usd", "wall_clock_s", "concurrency", "retry_for"}
+"""Limits of which an operator's is the most that a client may ask for."""
+
+
+def _over(under: Mapping[str, object], said: Mapping[str, object]) -> dict[str, object]:
+    """Return a mapping with what is said laid over it, mapping by mapping; `None` says nothing."""
+    laid = dict(under)
+    for key, value in said.items():
+        known = laid.get(key)
+        if isinstance(known, Mapping) and isinstance(value, Mapping):
+            laid[key] = _over(known, value)
+        elif value is not None:
+            laid[key] = value
+    return laid

@@ -47,6 +47,8 @@ def _expected(kind: str, loc: Loc, model: type[BaseModel]) -> str:
             return f"give a list, each item on a line of its own: `- {item}`"
         case "model_type" | "model_attributes_type" | "dict_type":
             return f"give keys and values: `{'- ' if within_list else ''}{{{first}: …}}`"
+        case "string_type" if loc and loc[-1] in ("model", "summary_model"):
+            return "give a model's name; an object goes under one of yours in `models={'mine': OBJECT}`"
     return ""
 
 

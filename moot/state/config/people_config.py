@@ -25,5 +25,6 @@ class PlannedInterjection(Section):
     after: int = Field(ge=0)
     """Turns taken before it is said; 0 for before the first."""
     text: str = Field(min_length=1)
+    """The words."""
     speaker: str = "moderator"
     """`moderator`, a debater's id, or the slug of a guest."""

@@ -18,6 +18,7 @@ class Anchor(Section):
     name: str = Field("text", min_length=1, max_length=60)
     """What it is cited as."""
     text: str = Field(min_length=1)
+    """The text itself."""
 
     @model_validator(mode="before")
     @classmethod

@@ -51,10 +51,10 @@ def batch(
     failed.
     """
     from moot.graph.cli.database import opened
-    from moot.graph.cli.run_request import usual_data
     from moot.graph.cli.running import terminated_like_interrupted
     from moot.graph.cli.screen.output import check_folder, print_json, print_result, write_file
     from moot.graph.cli.screen.result_tables import Grid
+    from moot.graph.cli.usual_config import usual_data
     from moot.graph.many import run_many
     from moot.state.redaction import redacted
 

@@ -67,7 +67,7 @@ def _repaired(finding: Finding) -> Finding:
 
 def _models(config: Path | None, model: str | None, *, yes: bool) -> list[Finding]:
     """Ask whether models are to be called, and call them."""
-    from moot.graph.cli.run_request import configured
+    from moot.graph.cli.usual_config import configured
     from moot.graph.model_checkup import ROOM, callable_models, look_at_models
 
     settings = configured(config, {"model": model})

@@ -32,8 +32,8 @@ def enqueue(
     """
     from moot.graph.cli.commands.batch import read_batch
     from moot.graph.cli.database import opened, opened_queue
-    from moot.graph.cli.run_request import usual_data
     from moot.graph.cli.screen.output import print_json, remark
+    from moot.graph.cli.usual_config import usual_data
     from moot.graph.many import begun, is_judged
 
     flags = {"protocol": protocol, "turns": turns, "rounds": rounds, "model": model}

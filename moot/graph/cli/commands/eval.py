@@ -54,7 +54,7 @@ def evaluate_debates(
     Scores are averaged over the evaluators that gave one; N/A where none did. Exits with 3 where a debate got
     no evaluation at all.
     """
-    from moot.graph.cli.entry import complain
+    from moot.graph.cli.complaint import complain
     from moot.graph.cli.screen.output import print_text, remark
     from moot.graph.cli.screen.result_tables import deliver, form_of
     from moot.graph.scorecards import evaluate_subjects, to_csv, to_json

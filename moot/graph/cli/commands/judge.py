@@ -112,7 +112,7 @@ def judge(
 
 def _with_config(options: JudgingOptions, config: Path | None) -> JudgingOptions:
     """Return the options for a debate that has a configuration, of whose judge a file says something else."""
-    from moot.graph.cli.run_request import file_data
+    from moot.graph.cli.usual_config import file_data
     from moot.state.config.config_files import make_config
     from moot.state.errors import InputError
 
@@ -161,7 +161,7 @@ def _judge_file(path: Path, options: JudgingOptions, topic: str | None, config: 
 
 
 def _deliver(judgement: Judgement, *, as_json: bool, quiet: bool) -> None:
-    from moot.graph.cli.entry import complain
+    from moot.graph.cli.complaint import complain
     from moot.graph.cli.screen.agreement_screen import agreement_parts
     from moot.graph.cli.screen.output import print_json, print_result, remark
     from moot.graph.cli.screen.terminal_text import one_line

@@ -30,8 +30,8 @@ def mcp(
     """
     if find_spec("mcp") is None:
         raise ConfigError("the MCP server's package is not installed: pip install 'moot[mcp]'")
-    from moot.graph.cli.run_request import configured
     from moot.graph.cli.running import terminated_like_interrupted
+    from moot.graph.cli.usual_config import configured
     from moot.graph.mcp_server import serve
 
     usual = configured(config, {"model": model})

@@ -27,7 +27,7 @@ def models(
 
     import httpx
 
-    from moot.graph.cli.run_request import configured
+    from moot.graph.cli.usual_config import configured
     from moot.nodes.models.offered import offered_models
     from moot.nodes.models.registry import Models, access_to
 

@@ -46,6 +46,7 @@ def plan(
 
     from moot.graph.cli import run_request
     from moot.graph.cli.screen.output import print_json, print_result
+    from moot.graph.cli.usual_config import configured
     from moot.graph.expected_cost import expected_cost
     from moot.nodes.protocols.protocol_table import protocol_named
     from moot.nodes.protocols.stand_in import forecast
@@ -60,7 +61,7 @@ def plan(
         "model": model,
         "judge.model": judge_model,
     }
-    settings = run_request.configured(config, flags)
+    settings = configured(config, flags)
     run_request.warn_of_idle(flags, settings)
     protocol_named(settings.protocol).check(settings)
     planned = forecast(settings)

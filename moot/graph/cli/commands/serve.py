@@ -31,7 +31,7 @@ def serve(
     """
     if not (find_spec("starlette") and find_spec("uvicorn") and find_spec("sse_starlette")):
         raise ConfigError("the live page's server is not installed: pip install 'moot[serve]'")
-    from moot.graph.cli.run_request import configured
+    from moot.graph.cli.usual_config import configured
     from moot.graph.live.doorkeeper import is_loopback
     from moot.graph.live.page_server import serve_page
 

@@ -10,6 +10,7 @@ class CruxConfig(Section):
     """When two debaters are sent to a crux room, and for how long."""
 
     enabled: bool = True
+    """Whether two who disagree are sent to a room of their own."""
     confidence: float = Field(0.6, ge=0, le=1)
     """How sure the extraction must be that both stand on opposite sides of the claim."""
     specific: bool = True
