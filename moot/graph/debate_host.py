@@ -67,7 +67,7 @@ class DebateHost:
         async def run() -> None:
             try:
                 async for event in debate.astream(turns=turns, answer=answer, tokens=self._tokens):
-                    self._hear(debate.id, event)
+                    self.hear(debate.id, event)
             except (WaitingForPerson, DebatePaused):
                 pass
             except MootError as error:
@@ -101,7 +101,8 @@ class DebateHost:
         finally:
             hearers.remove(hearer)
 
-    def _hear(self, debate: str, event: Event) -> None:
+    def hear(self, debate: str, event: Event) -> None:
+        """Tell whoever listens to a debate what has happened in it."""
         under_way = self.speeches.setdefault(debate, {})
         if event["event"] == "token":
             speech = under_way.setdefault(event["id"], {"speaker": event["speaker"], "text": ""})

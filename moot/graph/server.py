@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from langchain_core.runnables.config import merge_configs
 from langgraph_api.config import CORS_CONFIG
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -19,6 +20,7 @@ from moot.graph.api import open_debates
 from moot.graph.config_schema import context_schema
 from moot.graph.debate import graph, operators_config
 from moot.graph.live.doorkeeper import Doorkeeper
+from moot.graph.live.overhearing import Overhearing
 from moot.graph.live.page_routes import LivePage
 from moot.graph.mcp_server import AgentsDoor
 from moot.graph.server_records import known_to_server
@@ -33,7 +35,9 @@ _agents = AgentsDoor()
 
 @asynccontextmanager
 async def _lifespan(app: Starlette) -> AsyncIterator[None]:
-    async with _page.lifespan(app), _agents.open(await _page.open()), known_to_server():
+    host = await _page.open()
+    graph.config = merge_configs(graph.config, {"callbacks": [Overhearing(host)]})
+    async with _page.lifespan(app), _agents.open(host), known_to_server():
         yield
 
 

@@ -240,7 +240,7 @@ class InputSettings(TypedDict, total=False):
     protocol: str
     """Rules of the debate."""
     turns: int
-    """Utterances in all, for protocols that count turns; others count `rounds`, or have their own settings."""
+    """Utterances in all, for protocols that count turns; others count `rounds` or have their own settings."""
     debaters: list[dict[str, str]]
     """`{name, role, stance, model}` each; a name is enough."""
     model: str

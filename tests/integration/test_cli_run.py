@@ -181,6 +181,12 @@ def test_config_init_writes_a_file_that_check_accepts_and_never_replaces_one(moo
     assert not moot.db.exists()
 
 
+def test_progress_as_a_log_is_json_to_the_last_line(moot: Moot) -> None:
+    done = moot("run", TOPIC, "--turns", 1, "--log-json", "-o", "out.md")
+    told = [json.loads(line)["event"] for line in done.err.splitlines()]
+    assert (told[0], told[-1], "entry" in told) == ("step", "end", True)
+
+
 def test_a_terminal_that_cannot_show_a_letter_is_no_reason_to_stop(moot: Moot) -> None:
     moot("run", "日本?", "--turns", 1, "--no-judge", "--id", "j", "-q")
     assert moot("show", "j", PYTHONIOENCODING="latin-1").code == 0

@@ -6,7 +6,7 @@ import base64
 import hashlib
 import json
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,7 +45,7 @@ class Act:
     """Reset the connection after so many pieces of the stream; 0 resets before any answer."""
     error_event: Json | None = None
     """Sent in the stream instead of its second half."""
-    sent: Sequence[str] | None = None
+    sent: Iterable[str] | None = None
     """Sent in the stream as they are, one event each, instead of what the protocol wants."""
     whole: bool = False
     """Answered whole although a stream was asked for."""

@@ -26,8 +26,8 @@ ENVIRONMENT = """\
 |---|---|
 | `OPENAI_API_KEY` | key of OpenAI, or of the server that `OPENAI_BASE_URL` names |
 | `OPENAI_BASE_URL` | address of an OpenAI-compatible server |
-| `MOOT_MODEL` | model where neither `--model` nor the configuration names one, also of servers |
-| `MOOT_CONFIG` | configuration file where `--config` gives none, also of servers; all may reach what it does |
+| `MOOT_MODEL` | model where neither `--model` nor the configuration names one, servers' too |
+| `MOOT_CONFIG` | configuration file where `--config` gives none, servers' too; all may reach what it does |
 | `MOOT_ALLOW_MODELS`, `MOOT_ALLOW_TOOLS` | what requests and imports may name, separated by commas |
 | `MOOT_CONTEXT_ROOT` | folder that every context lies in, and that those may choose contexts from |
 | `MOOT_TOKEN` | API key of those who may use a server from elsewhere |

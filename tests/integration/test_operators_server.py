@@ -1,0 +1,97 @@
+"""A LangGraph server argues as its operator's file says, and its page hears what others' runs say."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from langgraph_sdk import get_sync_client
+
+from tests.support.langgraph_server import LangGraphServer, langgraph_server
+from tests.support.openai_answers import events
+from tests.support.openai_server import Act, OpenAIServer
+from tests.support.patience import PATIENT_S, until
+
+pytestmark = pytest.mark.slow
+
+WORDS = [f"word{number} " for number in range(12)]
+FIRST = 5
+go = threading.Event()
+"""Set where models may speak to their ends."""
+
+
+class Held:
+    """A stream that stands after its first words until it may go on."""
+
+    def __init__(self, asked: dict[str, Any]) -> None:
+        self._events = [*map(json.dumps, events(asked, Act(pieces=WORDS))), "[DONE]"]
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self._events[:FIRST]
+        go.wait(PATIENT_S)
+        yield from self._events[FIRST:]
+
+
+def plan(asked: dict[str, Any], number: int) -> Act:
+    return Act(sent=Held(asked) if asked.get("stream") else None)
+
+
+@pytest.fixture(scope="module")
+def house() -> Iterator[OpenAIServer]:
+    with OpenAIServer(plan) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def server(house: OpenAIServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LangGraphServer]:
+    folder = tmp_path_factory.mktemp("operator")
+    models = {"house": {"base_url": house.base_url, "api_key_env": "KEY_A"}}
+    line = [{"name": "Op One", "id": "one"}, {"name": "Op Two", "id": "two"}]
+    file: dict[str, Any] = {"model": "house", "models": models, "debaters": line, "judge": {"enabled": False}}
+    (folder / "moot.json").write_text(json.dumps({**file, "turns": 2, "limits": {"wall_clock_s": 999}}))
+    elsewhere = {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1", "OPENAI_API_KEY": "other"}
+    with langgraph_server(folder, MOOT_CONFIG=str(folder / "moot.json"), KEY_A="a", **elsewhere) as running:
+        yield running
+
+
+@pytest.fixture
+def client(server: LangGraphServer) -> Iterator[Any]:
+    go.set()
+    with get_sync_client(url=server.url) as client:
+        yield client
+
+
+@pytest.mark.parametrize("context", [None, {"model": "house", "limits": {"wall_clock_s": 10**6}}])
+def test_a_run_is_laid_over_the_operators_file(
+    client: Any, house: OpenAIServer, context: dict[str, Any] | None
+) -> None:
+    thread, asked = client.threads.create()["thread_id"], len(house.requests)
+    client.runs.wait(thread, "debate", input={"topic": "Trams?"}, context=context)
+    values = client.threads.get_state(thread)["values"]
+    assert [entry["speaker"] for entry in values["full_transcript"]] == ["user", "one", "two"]
+    assert values["config"]["limits"]["wall_clock_s"] == 999
+    assert [each.headers["authorization"] for each in house.requests[asked:]] == ["Bearer a"] * 2
+
+
+def test_the_page_hears_the_words_of_a_run_that_another_client_began(
+    client: Any, server: LangGraphServer
+) -> None:
+    go.clear()
+    thread = client.threads.create()["thread_id"]
+    run = client.runs.create(thread, "debate", input={"topic": "Trams?"})["run_id"]
+    address, heard = f"{server.url}/moot/api/debates/{thread}", ""
+    assert until(lambda: httpx.get(address, trust_env=False).is_success, every_s=0.2)
+    with httpx.stream("GET", f"{address}/events", trust_env=False, timeout=PATIENT_S) as events:
+        for line in events.iter_lines():
+            if line.startswith("data: "):
+                said = json.loads(line.removeprefix("data: ")).get("said", {})
+                heard += "".join(speech["text"] for speech in said.values() if speech["speaker"] == "one")
+            if "word2" in heard:
+                break
+    assert "word11" not in heard
+    go.set()
+    client.runs.join(thread, run)
