@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moot.nodes.blackboard.folding import fold_notes
+from moot.nodes.blackboard.folding import empty_ledger, fold_notes, grown
 from moot.nodes.blackboard.outcome import outcome_text
 from moot.nodes.blackboard.standing import stage_of
-from moot.state.ledger import MOTION, CruxCard, Note
+from moot.state.ledger import MOTION, CruxCard, Note, Outlook
 from moot.state.reducers import append
 from tests.support.board import (
     FERRIES,
@@ -320,3 +320,12 @@ def test_what_somebody_admits_not_to_know_is_told_to_everybody_and_is_no_evidenc
     assert told in board.view("judge")
     assert not board.ledger.evidence
     assert "Admitted not to know" in outcome_text(board.state, NAMES, {})
+
+
+def test_a_look_from_outside_has_seen_what_was_noted_before_it_in_whatever_pieces_it_is_folded() -> None:
+    look = Outlook(note="outlook")
+    said = [plain(1, "ada", "asserts"), plain(2, "bob", "denies")]
+    notes: list[Any] = [*opened("p001"), *said, look, plain(3, "bob", "concedes")]
+    for cut in range(len(notes) + 1):
+        ledger = grown(grown(empty_ledger(""), notes[:cut]), notes[cut:])
+        assert [note["id"] for note in ledger.notes["event"][ledger.seen :]] == [notes[-1]["id"]]
