@@ -133,8 +133,8 @@ def _run(debate: Debate, delivery: Delivery, turns: int | None, answer: object) 
     stream = debate.stream(turns=turns, answer=answer, tokens=progress.tokens)
     with terminated_like_interrupted(), closing(cast("Generator[Event]", stream)) as events, progress:
         for number, event in enumerate(events):
-            if number == 0:
-                tally.follow(debate.config())  # extended since
+            if number == 0 and turns and not (delivery.quiet and not delivery.log_json):
+                tally.follow(debate.config())  # extended since; of a long debate it takes a second to load
             if event["event"] == "step":
                 tally.refresh(debate.row)
             elif event["event"] == "entry" and takes_turn(event["entry"], config.names()):

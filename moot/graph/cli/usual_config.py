@@ -7,7 +7,6 @@ from pathlib import Path
 
 from moot.graph.cli.complaint import complain
 from moot.graph.cli.named_files import Data, with_files
-from moot.graph.importing.dialectic import from_dialectic, is_dialectic
 from moot.state.config import DebateConfig
 from moot.state.config.config_files import load_config, make_config
 from moot.state.errors import ConfigError
@@ -27,6 +26,8 @@ def file_data(path: Path | None) -> Data:
     if chosen is None:
         return {}
     data, folder = load_config(chosen), Path(chosen).parent
+    from moot.graph.importing.dialectic import from_dialectic, is_dialectic  # with all readers of transcripts
+
     if is_dialectic(data):
         converted = from_dialectic(data, folder)
         for warning in converted.warnings:
