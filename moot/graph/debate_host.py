@@ -114,6 +114,12 @@ class DebateHost:
         for hearer in list(self._hearers.get(debate, ())):
             hearer(event)
 
+    def forget_speech(self, debate: str, entry: str) -> None:
+        """Keep no more of what was being said: it is over."""
+        self.speeches.get(debate, {}).pop(entry, None)
+        if not self.speeches.get(debate):
+            self.speeches.pop(debate, None)
+
     async def close(self) -> None:
         """Pause what runs."""
         for run in self._runs.values():

@@ -27,7 +27,8 @@ class Overhearing(AsyncCallbackHandler):
     def __init__(self, host: DebateHost) -> None:
         """Listen for a host."""
         self._host, self._loop = host, asyncio.get_running_loop()
-        self._debates: dict[UUID, str] = {}
+        self._runs: dict[UUID, tuple[str, str]] = {}
+        """Debate, and the entry that is being said, of each call under way."""
 
     def tap_output_aiter(self, run_id: UUID, output: AsyncIterator[T]) -> AsyncIterator[T]:
         """Leave it as it is."""
@@ -42,19 +43,21 @@ class Overhearing(AsyncCallbackHandler):
         tags, metadata = told.get("tags"), told.get("metadata")
         heard = not (isinstance(tags, list) and TAG_NOSTREAM in tags)
         if heard and isinstance(metadata, dict) and metadata.get("thread_id"):
-            self._debates[run_id] = str(metadata["thread_id"])
+            self._runs[run_id] = (str(metadata["thread_id"]), "")
 
     @override
     async def on_llm_new_token(self, *_: object, run_id: UUID, **told: object) -> None:
         message = getattr(told.get("chunk"), "message", None)
-        if run_id in self._debates and message and message.text and seq_of(message.id or "") is not None:
+        if run_id in self._runs and message and message.text and seq_of(message.id or "") is not None:
+            debate, _ = self._runs[run_id]
+            self._runs[run_id] = (debate, message.id)
             event = {"event": "token", "id": message.id, "speaker": message.name, "text": message.text}
-            self._loop.call_soon_threadsafe(self._host.hear, self._debates[run_id], event)
+            self._loop.call_soon_threadsafe(self._host.hear, debate, event)
 
     @override
     async def on_llm_end(self, *_: object, run_id: UUID, **told: object) -> None:
-        if debate := self._debates.pop(run_id, None):
-            self._loop.call_soon_threadsafe(self._host.speeches.pop, debate, None)
+        if said := self._runs.pop(run_id, None):
+            self._loop.call_soon_threadsafe(self._host.forget_speech, *said)
 
     @override
     async def on_llm_error(self, *_: object, run_id: UUID, **told: object) -> None:
