@@ -49,7 +49,7 @@ class Overhearing(AsyncCallbackHandler):
     async def on_llm_new_token(self, *_: object, run_id: UUID, **told: object) -> None:
         message = getattr(told.get("chunk"), "message", None)
         if run_id in self._runs and message and message.text and seq_of(message.id or "") is not None:
-            debate, _ = self._runs[run_id]
+            debate = self._runs[run_id][0]
             self._runs[run_id] = (debate, message.id)
             event = {"event": "token", "id": message.id, "speaker": message.name, "text": message.text}
             self._loop.call_soon_threadsafe(self._host.hear, debate, event)
