@@ -8,7 +8,8 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 
 from moot.state.errors import InputError
-from moot.state.sql import SqliteSql, storage_error
+from moot.state.sql import SqliteSql
+from moot.state.storage_failures import storage_error
 
 
 def back_up(sql: SqliteSql, target: Path) -> None:

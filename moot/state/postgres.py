@@ -15,7 +15,8 @@ from psycopg_pool import AsyncConnectionPool
 
 from moot.state.leases import Permit
 from moot.state.records import Records
-from moot.state.sql import STANDSTILL, server_error
+from moot.state.sql import STANDSTILL
+from moot.state.storage_failures import server_error
 
 Pool = AsyncConnectionPool[AsyncConnection[DictRow]]
 

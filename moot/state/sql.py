@@ -3,8 +3,6 @@
 Calls block; asynchronous code runs them on a worker thread.
 """
 
-from __future__ import annotations
-
 import sqlite3
 import threading
 import time
@@ -12,14 +10,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 from moot.state.at_once import Waits, haste
-from moot.state.errors import DebateBusy, InputError, StorageError
+from moot.state.errors import DebateBusy, InputError
 from moot.state.redaction import shown_url
-
-if TYPE_CHECKING:
-    import psycopg
+from moot.state.storage_failures import advice, primary_code, server_error, storage_error
 
 BUSY_TIMEOUT_S = 30.0
 """How long a write waits for another connection's, seconds."""
@@ -29,47 +25,6 @@ STANDSTILL = "SET idle_in_transaction_session_timeout = '10s'"
 
 DATABASE_VERSION = 2
 """Version of Moot's tables: higher ones are written by newer builds, which may mean other things by them."""
-
-_FULL = "the disk is full: make room"
-_SERVER_ADVICE = {
-    "53100": _FULL,
-    "53300": "it has too many connections: close some, or allow more",
-    "25006": "it takes no writes: wait, or give the address of the server that does",
-}
-"""By SQLSTATE; a standby, and a server that was failed over from, say the last."""
-
-_ADVICE = {
-    sqlite3.SQLITE_FULL: _FULL,
-    sqlite3.SQLITE_READONLY: "it, or its folder, is read-only: allow writing, or copy it and give --db COPY",
-    sqlite3.SQLITE_BUSY: "another program has locked it: close that, or wait",
-    sqlite3.SQLITE_LOCKED: "another program has locked it: close that, or wait",
-    sqlite3.SQLITE_CORRUPT: "it is damaged: restore a backup, or copy it with `sqlite3 FILE .recover`",
-    sqlite3.SQLITE_NOTADB: "it is no SQLite database: give another --db",
-    sqlite3.SQLITE_CANTOPEN: "its folder cannot be written to: allow writing, or give another --db",
-    sqlite3.SQLITE_IOERR: "its disk cannot be read or written: make room, and look after the disk",
-}
-
-
-def storage_error(error: sqlite3.Error) -> StorageError:
-    """Return what a database's failure means to a user, and what to do."""
-    return StorageError(f"the database failed ({error})" + advice(error))
-
-
-def server_error(error: psycopg.Error) -> StorageError:
-    """Return what a Postgres server's failure means to a user, and what to do."""
-    said, words = error.diag.message_primary or str(error), _SERVER_ADVICE.get(error.sqlstate or "")
-    return StorageError(f"the database failed ({shown_url(said).strip()})" + (f": {words}" if words else ""))
-
-
-def advice(error: sqlite3.Error) -> str:
-    """Return `: ` and what to do after a failure of SQLite's; `""` for a rare one."""
-    words = _ADVICE.get(_code(error))
-    return f": {words}" if words else ""
-
-
-def _code(error: sqlite3.Error) -> int:
-    return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF  # the rest says more than we need
-
 
 T = TypeVar("T")
 
@@ -258,7 +213,7 @@ class SqliteSql:
                 if durable:
                     self._connection.execute("PRAGMA synchronous=NORMAL")
         except sqlite3.Error as error:
-            if hasty and _code(error) == sqlite3.SQLITE_BUSY:
+            if hasty and primary_code(error) == sqlite3.SQLITE_BUSY:
                 raise Waits from error
             raise storage_error(error) from error
         finally:
@@ -299,7 +254,7 @@ def _switch_to_wal(connection: sqlite3.Connection) -> None:
         try:
             connection.execute("PRAGMA journal_mode=WAL")
         except sqlite3.OperationalError as error:
-            if _code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+            if primary_code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > until:
                 raise
             time.sleep(0.01)
         else:
@@ -309,7 +264,7 @@ def _switch_to_wal(connection: sqlite3.Connection) -> None:
 def _is_only_unwritable(path: Path, error: sqlite3.Error) -> bool:
     """Return whether a file could not be opened for want of room or rights alone, and is whole by itself."""
     unwritable = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR)
-    if _code(error) not in unwritable or not path.is_file():
+    if primary_code(error) not in unwritable or not path.is_file():
         return False
     log = path.with_name(path.name + "-wal")
     return not (log.exists() and log.stat().st_size)
