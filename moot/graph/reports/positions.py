@@ -7,8 +7,8 @@ from moot.graph.documents import DebateDocument
 from moot.graph.documents.board import Admission, PropositionStanding, Stance
 from moot.graph.reports.cast import People, Person
 from moot.nodes.blackboard.bounds import noted
-from moot.nodes.blackboard.digest import given, says
 from moot.nodes.blackboard.folding import fold_notes
+from moot.nodes.blackboard.stance_words import given, says
 from moot.nodes.blackboard.standing import Ledger
 from moot.state.ledger import MOTION, Challenge, Event, Evidence
 

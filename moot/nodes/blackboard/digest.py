@@ -6,12 +6,13 @@ from typing import Any, NamedTuple
 
 from moot.nodes.blackboard.bounds import SHORT, TEXT, noted
 from moot.nodes.blackboard.folding import ledger_of
+from moot.nodes.blackboard.stance_words import MOVED, SAYS, given, says, says_briefly, stances_text
 from moot.nodes.blackboard.standing import Ledger
 from moot.nodes.text.plain import inert
 from moot.nodes.text.tokens import TokenCounter
 from moot.state.conversation import MemoryKind
 from moot.state.entries import entry_id, kind_of, seq_of
-from moot.state.ledger import MOTION, Event, EventKind, Gap, Saying
+from moot.state.ledger import MOTION, Event, Gap
 
 HEADING = "# Where the debate {stands}, as noted by the program"
 """Of a ledger that has not read all that was said it is told where it ends."""
@@ -36,50 +37,6 @@ SECTIONS = (
 """Headings in the order in which they are shown."""
 TOPIC, CHALLENGES, WAITING, OWN, CONCEDED, BETWEEN, DISPUTED = range(7)
 OTHERS, HELD, GIVEN, CHANGES, GAPS, LAST, FOUND = range(7, len(SECTIONS))
-
-SAYS: Mapping[EventKind, str] = {
-    "asserts": "yes",
-    "denies": "no",
-    "conditional": "yes",
-    "concedes": "conceded",
-    "withdraws": "withdrawn",
-    "unsure": "open",
-}
-
-MOVED = "has changed its mind"
-"""What the rules know of a withdrawal: that somebody says so, not where it leads."""
-
-
-def says(saying: Saying) -> str:
-    """Return what somebody says of a proposition, in a word, with the condition where there is one.
-
-    The condition stands in the speaker's own words, be they “if”, “unless” or “as long as”.
-    """
-    return says_briefly(saying) + (f": {saying['condition']}" if saying["condition"] else "")
-
-
-def says_briefly(saying: Saying) -> str:
-    """Return what somebody says of a proposition, in a word, and whether there is a condition."""
-    conditional = saying["kind"] == "conditional" or saying["condition"]
-    return SAYS[saying["kind"]] + (", on a condition" if conditional else "")
-
-
-def stances_text(ledger: Ledger, names: Mapping[str, str], key: str, who: Iterable[str] = ()) -> str:
-    """Return what some debaters, or all, say of a proposition; those who say the same together."""
-    stances, said = ledger.stances(key), dict[str, list[str]]()
-    for each in who or stances:
-        event = stances[each]
-        said.setdefault(f"{says(event)}{given(ledger, event)}", []).append(
-            f"{names.get(each) or inert(each)} [{event['message_id']}]"
-        )
-    return "; ".join(f"{' and '.join(named)} {what}" for what, named in said.items())
-
-
-def given(ledger: Ledger, event: Event) -> str:
-    """Return which side a concession gives in to, as what follows its word; `""` for anything else."""
-    sign = ledger.sign(event["debater"], event["proposition"]) if event["kind"] == "concedes" else 0
-    return {1: ": yes", -1: ": no"}.get(sign, "")
-
 
 MOST = 12
 """Lines of one section that are considered: the most salient or the newest of them."""

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from moot.nodes.blackboard.bounds import SHORT, noted
-from moot.nodes.blackboard.digest import says, stances_text
 from moot.nodes.blackboard.folding import ledger_of
+from moot.nodes.blackboard.stance_words import says, stances_text
 from moot.nodes.blackboard.standing import Ledger, Stage, stage_of
 from moot.nodes.text.plain import inert
 from moot.state.ledger import MOTION
