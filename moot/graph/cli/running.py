@@ -52,6 +52,11 @@ class Delivery:
     log_json: bool = False
     """Whether progress is told as JSON lines."""
 
+    @property
+    def remarks(self) -> bool:
+        """Whether a reader is told on stderr what is argued and what to do next."""
+        return not (self.quiet or self.log_json)
+
 
 def run_to_end(debate: Debate, delivery: Delivery, *, turns: int | None = None, answer: object = None) -> int:
     """Run a debate, deliver its result, and return the exit code.
@@ -61,7 +66,7 @@ def run_to_end(debate: Debate, delivery: Delivery, *, turns: int | None = None, 
     """
     code, resume = 0, resume_line(debate, delivery.db)
     try:
-        if not (delivery.quiet or delivery.log_json):
+        if delivery.remarks:
             for line in (*header_lines(debate.state().values["topic"], debate.config()), ""):
                 remark(line)
         _run_answering(debate, delivery, turns, answer)
@@ -175,7 +180,7 @@ def deliver(debate: Debate, document: dict[str, Any], delivery: Delivery, *, fin
         from moot.graph.cli.screen.verdict_screen import verdict_parts
 
         print_result(*verdict_parts(document))
-        if not (delivery.quiet or delivery.log_json):
+        if delivery.remarks:
             _say_what_next(debate, document["usage"], delivery)
 
 
