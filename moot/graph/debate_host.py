@@ -38,13 +38,13 @@ class DebateHost:
         self._runs: dict[str, asyncio.Task[None]] = {}
         self._hearers: dict[str, list[Hearer]] = {}
 
-    async def make(self, question: str, said: Mapping[str, object], *, most_turns: int = 0) -> Debate:
+    async def make(self, question: str, said: Mapping[str, object]) -> Debate:
         """Make a debate of what a client says.
 
         Args:
             question: what is argued.
-            said: settings, over the operator's.
-            most_turns: speeches at most, whatever bounds the protocol; 0 for as many as are configured.
+            said: settings, over the operator's; an empty one says nothing. `turns` are the speeches at most,
+                whatever bounds the protocol.
 
         Raises:
             ConfigError: it cannot be used, is longer, or reaches what the operator does not allow.
@@ -52,9 +52,10 @@ class DebateHost:
         """
 
         def made() -> Debate:
-            config, allowed = requested(self.usual, said), self.debates.environment.harmless
-            if most_turns:
-                config = shortened(config, most_turns)
+            told = {key: value for key, value in said.items() if value}
+            config, allowed = requested(self.usual, told), self.debates.environment.harmless
+            if isinstance(turns := told.get("turns"), int):
+                config = shortened(config, turns)
             return self.debates.start(question, Claim(config, reaches(self.usual), allowed).admitted())
 
         return await in_thread(made)

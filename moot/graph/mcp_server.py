@@ -227,9 +227,9 @@ class McpDebates:
         self, question: str, protocol: str, debaters: Sequence[DebaterRequest], turns: int, model: str
     ) -> Debate:
         line = [each.model_dump(exclude_defaults=True) for each in debaters]
-        said = {"protocol": protocol, "debaters": line, "turns": turns, "model": model}
-        said = {key: value for key, value in said.items() if value}
-        return await self._host.make(question, said, most_turns=turns)
+        return await self._host.make(
+            question, {"protocol": protocol, "debaters": line, "turns": turns, "model": model}
+        )
 
     async def _outcome(self, debate: Debate) -> DebateOutcome:
         """Return where a debate stands in `MOST_TOKENS` tokens of JSON."""

@@ -1,11 +1,10 @@
 """Debates of at most so many speeches, whatever it is that bounds their protocol."""
 
-from functools import reduce
-
+from moot.graph.cli.usual_config import merged
 from moot.nodes.protocols.protocol_table import protocol_named
 from moot.nodes.protocols.stand_in import forecast
 from moot.state.config import DebateConfig
-from moot.state.config.boundary import requested
+from moot.state.config.config_files import make_config
 from moot.state.errors import ConfigError
 
 
@@ -20,15 +19,13 @@ def shortened(config: DebateConfig, most: int) -> DebateConfig:
     if _speeches(config) <= most:
         return config
     for setting in protocol_named(config.protocol).bounded_by or ():
-        *sections, name = setting.split(".")
-        value = reduce(lambda data, key: data[key], (*sections, name), config.to_json())
+        data = config.to_json()
+        section, _, name = setting.rpartition(".")
+        value = (data[section] if section else data)[name]
         if not isinstance(value, int | None):
             continue
         for number in range(min(value or most, most), 0, -1):
-            said: dict[str, object] = {name: number}
-            for key in reversed(sections):
-                said = {key: said}
-            shorter = requested(config, said)
+            shorter = make_config(merged(data, {setting: number}))
             if _speeches(shorter) <= most:
                 return shorter
         config = shorter

@@ -229,10 +229,8 @@ class LivePage:
         return await in_thread(listed)
 
     async def _start(self, request: Request, host: DebateHost) -> JsonObject:
-        asked = await _body(request, NewDebate)
-        given = asked.model_dump(exclude_defaults=True, exclude={"question"})
-        said = {key: value for key, value in given.items() if value}
-        debate = await host.make(asked.question, said, most_turns=asked.turns)
+        said = (await _body(request, NewDebate)).model_dump(exclude_defaults=True)
+        debate = await host.make(said.pop("question", ""), said)
         host.run(debate)
         return {"id": debate.id}
 

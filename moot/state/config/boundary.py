@@ -177,17 +177,19 @@ def requested(usual: DebateConfig, *said: Mapping[str, object]) -> DebateConfig:
     Raises:
         ConfigError: they cannot be used.
     """
-    data = usual.to_json()
+    own = usual.to_json()
+    data = dict(own)
     if usual.debaters == DebateConfig(protocol=usual.protocol).debaters:
         del data["debaters"]
     for each in said:
         data = _over(data, each)
-    own = usual.to_json()
-    if isinstance(data["models"], dict):
-        data["models"] |= own["models"]
-    for key in usual.limits.model_fields_set & _CEILINGS if isinstance(data["limits"], dict) else ():
-        if isinstance(given := data["limits"].get(key), float | int) and own["limits"][key] is not None:
-            data["limits"][key] = min(given, own["limits"][key])
+    if isinstance(models := data["models"], dict):
+        data["models"] = models | own["models"]
+    if isinstance(limits := data["limits"], dict):
+        for key in usual.limits.model_fields_set & _CEILINGS:
+            if own["limits"][key] is not None and isinstance(limits[key], float | int):
+                limits = {**limits, key: min(limits[key], own["limits"][key])}
+        data["limits"] = limits
     return make_config(data)
 
 
