@@ -22,7 +22,7 @@ SHIPPED = Path(__file__).parent / "rubric_files"
 class Criterion(BaseModel):
     """One thing to score."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     id: str = Field(pattern=r"^[a-z][a-z0-9_-]*$")
     """Slug, unique within the rubric."""
@@ -60,7 +60,7 @@ class Criterion(BaseModel):
 class Rubric(BaseModel):
     """What a judge scores."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str = Field(min_length=1)
     """As the user names it."""

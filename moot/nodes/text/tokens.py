@@ -85,8 +85,8 @@ def encoding(name: str = DEFAULT_ENCODING) -> tiktoken.Encoding:
     table = gzip.decompress((files("moot.nodes.text") / "ranks" / f"{name}.tiktoken.gz").read_bytes())
     if hashlib.sha256(table).hexdigest() != _SHA256[name]:
         raise ConfigError(f"the rank table of {name!r} is damaged: reinstall Moot")
-    columns = table.split()
-    ranks = dict(zip(map(a2b_base64, columns[::2]), map(int, columns[1::2]), strict=True))
+    tokens = table.split()[::2]  # beside each stands its rank: both tables list them in order, from 0
+    ranks = dict(zip(map(a2b_base64, tokens), range(len(tokens)), strict=True))
     return tiktoken.Encoding(name, pat_str=_PATTERNS[name], mergeable_ranks=ranks, special_tokens={})
 
 
