@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from moot.state.at_sight import at_sight
 from moot.state.catalogue import Catalogue, DebateRow, check_name, thread_id_of
 from moot.state.errors import DebateExists, InputError
 from moot.state.failed_runs import FailedRuns
@@ -101,6 +102,7 @@ class Records:
         self.floor.copy(source, target)
         self.grants.add(target, self.grants.of(source))
 
+    @at_sight(8)  # a run's nodes ask for it one after another
     def under(self, lease: Lease) -> Records:
         """Return the records as a run has them: what it writes is refused once the lease is another's."""
         sql = PermittedSql(self.sql, self.leases.permit(lease.debate, lease.place, lease))

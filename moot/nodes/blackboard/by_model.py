@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field, ValidationError, create_model
 
 from moot.nodes.blackboard.bounds import OVERALL, noted
 from moot.nodes.blackboard.minutes import Minutes, standing_changes
-from moot.nodes.blackboard.standing import Ledger, said_at
+from moot.nodes.blackboard.standing import Ledger, is_given_up, said_at
 from moot.nodes.calls import Flow, Hints, ModelCall, Purpose, Reply, WireMessage
 from moot.nodes.prompts.enumerated import between, many, narrowed, one_of
 from moot.nodes.prompts.fitting import fit_messages
@@ -197,7 +197,7 @@ def _alike(event: Event, ledger: Ledger) -> tuple[str, ...]:
     """Return the kinds that a second look may find: whoever concedes to those who deny, denies as well."""
     if event["kind"] == "unsure":
         return ("unsure", "open")
-    if event["kind"] not in ("concedes", "withdraws"):
+    if not is_given_up(event):
         return (event["kind"], "conditional") if event["condition"] else (event["kind"],)
     turns = ledger.courses.get(event["proposition"], ())
     sign = next((turn.after for turn in turns if turn.event["id"] == event["id"]), 0)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from moot.nodes.blackboard.bounds import SHORT, TEXT, noted
 from moot.nodes.blackboard.folding import ledger_of
 from moot.nodes.blackboard.stance_words import MOVED, SAYS, given, says, says_briefly, stances_text
-from moot.nodes.blackboard.standing import Ledger
+from moot.nodes.blackboard.standing import Ledger, is_given_up
 from moot.nodes.text.plain import inert
 from moot.nodes.text.tokens import TokenCounter
 from moot.state.conversation import MemoryKind
@@ -253,9 +253,8 @@ class _Board:
         yield from (line for maker, line in self.waiting(CHALLENGES, 1, who) if maker in only)
         for key, event in islice((each for each in self.ledger.held(who) if each[0] not in told), MOST):
             yield Line(OWN, 5, f"{self.named(key)}: {says(event)} [{event['message_id']}]")
-        gone = {key for key, _ in self.ledger.given_up(who)}
         own = (item for item in reversed(self.ledger.evidence) if item["debater"] == who)
-        shown = (item for item in own if item["proposition"] not in gone)
+        shown = (item for item in own if not self.gave_up(who, item["proposition"]))
         for item in islice(shown, MOST):
             yield Line(OWN, 6, f"your evidence: {self.quote(item)}")
         for event in self.conceded_once(who):
@@ -284,8 +283,11 @@ class _Board:
 
     def is_held(self, key: str) -> bool:
         """Return whether anybody says yes or no to a proposition; what was given up alone is told as that."""
-        given_up = ("concedes", "withdraws")
-        return any(event["kind"] not in given_up for event in self.ledger.stances(key).values())
+        return not all(map(is_given_up, self.ledger.stances(key).values()))
+
+    def gave_up(self, who: str, key: str) -> bool:
+        """Return whether a debater gave up a proposition; of the motion each stance is told by itself."""
+        return key != MOTION and is_given_up(self.ledger.stance(who, key))
 
     def standings(self) -> Iterator[Line]:
         """Yield what waits for an answer, and what everybody holds, conceded and changed."""

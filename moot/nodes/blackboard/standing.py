@@ -1,7 +1,7 @@
 """How things stand by the ledger's notes: who holds what, what is disputed, what nobody answered."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
@@ -112,7 +112,7 @@ class Ledger:
         if yes and no:
             return "disputed"
         stances = self.stances(proposition)
-        given_up = {who for who, event in stances.items() if event["kind"] in ("concedes", "withdraws")}
+        given_up = {who for who, event in stances.items() if is_given_up(event)}
         if given_up and (self._pressed[proposition] & given_up or self._was_disputed(proposition)):
             return "settled"
         held = Counter(
@@ -153,19 +153,22 @@ class Ledger:
                 spoken[who].append(key)
         return spoken
 
-    def held(self, debater: str) -> Iterator[tuple[str, Event]]:
-        """Yield what a debater holds and has not given up, the motion aside, by salience."""
-        for key in self._spoken_on.get(debater, ()):
-            event = self._stances[key][debater].event
-            if key != MOTION and event["kind"] not in ("concedes", "withdraws"):
-                yield key, event
+    @cached_property
+    def _points(self) -> Mapping[tuple[str, bool], Sequence[tuple[str, Event]]]:
+        """The stances of each debater, by whether it gave them up, the motion aside, by salience."""
+        points: dict[tuple[str, bool], list[tuple[str, Event]]] = defaultdict(list)
+        for key in self.by_salience:
+            for who, event in self.stances(key).items() if key != MOTION else ():
+                points[who, is_given_up(event)].append((key, event))
+        return points
 
-    @at_sight(8)
+    def held(self, debater: str) -> Sequence[tuple[str, Event]]:
+        """Return what a debater holds and has not given up, the motion aside, by salience."""
+        return self._points.get((debater, False), ())
+
     def given_up(self, debater: str) -> Sequence[tuple[str, Event]]:
         """Return what a debater gave up and has not taken up again, the motion aside, by salience."""
-        spoken = ((key, self._stances[key][debater].event) for key in self._spoken_on.get(debater, ()))
-        gone = ("concedes", "withdraws")
-        return [(key, event) for key, event in spoken if key != MOTION and event["kind"] in gone]
+        return self._points.get((debater, True), ())
 
     @at_sight(8)  # asked every turn, though the ledger grows as messages leave the window alone
     def shared(self, one: str, other: str) -> tuple[list[str], list[str]]:
@@ -221,8 +224,7 @@ class Ledger:
         for turn in sorted(turns, key=lambda turn: said_at(turn.event)):
             key = (turn.event["proposition"], turn.event["debater"])
             before = last.get(key)
-            gone = before is not None and before["kind"] in ("withdraws", "concedes")
-            withdrew = turn.event["kind"] == "withdraws" and not gone
+            withdrew = turn.event["kind"] == "withdraws" and not is_given_up(before)
             if withdrew or turn.before * turn.after < 0:
                 changed.append(Change(turn.event, before))
             last[key] = turn.event
@@ -277,6 +279,11 @@ class Ledger:
 def leaning(event: Event) -> int:
     """Return 1 for what asserts a proposition, -1 for what denies it, if only on a condition, else 0."""
     return {"asserts": 1, "conditional": 1, "denies": -1}.get(event["kind"], 0)
+
+
+def is_given_up(event: Event | None) -> bool:
+    """Return whether a debater's last word on a proposition is that it no longer holds it."""
+    return event is not None and event["kind"] in ("concedes", "withdraws")
 
 
 def is_conditional(event: Event) -> bool:

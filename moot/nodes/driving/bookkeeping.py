@@ -10,6 +10,8 @@ from moot.state.records import Records
 from moot.state.reducers import add_up
 
 _WATCHED = frozenset({"status", "turn_count", "config"})
+_DECIDED = frozenset({"status", "verdict", "config"})
+"""Of what a node updates, what may change who argues or who has won."""
 
 
 def is_noted(state: StateValues, update: StateValues) -> bool:
@@ -25,10 +27,12 @@ def note_progress(records: Records, debate: str, state: StateValues, update: Sta
     values = _values(state, update)
     if "config" in update:
         _add(records, debate, state, update, {**values, "status": "new"}, now)
-    if "step" not in update and records.catalogue.is_new(debate):
+    begun = "step" in update or state.get("step")
+    if not begun and records.catalogue.is_new(debate):
         del values["status"]
     records.catalogue.update(debate, **values, updated_at=now)
-    records.outcomes.note(debate, state, update)
+    if not state.get("step") or _DECIDED & update.keys():
+        records.outcomes.note(debate, state, update)
 
 
 def _values(state: StateValues, update: StateValues) -> JsonObject:

@@ -43,7 +43,7 @@ QUERY_CHARS = 2_000
 """Characters of topic, instruction and message answered that make the query."""
 TRIES, NEVER_FITS = 8, 10**9
 """Messages beyond `top_k` that are tried where some have no room; finding an excerpt is most of the work."""
-REFLECTIONS, CARDS = 64, 32
+SHIFTS, REFLECTIONS, CARDS = 64, 64, 32
 """The newest of them that may come back: a turn's cost must not grow with the debate."""
 NAME_CHARS = 40
 
@@ -227,7 +227,7 @@ def _memory_items(
             _SHIFT_IMPORTANCE,
             [change.event["message_id"]],
         )
-        for change in ledger.changes
+        for change in ledger.changes[-SHIFTS:]
     ]
     items += [
         item(card["id"], _card_text(card, names), _CARD_IMPORTANCE, card["message_ids"])

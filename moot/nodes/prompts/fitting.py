@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from moot.nodes.calls import View, WireMessage
 from moot.nodes.prompts.rendering import cut_message
 from moot.nodes.text.tokens import REPLY_PRIMING, TokenCounter, message_tokens
+from moot.state.at_sight import at_sight
 from moot.state.conversation import LeftOut, MemoryKind
 
 _Sized = tuple[WireMessage, int]
@@ -54,7 +55,7 @@ def fit(blocks: Sequence[Block], budget: int, count: TokenCounter) -> View:
     Raises:
         ValueError: not even the bare messages that must stay fit, which a validated budget rules out.
     """
-    costs = [message_tokens(block.message, count) for block in blocks]
+    costs = [_cost(block.message, count) for block in blocks]
     wholes = [
         message_tokens(block.whole, count) if block.whole else cost
         for block, cost in zip(blocks, costs, strict=True)
@@ -75,6 +76,11 @@ def fit(blocks: Sequence[Block], budget: int, count: TokenCounter) -> View:
         for i, (message, cost) in sorted(shown.items())
     ]
     return _make_view(kept, budget, notes)
+
+
+@at_sight(512)  # a window's messages are the same ones turn after turn
+def _cost(message: WireMessage, count: TokenCounter) -> int:
+    return message_tokens(message, count)
 
 
 def fit_messages(messages: Sequence[WireMessage], budget: int, count: TokenCounter) -> View:

@@ -44,7 +44,6 @@ def render_entry(entry: Entry, names: Mapping[str, str]) -> WireMessage:
 
 
 @at_sight(4096)
-@at_sight(4096)
 def entry_tokens(entry: Entry, names: Mapping[str, str], count: TokenCounter) -> int:
     """Return what an entry costs as it is rendered."""
     return message_tokens(render_entry(entry, names), count)

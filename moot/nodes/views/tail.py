@@ -65,11 +65,10 @@ def tail_block(scene: Scene, parts: Sequence[TailPart] = (), *, room: int | None
         parts = [*parts, earlier_part(scene)]
     texts = dict(NO_PARTS)
     budget = scene.config.memory.budget.tail if room is None else room
-    left = budget - _tail_tokens({**fixed, **texts}, scene.count)
-    for part in sorted(parts, key=lambda part: part.priority):
-        if left > 16 and part.text:
+    for part in sorted((part for part in parts if part.text), key=lambda part: part.priority):
+        left = budget - _tail_tokens({**fixed, **texts}, scene.count)
+        if left > 16:
             texts[part.name] = cut_middle(part.text, left - 4, scene.count)
-            left = budget - _tail_tokens({**fixed, **texts}, scene.count)
     message: WireMessage = {"role": "user", "content": TAIL.render(**fixed, **texts)}
     brought = tuple(key for part in parts if part.text and texts[part.name] == part.text for key in part.ids)
     whole: WireMessage | None = None

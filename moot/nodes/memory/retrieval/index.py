@@ -56,10 +56,11 @@ class Postings:
         self.words += self.lengths[-1]
         return position
 
-    def occurrences(self, term: str) -> tuple[Ints, Ints]:
-        """Return positions and counts of `term`."""
-        none = array("q")
-        return as_ints(self._positions.get(term, none)), as_ints(self._counts.get(term, none))
+    def occurrences(self, term: str, oldest: int = 0) -> tuple[Ints, Ints]:
+        """Return positions, from `oldest` on, and counts of `term`."""
+        positions = self._positions.get(term, array("q"))
+        start = bisect_left(positions, oldest)
+        return as_ints(positions[start:]), as_ints(self._counts.get(term, positions)[start:])
 
     def latest(self, term: str, *, before: int, last: int) -> Sequence[int]:
         """Return positions of `term`: of those under `before` the `last`."""

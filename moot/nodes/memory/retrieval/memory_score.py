@@ -7,6 +7,7 @@ highest recency, and what is not relevant enough in absolute terms stays out how
 
 from __future__ import annotations
 
+import math
 from array import array
 from bisect import bisect_left
 from collections import Counter
@@ -108,11 +109,10 @@ def recall(
     items = items or MemoryItems()
     wanted = _wanted(index, items, query, answering)
     cosine = _cosines(index, f"{query}\n{answering}".strip(), limit) if semantic else None
-    found = [
-        *_entries(index, wanted, limit, frozenset(exclude), cosine),
-        *_items(items, wanted, frozenset(exclude_items)),
+    good = [
+        *_entries(index, wanted, limit, frozenset(exclude), cosine, floor),
+        *_items(items, wanted, frozenset(exclude_items), floor),
     ]
-    good = [each for each in found if each.relevance >= floor or each.importance >= IMPORTANT]
     draft = _RecallDraft(index, items, index_costs(index) if costs is None else costs, budget)
     taken = draft.take(_ranked(good), top)
     draft.bring_neighbours(neighbours, limit, frozenset(exclude))
@@ -131,10 +131,10 @@ def _wanted(index: EvidenceIndex, items: MemoryItems, query: str, answering: str
     )
     texts = len(index) + len(items.items)
     seen = {term: index.postings.frequency(term) + items.postings.frequency(term) for term in asked}
-    weights = {t: n * np.log1p((texts - seen[t] + 0.5) / (seen[t] + 0.5)) for t, n in asked.items()}
+    weights = {t: n * math.log1p((texts - seen[t] + 0.5) / (seen[t] + 0.5)) for t, n in asked.items()}
     known = sorted((t for t in weights if seen[t]), key=lambda t: (-weights[t], t))[:MAX_TERMS]
     unknown = [t for t in weights if not seen[t] and asked[t] > 1]
-    return {t: float(weights[t]) for t in known + unknown}
+    return {t: weights[t] for t in known + unknown}
 
 
 def _entries(
@@ -143,7 +143,9 @@ def _entries(
     limit: int,
     exclude: frozenset[int],
     cosine: Floats | None,
+    floor: float,
 ) -> Iterator[_Candidate]:
+    """Yield the entries that are good enough."""
     positions = _matching(index.postings, index.important, wanted, limit)
     if cosine is not None:
         positions = np.union1d(positions, np.argsort(-cosine, kind="stable")[:MAX_PER_TERM])
@@ -151,16 +153,21 @@ def _entries(
     if cosine is not None:
         relevance = np.maximum(relevance, cosine[positions])
     for position, relevant in zip(positions.tolist(), relevance.tolist(), strict=True):
-        if (seq := index.seqs[position]) not in exclude:
-            yield _Candidate(position, True, seq, index.importance[position], relevant)
+        importance, seq = index.importance[position], index.seqs[position]
+        if (relevant >= floor or importance >= IMPORTANT) and seq not in exclude:
+            yield _Candidate(position, True, seq, importance, relevant)
 
 
-def _items(items: MemoryItems, wanted: dict[str, float], exclude: frozenset[str]) -> Iterator[_Candidate]:
+def _items(
+    items: MemoryItems, wanted: dict[str, float], exclude: frozenset[str], floor: float
+) -> Iterator[_Candidate]:
+    """Yield the items that are good enough."""
     positions = _matching(items.postings, items.important, wanted, len(items.items))
     relevance = _relevance(items.postings, positions, wanted)
     for position, relevant in zip(positions.tolist(), relevance.tolist(), strict=True):
         item = items.items[position]
-        if items.is_current(position) and item.id not in exclude:
+        good = relevant >= floor or item.importance >= IMPORTANT
+        if good and items.is_current(position) and item.id not in exclude:
             yield _Candidate(position, False, item.seq, item.importance, relevant)
 
 
@@ -198,9 +205,10 @@ def _relevance(postings: Postings, positions: Ints, wanted: dict[str, float]) ->
     lengths = np.array([postings.lengths[p] for p in positions.tolist()])
     mean = max(1.0, postings.words / len(postings))
     norm = _SATURATION * (1 - _LENGTH_PENALTY + _LENGTH_PENALTY * lengths / mean)
+    oldest = int(positions[0])
     for term, weight in wanted.items():
-        if term in postings:
-            where, counts = postings.occurrences(term)
+        where, counts = postings.occurrences(term, oldest)
+        if len(where):
             at = np.minimum(np.searchsorted(where, positions), len(where) - 1)
             tf = np.where(where[at] == positions, counts[at], 0)
             matched += weight * tf / (tf + norm)
