@@ -9,7 +9,7 @@ from functools import cache
 from math import floor, isfinite
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, create_model
+from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema, create_model
 from typing_extensions import TypedDict
 
 from moot.nodes.calls import Flow, Hints, Reply, View
@@ -126,12 +126,8 @@ Whole = Annotated[int | None, BeforeValidator(_number), WithJsonSchema({"anyOf":
 class Appraisal(BaseModel):
     """One criterion. The reasoning comes first."""
 
-    model_config = ConfigDict(use_attribute_docstrings=True)
-
-    reasoning: str = ""
-    """Why, in a sentence or two, with what is missing."""
-    score: Whole = None
-    """Integer 1 to 10; null only where nothing can be said."""
+    reasoning: str = Field("", description="Why, in a sentence or two, with what is missing.")
+    score: Whole = Field(None, description="Integer 1 to 10; null only where nothing can be said.")
 
 
 @cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Union
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, Field
 
 from moot.nodes.judging.rubrics import Rubric
 from moot.nodes.prompts.enumerated import between, cited, many, narrowed, one_of
@@ -23,93 +23,78 @@ sentence and its citations, a reason for or against an answer, the other lists, 
 class CriterionScore(BaseModel):
     """A judge's score of one debater on one criterion."""
 
-    model_config = ConfigDict(use_attribute_docstrings=True)
-
-    debater: str
-    """The debater, as named in the debate you were shown."""
-    criterion: str
-    """Id of the criterion."""
-    reason: str = ""
-    """Why, in one sentence."""
-    citations: list[str] = []
-    """Ids of the messages that show it."""
-    score: float
-    """The score, on the criterion's scale."""
+    debater: str = Field(description="The debater, as named in the debate you were shown.")
+    criterion: str = Field(description="Id of the criterion.")
+    reason: str = Field("", description="Why, in one sentence.")
+    citations: list[str] = Field([], description="Ids of the messages that show it.")
+    score: float = Field(description="The score, on the criterion's scale.")
 
 
 class CitedReason(BaseModel):
     """One reason about the matter itself, not about how it was argued."""
 
-    model_config = ConfigDict(use_attribute_docstrings=True)
-
-    text: str
-    """The reason, in one sentence that can be understood without the debate."""
-    citations: list[str] = []
-    """Ids of the messages that show it."""
+    text: str = Field(description="The reason, in one sentence that can be understood without the debate.")
+    citations: list[str] = Field([], description="Ids of the messages that show it.")
 
 
 class DebaterCase(BaseModel):
     """What speaks for one debater's answer and what against it."""
 
-    model_config = ConfigDict(use_attribute_docstrings=True)
-
-    debater: str
-    """The debater, as named in the debate you were shown."""
-    pros: list[CitedReason] = []
-    """The reasons for its answer that stand, the strongest first."""
-    cons: list[CitedReason] = []
-    """What was shown against its answer, the weightiest first."""
+    debater: str = Field(description="The debater, as named in the debate you were shown.")
+    pros: list[CitedReason] = Field(
+        [], description="The reasons for its answer that stand, the strongest first."
+    )
+    cons: list[CitedReason] = Field(
+        [], description="What was shown against its answer, the weightiest first."
+    )
 
 
 class UnmetRequirement(BaseModel):
     """Something that was asked for and is missing."""
 
-    model_config = ConfigDict(use_attribute_docstrings=True)
-
-    text: str
-    """The requirement and what is missing."""
-    major: bool = False
-    """Whether the result cannot be used without it."""
+    text: str = Field(description="The requirement and what is missing.")
+    major: bool = Field(False, description="Whether the result cannot be used without it.")
 
 
 class JudgeOpinion(BaseModel):
     """What a judge may say. The reasoning comes first, so that scores follow from it and not it from them."""
 
-    model_config = ConfigDict(use_attribute_docstrings=True)
-
-    reasoning: str
-    """Weigh what was said, in at most 200 words."""
-    cases: list[DebaterCase] = []
-    """For whoever must decide: what speaks for each debater's answer and what against it."""
-    scores: list[CriterionScore] = []
-    """One score for every debater on every criterion."""
-    winner: str
-    """The debater who did better; "tie" if none did; "synthesis" if the best answer unites several."""
-    despite_scores: str = ""
-    """Where the winner's scores are not the highest: why it did better all the same; else empty."""
-    confidence: float
-    """How sure you are of the winner, 0 to 100."""
-    unmet_requirements: list[UnmetRequirement] = []
-    """What the topic asks for and none of the debaters gave."""
-    open_questions: list[str] = []
-    """What the debate left undecided, a sentence each."""
-    recommendations: list[str] = []
-    """What to do next, a sentence each."""
+    reasoning: str = Field(description="Weigh what was said, in at most 200 words.")
+    cases: list[DebaterCase] = Field(
+        [], description="For whoever must decide: what speaks for each debater's answer and what against it."
+    )
+    scores: list[CriterionScore] = Field([], description="One score for every debater on every criterion.")
+    winner: str = Field(
+        description='The debater who did better; "tie" if none did; "synthesis" if the best answer unites '
+        "several."
+    )
+    despite_scores: str = Field(
+        "",
+        description="Where the winner's scores are not the highest: why it did better all the same; else "
+        "empty.",
+    )
+    confidence: float = Field(description="How sure you are of the winner, 0 to 100.")
+    unmet_requirements: list[UnmetRequirement] = Field(
+        [], description="What the topic asks for and none of the debaters gave."
+    )
+    open_questions: list[str] = Field([], description="What the debate left undecided, a sentence each.")
+    recommendations: list[str] = Field([], description="What to do next, a sentence each.")
 
 
 class SolutionOpinion(JudgeOpinion):
     """What a judge may say where a solution is asked for: also the solution."""
 
-    winner: str
-    """"synthesis", unless the answer of one debater should stand as it is."""
-    confidence: float
-    """How sure you are that the solution meets what was asked, 0 to 100."""
-    unmet_requirements: list[UnmetRequirement] = []
-    """What was asked for and the solution does not meet."""
-    solution_markdown: str = ""
-    """The answer that should be acted on, in Markdown, in at most 700 words."""
-    tradeoffs: list[str] = []
-    """What the solution gives up, and for what, a sentence each."""
+    winner: str = Field(description='"synthesis", unless the answer of one debater should stand as it is.')
+    confidence: float = Field(
+        description="How sure you are that the solution meets what was asked, 0 to 100."
+    )
+    unmet_requirements: list[UnmetRequirement] = Field(
+        [], description="What was asked for and the solution does not meet."
+    )
+    solution_markdown: str = Field(
+        "", description="The answer that should be acted on, in Markdown, in at most 700 words."
+    )
+    tradeoffs: list[str] = Field([], description="What the solution gives up, and for what, a sentence each.")
 
 
 def reasons_each(sides: int) -> int:

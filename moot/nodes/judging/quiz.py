@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from moot.nodes.calls import Flow, Hints, ModelCall
 from moot.nodes.judging.human_data import Session
@@ -31,12 +31,11 @@ EVEN = 50
 class QuizAnswer(BaseModel):
     """What a judge may say. The reasoning comes first."""
 
-    model_config = ConfigDict(use_attribute_docstrings=True)
-
-    reasoning: str
-    """What each side established and what was not answered."""
-    probability_a: float = Field(json_schema_extra={"minimum": 0, "maximum": 100})
-    """Probability that answer A is the right one, 0 to 100."""
+    reasoning: str = Field(description="What each side established and what was not answered.")
+    probability_a: float = Field(
+        json_schema_extra={"minimum": 0, "maximum": 100},
+        description="Probability that answer A is the right one, 0 to 100.",
+    )
 
 
 @dataclass(frozen=True)

@@ -47,8 +47,4 @@ def narrowed(model: type[Model], types: Mapping[str, Any], name: str = "") -> ty
         known = model.model_fields[key]
         default = ... if known.is_required() else known.default
         fields[key] = (Annotated[kind, Field(description=known.description)], default)
-    # Docstrings are looked for in a source file, which an event loop must not wait for; here are none.
-    kept = {"use_attribute_docstrings": False}
-    return create_model(
-        name or model.__name__, __base__=model, __doc__=model.__doc__, __cls_kwargs__=kept, **fields
-    )
+    return create_model(name or model.__name__, __base__=model, __doc__=model.__doc__, **fields)

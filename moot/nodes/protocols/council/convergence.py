@@ -2,7 +2,7 @@
 
 from collections.abc import Generator, Sequence
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from moot.nodes.blackboard.by_model import found_in
 from moot.nodes.calls import Hints, ModelCall, Reply
@@ -29,14 +29,11 @@ REPLY_TOKENS = 800
 class Convergence(BaseModel):
     """What the judge may say. The reasoning comes first."""
 
-    model_config = ConfigDict(use_attribute_docstrings=True)
-
-    reasoning: str
-    """Where the proposals agree and where they do not."""
-    in_dispute: list[str] = []
-    """What is still in dispute, one point each."""
-    agreement: float = Field(ge=0, le=1)
-    """Share of agreement: a fraction between 0 and 1, not a percentage."""
+    reasoning: str = Field(description="Where the proposals agree and where they do not.")
+    in_dispute: list[str] = Field([], description="What is still in dispute, one point each.")
+    agreement: float = Field(
+        ge=0, le=1, description="Share of agreement: a fraction between 0 and 1, not a percentage."
+    )
 
 
 def check_convergence(
