@@ -84,14 +84,14 @@ def render_blackboard(
 def heading_of(state: State) -> str:
     """Return the view's heading: it says how far the ledger has read, where more was said since."""
     through = ledger_of(state).read_through
-    stands = f"stood at [{entry_id(through)}]" if spoken_since(state, through) else "stands"
+    stands = f"stood at [{entry_id(through)}]" if any(_spoken_since(state, through)) else "stands"
     return HEADING.format(stands=stands)
 
 
-def spoken_since(state: State, through: int) -> set[str]:
-    """Return who has said something that the ledger, which ends at a `seq`, has not read."""
+def _spoken_since(state: State, through: int) -> Iterator[str]:
+    """Yield who has said something that the ledger, which ends at a `seq`, has not read."""
     later = (state.get("full_transcript") or [])[through + 1 :] if through >= 0 else ()
-    return {entry["speaker"] for entry in later if kind_of(entry).argues}
+    return (entry["speaker"] for entry in later if kind_of(entry).argues)
 
 
 def board_memory(text: str, state: State, count: TokenCounter) -> dict[MemoryKind, int]:
@@ -241,8 +241,10 @@ class _Board:
 
         Who has spoken since the ledger was read may have answered: what waits for them nobody knows.
         """
-        since = spoken_since(self.state, self.ledger.read_through)
-        for verb, notes in (("", self.ledger.open_challenges(to)), (" asks", self.ledger.open_questions(to))):
+        challenges, questions = self.ledger.open_challenges(to), self.ledger.open_questions(to)
+        waits = challenges or questions
+        since = {*_spoken_since(self.state, self.ledger.read_through)} if waits else set[str]()
+        for verb, notes in (("", challenges), (" asks", questions)):
             for note in [note for note in notes if note["to"] not in since][:MOST]:
                 whom = f" to {self.name(note['to'])}" if note["to"] and not to else verb
                 text = f"{self.name(note['debater'])}{whom}: {self.quote(note, TEXT)}"

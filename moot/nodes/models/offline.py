@@ -79,7 +79,8 @@ def _dice(messages: Sequence[BaseMessage], hints: Hints, seed: int) -> Random:
     """Return dice that depend on the seed, the prompt and who speaks to what end alone."""
     hashed = hashlib.sha256(repr((seed, hints.get("phase"), hints.get("speaker"))).encode())
     for message in messages:
-        shown = f"\x1e{message.type}\x1f{message.name or ''}\x1f{message.text}"
+        said = message.content if isinstance(message.content, str) else message.text
+        shown = f"\x1e{message.type}\x1f{message.name or ''}\x1f{said}"
         hashed.update(shown.encode("utf-8", "replace"))
     return Random(hashed.digest())  # noqa: S311  # a choice of words
 
