@@ -17,9 +17,10 @@ def test_a_question_is_answered_on_stdout_with_citations_and_an_account_on_stder
     moot = Moot(tmp_path)
     assert moot("run", TOPIC, "--turns", 4, "--id", "mono", "--quiet").code == 0
     before = moot("show", "mono", "--json").out
-    got = moot("ask", "mono", "What about penguins?")
+    got = moot("ask", "mono", "Do penguins adopt a monorepo?")
     assert got.code == 0
-    assert "From:\n- [m00000" in got.out
+    assert "No model is configured; this is what was said.\n\n- [m00000" in got.out
+    assert got.out.count("penguins") == 1
     assert "Not found:\n- penguins" in got.out
     assert "of 8,000 tokens" in got.err
     asked = moot("ask", "mono", "-", "--json", stdin=b"What about penguins?\n").json

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any
 
 from pydantic import BaseModel, Field
@@ -12,15 +13,13 @@ from pydantic import BaseModel, Field
 from moot.nodes.calls import Flow, Hints
 from moot.nodes.prompts.enumerated import cited, narrowed
 from moot.nodes.prompts.request import make_call, voice_of
-from moot.nodes.views.question_view import AskView
+from moot.nodes.views.extract import extract_for
+from moot.nodes.views.question_view import AskView, named_seqs
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState
 from moot.state.entries import JsonObject, entry_id
 
 _CITED = re.compile(r"m?0*(\d{1,9})")
-
-PLACEHOLDERS = 3
-"""Messages that the offline model shows for an answer."""
 
 
 class AskAnswer(BaseModel):
@@ -47,17 +46,16 @@ class DebateAnswer:
     model: str
     usage: Mapping[str, Any]
     placeholder: bool = False
-    """Whether the offline model answered: nobody read what was found."""
+    """Whether no model answered: the text is what was said, nobody read it."""
     receipt: Mapping[str, Any] = field(default_factory=dict)
     """What the view held: tokens by section, message ids, what was left out and why, terms nobody used, and
     why an embedding model was not used."""
 
     def to_markdown(self) -> str:
         """Return it for whoever reads messages alone."""
-        text = "No model is configured; see what was said." if self.placeholder else self.text
         unsaid = "\n".join(["The record does not say:", *(f"- {each}" for each in self.not_found)])
-        cited = f"From {', '.join(self.citations)}." if self.citations else ""
-        return "\n\n".join(filter(None, [text, cited, unsaid if self.not_found else ""]))
+        cited = f"From {', '.join(self.citations)}." if self.citations and not self.placeholder else ""
+        return "\n\n".join(filter(None, [self.text, cited, unsaid if self.not_found else ""]))
 
     def to_json(self) -> JsonObject:
         """Return it as JSON types."""
@@ -80,15 +78,19 @@ def ask(state: ConversationState, config: DebateConfig, asked: AskView) -> Flow[
         ModelError: no model answered.
     """
     voice, length = voice_of(config, config.judge), config.memory.budget.reply
-    # Where no model reads them, the newest of the messages found stand in the answer's place.
-    found = {"not_found": list(asked.unknown), "citations": list(asked.messages.ids[-PLACEHOLDERS:])}
-    hints: Hints = {"topic": state["topic"], "fields": found}
+    hints: Hints = {"topic": state["topic"], "fields": {"not_found": list(asked.unknown)}}
     schema = narrowed(AskAnswer, {"citations": cited(list(asked.view.shown))})
     (reply,) = yield [make_call(voice, "ask", asked.view, schema=schema, reply=length, hints=hints)]
     said = AskAnswer.model_validate(reply.require().data or _nothing())
-    known, dropped = check_citations(said.citations, len(state["full_transcript"]))
+    transcript = state["full_transcript"]
+    known, dropped = check_citations(said.citations, len(transcript))
+    text = said.answer.strip()
+    if reply.placeholder:
+        shown = [transcript[seq] for seq in (*asked.messages.whole, *asked.messages.cut)]
+        named = named_seqs(asked.question, len(transcript))
+        text, known = extract_for(asked.question, sorted(shown, key=itemgetter("seq")), config.names(), named)
     return DebateAnswer(
-        text=said.answer.strip(),
+        text=text,
         citations=known,
         not_found=tuple(filter(None, map(str.strip, said.not_found))),
         dropped=dropped,

@@ -45,6 +45,7 @@ LEDGER_SHARE = 0.4
 class AskView:
     """The prompt of a question and what was chosen for it."""
 
+    question: str
     view: View
     messages: Quoted
     room: int
@@ -93,7 +94,7 @@ def ask_view(
     messages: WireMessage = {"role": "user", "content": headed(quoted.text)}
     chosen = [Block("messages", messages, ids=quoted.ids, label="messages")] if len(index) else []
     unknown = unsaid(read, config.names(), ids=map(entry_id, named))
-    return AskView(fit([*head, *chosen, tail], total, count), quoted, room, unknown, failure)
+    return AskView(question, fit([*head, *chosen, tail], total, count), quoted, room, unknown, failure)
 
 
 def _asked_for(

@@ -67,17 +67,16 @@ def _lines(debate: Debate, answer: DebateAnswer) -> list[str]:
     values = debate.state().values
     names = {row["id"]: row["name"] for row in values["config"]["debaters"]}
     lines = [answer.text or "The record does not say."]
-    if answer.placeholder:
-        lines = ["No model is configured; this is what was said."]
-    if answer.citations:
+    cited = () if answer.placeholder else answer.citations
+    if cited:
         lines += ["", "From:"]
-    for message_id in answer.citations:
+    for message_id in cited:
         entry = values["full_transcript"][int(message_id[1:])]
         who = names.get(entry["speaker"], entry["speaker"])
         lines.append(f"- [{message_id}] {one_line(who, 60)}: {one_line(entry['content'], QUOTE_CHARS)}")
     if answer.not_found:
         lines += ["", "Not found:", *(f"- {one_line(item, 300)}" for item in answer.not_found)]
-    unknown = answer.receipt["unknown_terms"]
+    unknown = [term for term in answer.receipt["unknown_terms"] if term not in answer.not_found]
     if unknown:
         lines += ["", f"Nobody said: {one_line(', '.join(unknown), 300)}"]
     return lines
