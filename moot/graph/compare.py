@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 
 from typing_extensions import TypedDict
 
-from moot.graph.reports.contents import Report, read
-from moot.graph.reports.markdown_quotes import plain, section
-from moot.graph.reports.wording import grouped
+from moot.graph.reports.contents import TITLE, Report, read
+from moot.graph.reports.markdown_quotes import plain, quoted, section
+from moot.graph.reports.wording import grouped, shortened
 from moot.state.amounts import amount
 
 
@@ -81,7 +81,8 @@ def with_only(compared: DebateComparison, points: list[OnlyPoint]) -> DebateComp
 def _worth(compared: DebateComparison) -> str:
     rows = sorted(compared["debates"], key=lambda row: row["tokens"])
     least, most = rows[0], rows[-1]
-    if not compared["same_question"] or not 0 < least["tokens"] < most["tokens"]:
+    comparable = compared["same_question"] and least["answer"] and most["answer"]
+    if not comparable or not 0 < least["tokens"] < most["tokens"]:
         return ""
     took = f"{most['name']} took {most['tokens'] / least['tokens']:.1f} times the tokens of {least['name']}"
     if compared["same_answer"]:
@@ -120,6 +121,12 @@ def _reasons(report: Report) -> str:
     return verdict.record["reasoning"].strip() if verdict and judged else ""
 
 
+def comparison_title(compared: DebateComparison) -> str:
+    """Return the beginning of what all of them were asked, if they were asked the same."""
+    asked = compared["debates"][0]["asked"] if compared["same_question"] else ""
+    return shortened(asked, TITLE) or "Debates side by side"
+
+
 def render_comparison(compared: DebateComparison) -> str:
     """Render a comparison as Markdown: a table, whether they agree, what only one saw, and each answer."""
     rows, least = compared["debates"], min((row["tokens"] for row in compared["debates"]), default=0)
@@ -149,8 +156,9 @@ def render_comparison(compared: DebateComparison) -> str:
     ]
     only = "\n".join(["## What only one of them saw", "", *points]) if points else ""
     answers = [f"## {plain(row['name'])}\n\n{section(row['answer'], 3)}" for row in rows if row["answer"]]
-    asked = plain(rows[0]["asked"]) if compared["same_question"] else "Debates side by side"
+    title, asked = comparison_title(compared), rows[0]["asked"]
     worth = f"**Was it worth its tokens?** {plain(compared['worth'])}" if compared["worth"] else ""
     agreement = " ".join(filter(None, [same, agreed]))
-    parts = [f"# {asked}", "\n".join([head, *table]), agreement, worth, only, *answers]
+    topic = quoted(asked) if compared["same_question"] and asked != title else ""
+    parts = [f"# {plain(title)}", topic, "\n".join([head, *table]), agreement, worth, only, *answers]
     return "\n\n".join(filter(None, parts)) + "\n"

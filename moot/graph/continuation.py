@@ -17,6 +17,7 @@ from moot.nodes.people.questions import PersonQuestion, answer_problem, question
 from moot.nodes.protocols.limits import limit_reached
 from moot.nodes.protocols.protocol_table import protocol_named
 from moot.state.config.frozen import frozen_config
+from moot.state.config.model_settings import RECORDED
 from moot.state.errors import DebatePaused, InputError, WaitingForPerson
 
 Event = dict[str, Any]
@@ -133,6 +134,11 @@ def _check_answer(questions: Sequence[PersonQuestion], answer: object) -> None:
 def _check_extension(snapshot: StateSnapshot) -> None:
     """Refuse more turns that would not be taken: another verdict would be paid for nothing."""
     config = frozen_config(snapshot.values)
+    if recorded := [name for name in config.model_names() if name.startswith(RECORDED)]:
+        raise InputError(
+            f"{recorded[0]} holds what was recorded and no more turns: go on with a model of your own, "
+            "--model NAME"
+        )
     if reached := limit_reached(snapshot.values, config):
         raise InputError(
             f"{reached['reason']}, so no turn would be taken: raise the limit in a configuration file, and "

@@ -85,6 +85,17 @@ def test_winners_are_compared_by_name_and_what_was_said_is_no_structure() -> Non
     assert "x\\|y" in text
 
 
+def test_a_long_question_is_no_heading_and_an_answer_that_is_not_there_is_no_other_one() -> None:
+    topic = f"We have one monolith.\n{'It is large. ' * 20}Should we split it?"
+    judged = debate(topic=topic, protocol="round-robin", verdict=VERDICT)
+    unjudged = {**judged, "verdict": None, "solution": ""}
+    unjudged["usage"] = {"prompt_tokens": 7, "completion_tokens": 0}
+    compared = compare_debates([judged, unjudged])
+    text = render_comparison(compared)
+    assert text.startswith("# We have one monolith.\n\n> We have one monolith.\n> It is large.")
+    assert compared["worth"] == ""
+
+
 def test_what_the_dearest_brought_for_its_tokens_is_said() -> None:
     usage = {"prompt_tokens": 100, "completion_tokens": 0, "cost_usd": 0.0, "elapsed_s": 1.0, "calls": 1}
     cheap = {**debate(protocol="round-robin", verdict=VERDICT), "name": "cheap", "usage": usage}

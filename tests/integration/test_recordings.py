@@ -10,7 +10,7 @@ import pytest
 from moot import DebateConfig, open_debates
 from moot.nodes.blackboard.folding import ledger_of
 from moot.nodes.models.recorded import recording_config, recordings
-from moot.state.errors import ConfigError, ModelError
+from moot.state.errors import ConfigError, InputError
 from tests.support.moot_command import Moot
 from tests.support.openai_server import OpenAIServer
 
@@ -63,10 +63,11 @@ def test_what_was_not_recorded_is_refused_and_the_debate_stays(tmp_path: Path) -
     settings = recording_config("monolith")
     with open_debates(str(tmp_path / "debates.sqlite")) as debates:
         debate = debates.start(settings.pop("topic"), DebateConfig(**settings))
-        turns = len(debate.run()["transcript"])
-        with pytest.raises(ModelError, match=r"holds no reply .* --model"):
+        ended = debate.run()
+        with pytest.raises(InputError, match=r"no more turns: .* --model"):
             debate.run(turns=1)
-        assert len(debate.document()["transcript"]) == turns
+        assert debate.document()["verdict"] == ended["verdict"]
+        assert debate.document()["transcript"] == ended["transcript"]
 
 
 def test_a_recording_that_does_not_exist_is_refused_with_those_that_do() -> None:

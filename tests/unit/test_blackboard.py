@@ -289,8 +289,15 @@ def test_an_outcome_is_whole_and_a_glance_at_it_fits_a_screen() -> None:
     text = outcome_text(board.state, NAMES, {})
     assert text.count("\n- Statement number") == 30
     shown = at_a_glance(text)
-    assert shown.count("\n- Statement number") == 4
-    assert "\n- … and 26 more, in the report" in shown
+    assert "Statement number" not in shown
+    assert shown.endswith("In the report: propositions (30).")
+
+
+def test_of_what_leads_in_an_outcome_a_glance_shows_the_first_points() -> None:
+    points = "\n".join(f"- Crux {number}" for number in range(9))
+    shown = at_a_glance(f"## Cruxes\n{points}\n\n## Conceded\n- One\n- Two")
+    assert shown.count("\n- Crux") == 4
+    assert shown.endswith("\n- … and 5 more, in the report\n\nIn the report: conceded (2).")
 
 
 def test_an_empty_board_is_no_text() -> None:

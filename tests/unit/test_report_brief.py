@@ -67,8 +67,7 @@ def test_a_dialogue_chooses_nothing_and_shows_the_first_points_of_each_list() ->
     ended = debate(protocol="dialogue", verdict=VERDICT, solution=f"## Propositions\n{points}")
     record = render_brief(ended, "adr")
     assert "Nothing is chosen: the debate shows what the choice turns on." in record
-    assert "\n### Propositions\n" in record
-    assert "- Point 3\n- … and 5 more, in the report" in record
+    assert "\nIn the report: propositions (9).\n" in record
     page = render_html(ended)
     assert (
         '<li>Point 3</li>\n</ul>\n<details class="fold"><summary>5 more</summary>\n<ul>\n<li>Point 4' in page
@@ -80,8 +79,16 @@ def test_folds_of_earlier_builds_are_no_words() -> None:
     folded = "## Conceded\n- One\n\n<details><summary>1 more</summary>\n\n- Two\n\n</details>"
     ended = debate(protocol="dialogue", verdict=VERDICT, solution=folded)
     for text in (render_markdown(ended), render_brief(ended, "adr")):
-        assert "- Two" in text
         assert "details>" not in text
+    assert "- Two" in render_markdown(ended)
+    assert "In the report: conceded (2)." in render_brief(ended, "adr")
+
+
+def test_a_page_says_what_was_asked_though_it_stands_below_the_first_line() -> None:
+    asked = debate(
+        topic="We have one monolith.\nShould we split it?", protocol="round-robin", verdict=VERDICT
+    )
+    assert "# We have one monolith.\n\n> Should we split it?\n" in render_brief(asked)
 
 
 def test_a_page_runs_nothing_that_was_said() -> None:

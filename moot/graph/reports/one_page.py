@@ -18,6 +18,8 @@ from moot.state.verdict import Reason
 STRONGEST = 3
 """Reasons for a side that a page has room for."""
 REASON_CHARS, MOST_CITED = 240, 4
+TOPIC_CHARS = 600
+"""Of a topic that is longer than its title: half a dozen lines."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,9 @@ def render_brief(document: Mapping[str, object], form: Literal["brief", "adr"] =
         form: which of the two.
     """
     report = read(document)
-    environment = template_environment(plain=plain, quoted=quoted, section=section, cited=_cited)
+    environment = template_environment(
+        plain=plain, quoted=quoted, section=section, cited=_cited, asked=_asked
+    )
     options = [option_of(report, person) for person in report.people]
     text = environment.get_template(f"{form}.md.j2").render(report=report, options=options, most=STRONGEST)
     return tidy(text)
@@ -81,6 +85,11 @@ def option_of(report: Report, person: Person) -> Option:
             for name, score in sorted(scores, key=lambda each: -each[1].share)
         ),
     )
+
+
+def _asked(report: Report) -> str:
+    """Return what was asked beyond the title."""
+    return noted(report.topic.removeprefix(report.title), TOPIC_CHARS)
 
 
 def _cited(reason: Reason) -> str:

@@ -45,8 +45,9 @@ def one_decimal(score: float | None) -> str:
 
 
 def clock(at: str, length: int = 16) -> str:
-    """Write a time, ISO 8601, to the minute, or to so many characters."""
-    return at[:length].replace("T", " ")
+    """Write a time, ISO 8601, to the minute, or to so many characters; of UTC it says so."""
+    zone = " UTC" if at.endswith(("Z", "+00:00")) else ""
+    return at[:length].replace("T", " ") + zone
 
 
 def shortened(text: str, limit: int) -> str:

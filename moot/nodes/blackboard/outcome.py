@@ -13,8 +13,8 @@ from moot.nodes.blackboard.standing import Ledger, Stage, stage_of
 from moot.nodes.text.plain import inert
 from moot.state.ledger import MOTION
 
-GLANCE = 4
-"""Points of one section, of which there are seven, that a screen has room for."""
+LEADING, GLANCE = ("Cruxes", "What would change minds", "Where they stand"), 4
+"""Sections, and points of each, that a screen has room for; of the others it says how much they hold."""
 _FOLD_MARK = re.compile(r"^(?:<details><summary>\d+ more</summary>|</details>)\n+", re.MULTILINE)
 """How earlier builds wrote that the rest of a section folds away."""
 
@@ -61,16 +61,29 @@ def unfolded(outcome: str) -> str:
 
 
 def at_a_glance(outcome: str) -> str:
-    """Return such a summary with the first points of each section, and how many more there are."""
+    """Return such a summary with what leads in it, and how much more there is."""
     sections = re.split(r"^(?=## )", unfolded(outcome), flags=re.MULTILINE)
-    return "\n\n".join(_shortened(section.strip().split("\n")) for section in sections if section.strip())
+    shown, held = list[str](), list[str]()
+    for section in filter(None, map(str.strip, sections)):
+        lines = section.split("\n")
+        title = lines[0].removeprefix("## ")
+        if title in LEADING or not section.startswith("## "):
+            shown.append(_shortened(lines))
+        else:
+            held.append(f"{title.lower()} ({len(_points(lines))})")
+    return "\n\n".join([*shown, *([f"In the report: {', '.join(held)}."] if held else [])])
 
 
 def _shortened(section: Sequence[str]) -> str:
-    points = [index for index, line in enumerate(section) if line.startswith("- ")]
+    points = _points(section)
     if len(points) <= GLANCE:
         return "\n".join(section)
     return "\n".join([*section[: points[GLANCE]], f"- … and {len(points) - GLANCE} more, in the report"])
+
+
+def _points(section: Sequence[str]) -> list[int]:
+    """Return which lines begin a point."""
+    return [index for index, line in enumerate(section) if line.startswith("- ")]
 
 
 def _stances(ledger: Ledger, names: Names) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """`moot compare`."""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -7,7 +8,15 @@ import typer
 
 from moot.graph.cli.database import opened
 from moot.graph.cli.options import DbOption, JsonOption, QuietOption
-from moot.graph.cli.screen.output import STDOUT, check_folder, format_of, print_json, remark, write_file
+from moot.graph.cli.screen.output import (
+    STDOUT,
+    check_folder,
+    format_of,
+    print_json,
+    print_result,
+    remark,
+    write_file,
+)
 from moot.state.errors import InputError
 
 
@@ -37,7 +46,7 @@ def compare(
 
     A baseline of --with is run once, as ID-single or ID-vote, and kept.
     """
-    from moot.graph.compare import compare_debates, render_comparison, with_only
+    from moot.graph.compare import compare_debates, comparison_title, render_comparison, with_only
     from moot.graph.equal_tokens import BASELINES, baseline_of
     from moot.graph.only_one import points_of_one
     from moot.graph.reports.one_page import as_page
@@ -67,7 +76,11 @@ def compare(
     if as_json:
         return print_json(comparison)
     text = render_comparison(comparison)
-    title = comparison["debates"][0]["asked"] if comparison["same_question"] else "Different questions"
-    write_file(output, as_page(text, title, "Side by side") if form == "html" else text)
+    if output == STDOUT and sys.stdout.isatty():
+        from moot.graph.cli.screen.markdown_text import MarkdownText
+
+        return print_result(MarkdownText(text))
+    page = as_page(text, comparison_title(comparison), "Side by side") if form == "html" else text
+    write_file(output, page)
     if output != STDOUT and not quiet:
         remark(f"wrote {output}")
