@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from moot.graph.preflight import check_config
+from moot.graph.preflight import check_config, check_judges
 from moot.graph.session import DebateSession, is_over
 from moot.nodes.close import outcome_message, with_answer
 from moot.nodes.driving.answering import JournalPlace, run_to_end
@@ -150,7 +150,9 @@ def judge_values(
     own = reaches(options.applied_to(DebateConfig()))
     claim = Claim(config, {*granted, *own}, environment.harmless)
     check_config(claim, environment)
-    if not any(entry["speaker"] in config.names() for entry in values["full_transcript"]):
+    argued = [entry for entry in values["full_transcript"] if entry["speaker"] in config.names()]
+    check_judges(config, [entry["model"] for entry in argued], environment)
+    if not argued:
         raise InputError("no debater has said anything yet, so there is nothing to judge")
     flow = assess_debate(cast(ConversationState, values), config, environment.count_for(config))
     made, asked = call_from_sync(run_to_end, flow, environment, claim, place or JournalPlace())

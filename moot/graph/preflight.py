@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from moot.nodes.driving.environment import Environment
@@ -21,7 +22,13 @@ from moot.state.amounts import amount
 from moot.state.config import DebateConfig
 from moot.state.config.boundary import Claim
 from moot.state.config.budgets import NO_SUMMARY
+from moot.state.config.model_settings import OFFLINE
 from moot.state.errors import ConfigError
+
+NO_JUDGE = (
+    "nobody is named to judge what people or models said, and the offline model judges nothing: name a model "
+    "with --model (--evaluator of `moot eval`, judge.model in a file), or `offline` for placeholders"
+)
 
 
 def check_config(claim: Claim, environment: Environment, *, imports: bool = True) -> None:
@@ -55,6 +62,23 @@ def check_config(claim: Claim, environment: Environment, *, imports: bool = True
         )
     if environment.complete is complete:  # else nobody is reached
         models.check(config.model_names())
+
+
+def check_judges(config: DebateConfig, models: Iterable[str], environment: Environment) -> None:
+    """Refuse the offline model, which nobody named, as judge of what people or models said.
+
+    Args:
+        config: how it is judged.
+        models: of what was said; `""` for people's.
+        environment: who is asked.
+
+    Raises:
+        ConfigError: a judge would be the offline model.
+    """
+    judge = config.judge
+    unnamed = config.model == OFFLINE and not all(seat.model or judge.model for seat in judge.seats())
+    if unnamed and environment.complete is complete and set(models) - {OFFLINE}:
+        raise ConfigError(NO_JUDGE)
 
 
 def warnings_about(config: DebateConfig) -> list[str]:

@@ -103,6 +103,7 @@ def subject_of_document(document: Mapping[str, Any], *, name: str = "", problem:
         solution=solution,
         clarifications="\n".join(f"{entry['speaker']}: {entry['content']}" for entry in asked),
         requirements="\n".join(unmet),
+        models=frozenset(str(entry.get("model") or "") for entry in argued),
     )
 
 

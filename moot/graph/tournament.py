@@ -88,12 +88,14 @@ def play_tournament(
     Raises:
         ConfigError: a match's configuration cannot be used; nothing has been played.
     """
-    from moot.graph.preflight import check_config
+    from moot.graph.preflight import check_config, check_judges
     from moot.state.config.boundary import Claim
 
     wanted = pairings(tournament)
     for pairing in wanted:
-        check_config(Claim.of_operator(pairing.config), debates.environment)
+        config = pairing.config
+        check_config(Claim.of_operator(config), debates.environment)
+        check_judges(config, map(config.model_of, config.debaters), debates.environment)
     done: dict[str, MatchResult] = {}
     for pairing, error in run_many(debates, wanted, concurrency or tournament.concurrency):
         done[pairing.id] = _result(debates, pairing, error)

@@ -20,6 +20,7 @@ Bob Ray,02:00,"No. It hits the poor first, and Ann Lee has no figures for leakag
 Ann Lee,03:00,"Rebates solve that, as one province showed."
 Bob Ray,04:10,"I concede that rebates help, but leakage remains."
 """
+OFFLINE = ("--model", "offline")
 DEBATES = Path(__file__).parents[3] / "shared" / "data" / "debates"
 TELEVISED = DEBATES / "us_election_2020_1st_presidential_debate.csv"
 
@@ -64,7 +65,7 @@ def import_judge_report(moot: Moot, path: Path, *model: str) -> dict[str, Any]:
 
 
 def test_a_transcript_is_imported_judged_and_reported(moot: Moot) -> None:
-    document = import_judge_report(moot, Path("talk.csv"))
+    document = import_judge_report(moot, Path("talk.csv"), "--model", "offline")
     assert [debater["id"] for debater in document["config"]["debaters"]] == ["ann-lee", "bob-ray"]
     assert document["status"] == "done"
     assert len(document["verdicts"]) == 1
@@ -89,7 +90,8 @@ def test_a_televised_debate_goes_all_the_way(moot: Moot, over_a_wire: bool) -> N
     with OpenAIServer() as server:
         used = wired(moot, server) if over_a_wire else moot
         ok(used("import", TELEVISED, "--id", "tv", "-t", "Who should be president?", "-c", "config.json"))
-        judged = ok(used("judge", "tv", "--panel", "2", "--json")).json
+        named = () if over_a_wire else ("--model", "offline")
+        judged = ok(used("judge", "tv", "--panel", "2", *named, "--json")).json
         ok(used("report", "tv"))
         document = ok(used("export", "tv")).json
         sizes = [len(json.dumps(chat["messages"])) for chat in server.chats]
@@ -103,9 +105,9 @@ def test_a_televised_debate_goes_all_the_way(moot: Moot, over_a_wire: bool) -> N
 
 def test_judging_again_adds_to_the_verdicts_and_a_dry_run_does_not(moot: Moot) -> None:
     ok(moot("import", "talk.csv", "--id", "t", "-q"))
-    ok(moot("judge", "t", "--panel", "3", "--rule", "majority"))
-    ok(moot("judge", "t", "--dry-run"))
-    again = ok(moot("judge", "t", "--rubric", "design", "--no-swap", "--no-blind", "--json")).json
+    ok(moot("judge", "t", "--panel", "3", "--rule", "majority", *OFFLINE))
+    ok(moot("judge", "t", "--dry-run", *OFFLINE))
+    again = ok(moot("judge", "t", "--rubric", "design", "--no-swap", "--no-blind", "--json", *OFFLINE)).json
     assert again["verdicts"][0]["rubric"] == "design"
     assert again["verdicts"][0]["flip"]["flipped"] is None
     document = ok(moot("export", "t")).json
@@ -116,11 +118,27 @@ def test_judging_again_adds_to_the_verdicts_and_a_dry_run_does_not(moot: Moot) -
 
 
 def test_a_panel_shows_its_judges_and_how_far_they_agree(moot: Moot) -> None:
-    shown = ok(moot("judge", "talk.csv", "--panel", "2", "-t", "A carbon tax?"))
+    shown = ok(moot("judge", "talk.csv", "--panel", "2", "-t", "A carbon tax?", *OFFLINE))
     assert "judge-1" in shown.out
     assert re.search(r"Panel: α of scores .* flip rate [01]\.00 \(.*n = 2\)", shown.out)
     assert "not stored" in shown.err
     assert not moot.db.exists()
+
+
+def test_the_offline_model_judges_what_people_or_models_said_only_where_it_is_named(moot: Moot) -> None:
+    ok(moot("import", "talk.csv", "--id", "t", "-q"))
+    (moot.folder / "cup.yaml").write_text(
+        "{topics: ['Cars?'], turns: 2, lineups: {a: {model: test-model}, b: {model: test-model}}}"
+    )
+    for words in (["judge", "t"], ["judge", "talk.csv"], ["eval", "t"], ["eval", "talk.csv", "-p", "A tax?"]):
+        refused = moot(*words)
+        assert refused.code == 2
+        assert "nobody is named to judge what people or models said" in refused.err
+    with OpenAIServer() as server:
+        cup = wired(moot, server)("tournament", "cup.yaml")
+        assert server.chats == []
+    assert "nobody is named to judge" in cup.err
+    assert not ok(moot("export", "t")).json["verdicts"]
 
 
 def test_several_models_are_a_panel(moot: Moot) -> None:
@@ -133,7 +151,7 @@ def test_several_models_are_a_panel(moot: Moot) -> None:
 
 def test_a_judge_that_fails_twice_fails_explicitly(moot: Moot) -> None:
     ok(moot("import", "talk.csv", "--id", "t", "-q"))
-    ok(moot("judge", "t", "-q"))
+    ok(moot("judge", "t", "-q", *OFFLINE))
     with OpenAIServer(lambda request, number: Act(text="I think it was lovely.")) as server:
         failed = wired(moot, server)("judge", "t", "--model", "test-model", "--json")
         asked = len(server.chats)
@@ -197,7 +215,7 @@ def test_the_judge_of_a_configuration_judges_a_stored_debate_and_flags_win(moot:
     ok(moot("import", "talk.csv", "--id", "t", "-q"))
     judge = {"rubric": "design", "rule": "ranked", "panel": [{"id": "a"}, {"id": "b"}]}
     (moot.folder / "judges.json").write_text(json.dumps({"judge": judge}))
-    judged = ok(moot("judge", "t", "-c", "judges.json", "--rule", "approval", "--json")).json
+    judged = ok(moot("judge", "t", "-c", "judges.json", "--rule", "approval", "--json", *OFFLINE)).json
     assert [verdict["judge"] for verdict in judged["verdicts"]] == ["a", "b"]
     assert {verdict["rubric"] for verdict in judged["verdicts"]} == {"design"}
     assert judged["verdict"]["outcome"]["rule"] == "approval"
@@ -228,12 +246,13 @@ def test_evaluations_are_tables_json_and_rows_that_add_up(moot: Moot) -> None:
     evaluators = {"agents": [{"id": f"eval-{n}", "name": f"E{n}", "model": "offline"} for n in (1, 2)]}
     (moot.folder / "eval.json").write_text(json.dumps(evaluators))
     table = ok(moot("eval", "t", "talk.csv", "-c", "eval.json", "-p", "Cut emissions."))
-    assert re.search(r"Overall Score +\d+\.\d\d +\d+\.\d\d", table.out)
+    assert re.search(r"Overall Score +N/A +N/A", table.out)
+    assert table.out.count("placeholder: no model judged this") == 4
     for _ in range(2):
         ok(moot("eval", "t", "-e", "offline", "-o", "scores.csv"))
     rows = (moot.folder / "scores.csv").read_text().splitlines()
     assert [row.split(",")[0] for row in rows] == ["debate", "t", "t"]
-    ok(moot("eval", "t", "-o", "scores.md"))
+    ok(moot("eval", "t", "-e", "offline", "-o", "scores.md"))
     assert (moot.folder / "scores.md").read_text().startswith("| debate | Functional Completeness |")
     data = ok(moot("eval", "t", "-c", "eval.json", "--json")).json
     assert set(data["agents"]) == {"eval-1", "eval-2"}

@@ -118,6 +118,11 @@ def test_the_header_says_which_model_runs_and_how_to_use_a_real_one() -> None:
     assert "offline" not in "\n".join(header_lines("Why?", DebateConfig(model="gpt-4o")))
 
 
+def test_a_key_without_a_model_is_told_what_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    assert header_lines("Why?", DebateConfig())[-1] == "Your key is set; name a model with --model."
+
+
 @pytest.mark.parametrize(
     ("payload", "lines"),
     [

@@ -73,6 +73,8 @@ class Subject:
     """What was asked back and answered, as text."""
     requirements: str = ""
     """What the judge found unmet, as text."""
+    models: frozenset[str] = frozenset({""})
+    """Of those who argued; `""` for people's."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,10 @@ class Evaluation:
 
 
 class Averages(TypedDict):
-    """Means over the evaluators that gave a score; two decimals, `None` where nobody did."""
+    """Means over the evaluators that gave a score; two decimals, `None` where nobody did.
+
+    A placeholder is no score.
+    """
 
     scores: dict[str, float | None]
     """By criterion's id, the whole last."""
@@ -184,7 +189,8 @@ def record_evaluation(evaluator: Evaluator, sitting: Sitting, reply: Reply) -> E
 def averages(evaluations: Sequence[Evaluation]) -> Averages:
     """Average what several evaluators gave one outcome."""
     verdicts = [each.verdict for each in evaluations if each.verdict["status"] == "ok"]
-    means = {key: one["score"] for of in mean_scores_of(verdicts).values() for key, one in of.items()}
+    judged = [verdict for verdict in verdicts if not verdict.get("placeholder")]
+    means = {key: one["score"] for of in mean_scores_of(judged).values() for key, one in of.items()}
     rounded = {key: round(mean, 2) for key, mean in means.items()}
     criteria = evaluation_rubric().criteria
     return Averages(scores={each.id: rounded.get(each.id) for each in criteria}, evaluators=len(verdicts))

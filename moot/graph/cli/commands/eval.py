@@ -57,14 +57,18 @@ def evaluate_debates(
     from moot.graph.cli.complaint import complain
     from moot.graph.cli.screen.output import print_text, remark
     from moot.graph.cli.screen.result_tables import deliver, form_of
+    from moot.graph.preflight import check_judges
     from moot.graph.scorecards import evaluate_subjects, to_csv, to_json
     from moot.nodes.driving.environment import Environment
     from moot.state.config import DebateConfig
+    from moot.state.settings import default_model
 
     chosen = form_of(form, output, as_json=as_json, forms=get_args(Form))
     who = _evaluators(evaluator or [], config)
     wanted = _problem(problem)
     outcomes = [_subject(each, wanted, db) for each in subjects]
+    if not (evaluator or config or default_model()):
+        check_judges(DebateConfig(), [model for each in outcomes for model in each.models], Environment())
     cards = evaluate_subjects(outcomes, who, DebateConfig(), Environment())
     if chosen == "csv" and output is not None:
         add_rows(output, cards)
@@ -159,6 +163,7 @@ def _screen(cards: Sequence[Scorecard]) -> list[RenderableType]:
 
     from moot.graph.cli.screen.result_tables import Grid
     from moot.graph.cli.screen.terminal_text import one_line, safe
+    from moot.state.verdict import PLACEHOLDER
 
     (_, *names), *rows = zip(*[table_of(cards).heading, *table_of(cards).rows], strict=True)
     parts: list[RenderableType] = [Grid(["", *names], rows).screen()]
@@ -167,5 +172,6 @@ def _screen(cards: Sequence[Scorecard]) -> list[RenderableType]:
             model = one_line(one.verdict["model"], 40)
             heading = f"{one_line(card.name, 40)} · {one_line(one.name, 40)} ({model})"
             said = f"+ {safe(one.strengths)}\n– {safe(one.weaknesses)}"
+            said = PLACEHOLDER if one.verdict.get("placeholder") else said
             parts += [Padding(Text(heading, "bold"), (1, 0, 0, 0)), Text(said)]
     return parts

@@ -89,6 +89,16 @@ def _shortened(topic: str, config: DebateConfig) -> list[str]:
     ]
 
 
+def _way_to_a_model() -> str:
+    from moot.state.settings import api_key, base_url
+
+    if base_url():
+        return "Your endpoint is set; name a model with --model: `moot models` lists what it offers."
+    if api_key("OPENAI_API_KEY"):
+        return "Your key is set; name a model with --model."
+    return "For a real model: --model NAME with OPENAI_API_KEY set, or OPENAI_BASE_URL for another server."
+
+
 def header_lines(topic: str, config: DebateConfig) -> list[str]:
     """Return what is said before a run: topic, protocol, debaters, and which model argues."""
     from moot.state.config import OFFLINE
@@ -102,7 +112,5 @@ def header_lines(topic: str, config: DebateConfig) -> list[str]:
     lines = [one_line(topic, 300), f"{config.protocol} · {one_line(names, 200)} · {one_line(argues, 200)}"]
     lines += _shortened(topic, config)
     if models == [OFFLINE]:
-        lines.append(
-            "For a real model: --model NAME with OPENAI_API_KEY set, or OPENAI_BASE_URL for another server."
-        )
+        lines.append(_way_to_a_model())
     return lines
