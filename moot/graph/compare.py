@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from typing_extensions import TypedDict
 
+from moot.graph.equal_tokens import BASELINES
 from moot.graph.reports.contents import TITLE, Report, read
 from moot.graph.reports.markdown_quotes import plain, quoted, section
 from moot.graph.reports.wording import grouped, shortened
@@ -53,7 +54,7 @@ class DebateComparison(TypedDict):
     only: list[OnlyPoint]
     """What only one of them saw, where a model was asked."""
     worth: str
-    """What the dearest brought beyond the cheapest for its tokens; `""` where nothing can be said."""
+    """What the dearest debate brought beyond the cheapest for its tokens; `""` where nothing can be said."""
 
 
 def compare_debates(documents: Sequence[Mapping[str, object]]) -> DebateComparison:
@@ -80,7 +81,8 @@ def with_only(compared: DebateComparison, points: list[OnlyPoint]) -> DebateComp
 
 def _worth(compared: DebateComparison) -> str:
     rows = sorted(compared["debates"], key=lambda row: row["tokens"])
-    least, most = rows[0], rows[-1]
+    debated = [row for row in rows if row["protocol"] not in BASELINES]
+    least, most = rows[0], (debated or rows)[-1]
     comparable = compared["same_question"] and least["answer"] and most["answer"]
     if not comparable or not 0 < least["tokens"] < most["tokens"]:
         return ""

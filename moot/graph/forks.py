@@ -6,7 +6,7 @@ from random import Random
 from moot.graph.lifetime import making
 from moot.graph.session import DebateSession, Values, written
 from moot.nodes.driving.portal import call_from_sync
-from moot.state.catalogue import new_debate_id
+from moot.state.catalogue import new_debate_id, row_amounts
 from moot.state.config import OFFLINE
 from moot.state.config.frozen import frozen_config
 from moot.state.errors import InputError
@@ -30,6 +30,7 @@ def fork_debate(session: DebateSession, *, after: int | None, name: str | None) 
         name=name or thread,
         status="paused",
         turns=values["turn_count"],
+        **row_amounts(values.get("usage") or {}),
         parent=session.thread,
         created_at=now,
         updated_at=now,

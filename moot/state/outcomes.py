@@ -7,6 +7,7 @@ from moot.state.conversation import StateValues
 from moot.state.sql import DebateTable
 from moot.state.verdict import PLACEHOLDER, SYNTHESIS, TIE
 
+ANSWER_CHARS = 200
 CHOICES = {TIE: "a tie", SYNTHESIS: "a synthesis"}
 
 
@@ -53,4 +54,6 @@ def _winner(verdict: Mapping[str, object] | None, config: Mapping[str, object]) 
         return PLACEHOLDER
     names = {each["id"]: each["name"] for each in config.get("debaters") or []}  # type: ignore[attr-defined]  # a configuration's
     winner = str(verdict.get("winner") or "")
+    if winner in names and len(names) == 1:  # who votes alone has an answer, and beats nobody
+        return " ".join(str(verdict.get("solution_markdown") or "").split())[:ANSWER_CHARS]
     return CHOICES.get(winner) or names.get(winner, winner)

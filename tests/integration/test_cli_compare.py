@@ -66,6 +66,7 @@ def test_a_debate_is_set_beside_a_vote_of_as_many_tokens_and_what_only_one_saw_i
         assert done.code == 0, done.err
         again = moot("compare", "d", "--with", "vote", OPENAI_BASE_URL=url)
     debate, single, vote = done.json["debates"]
+    assert done.json["worth"].startswith("d took ")
     assert single["tokens"] < vote["tokens"]
     assert 0.5 < vote["tokens"] / debate["tokens"] < 2
     assert (debate["name"], single["name"], vote["name"]) == ("d", "d-single", "d-vote")

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+import shlex
 import subprocess
 import sys
 import time
@@ -93,6 +95,26 @@ def test_every_command_that_touches_a_debate_takes_db_and_json(name: str) -> Non
     options = {option for param in load_command(name).params for option in param.opts}
     assert "--db" in options
     assert "--json" in options or name in WRITES_A_PAGE
+
+
+@pytest.mark.parametrize("name", [name for name, row in COMMANDS.items() if row.examples])
+def test_the_examples_of_a_commands_help_are_options_that_it_takes(name: str) -> None:
+    command: Any = load_command(name)
+    for example in COMMANDS[name].examples:
+        assert command.make_context(name, shlex.split(example)).params
+        assert f"Example: moot {name} {example}" in command.epilog
+
+
+@pytest.mark.parametrize("words", [["-h"], ["run", "-h"], ["config", "init", "-h"]], ids=str)
+def test_no_word_of_help_is_broken_on_a_narrow_terminal(
+    words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = f"import sys; sys.argv = {['moot', *words]!r}; from moot.graph.cli import main; main()"
+    wide = _python(code).stdout
+    monkeypatch.setenv("COLUMNS", "40")
+    narrow = _python(code).stdout
+    assert max(map(len, narrow.splitlines())) <= 40
+    assert set(re.findall(r"\w{4,}", narrow)) == set(re.findall(r"\w{4,}", wide))
 
 
 def test_the_reference_page_says_what_the_commands_say() -> None:

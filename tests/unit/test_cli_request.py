@@ -103,6 +103,12 @@ def test_the_template_loads_as_the_default_configuration() -> None:
     assert make_config(yaml.safe_load(template())) == DebateConfig()
 
 
+@pytest.mark.parametrize("protocol", ["council", "dialogue", "vote"])
+def test_the_template_survives_another_protocol(protocol: str) -> None:
+    changed = {**yaml.safe_load(template()), "protocol": protocol}
+    assert make_config(changed) == DebateConfig(protocol=protocol)
+
+
 def test_the_template_names_every_setting_with_its_meaning() -> None:
     for name in DebateConfig.model_fields:
         assert f"\n{name}:" in template() or f"\n# {name}:" in template()

@@ -54,7 +54,9 @@ def _setting(name: str, value: Any, field: FieldInfo, indent: str) -> Iterator[s
     elif value is None:
         yield f"{indent}# {name}:"
     elif isinstance(value, tuple) and value and isinstance(value[0], BaseModel):
-        yield from _listed(name, [item.model_dump(mode="json", exclude_unset=True) for item in value], indent)
+        # The protocol's own, which another protocol has otherwise.
+        rows = [item.model_dump(mode="json", exclude_unset=True) for item in value]
+        yield from (f"{indent}# {line}" for line in _listed(name, rows, ""))
     elif not value and (example := _example(field)) is not None:
         yield f"{indent}{name}: {'{}' if isinstance(value, dict) else '[]'}"
         shown = {"gpt-4o-mini": example} if isinstance(value, dict) else [example]

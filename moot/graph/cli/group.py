@@ -4,7 +4,9 @@ Help is click's plain one: rich's costs a quarter of a second before it says a w
 """
 
 import signal
+from functools import partialmethod
 from importlib import import_module
+from shutil import get_terminal_size
 from typing import Any
 
 import typer
@@ -22,6 +24,10 @@ Begin with `moot demo`; with a model of yours, `moot run "Should we …?" --mode
 Exit codes: 0 done, 1 internal error, 2 something in the input, 3 a model failed (saved), 4 no such debate,
 5 in use by another process, 6 waiting for a person (saved), 130 interrupted (saved).
 """
+
+
+NARROW, NARROW_OPTION = 52, 10
+"""Columns below which click does not fit its help to the terminal, and those that options then have."""
 
 
 def new_app(*, no_args_is_help: bool = False) -> typer.Typer:
@@ -44,7 +50,24 @@ def load_command(name: str) -> Click:
     """Return the real command of this name, importing its module."""
     command = typer.main.get_command(app_of(name))
     command.name = name
+    if examples := COMMANDS[name].examples:
+        command.epilog = "\n\n".join(f"Example: moot {name} {each}" for each in examples)
+    _fit_help(command)
     return command
+
+
+def _fit_help(command: Click) -> None:
+    """Let a command's help keep to a terminal narrower than click's least, which would break its words."""
+    if (columns := get_terminal_size().columns) >= NARROW:
+        return
+    context = command.context_class
+    formatter = context.formatter_class
+    fitted = partialmethod(formatter.write_dl, col_max=NARROW_OPTION)
+    narrow = type("NarrowFormatter", (formatter,), {"write_dl": fitted})
+    command.context_class = type("NarrowContext", (context,), {"formatter_class": narrow})
+    command.context_settings["terminal_width"] = columns
+    for child in getattr(command, "commands", {}).values():
+        _fit_help(child)
 
 
 INTERRUPTED = 130
@@ -113,5 +136,6 @@ def _moot(
 def make_group() -> Click:
     """Build the `moot` group."""
     group: Click = typer.main.get_command(_root)
+    _fit_help(group)
     group.commands = {name: TyperCommand(name, help=row.help) for name, row in COMMANDS.items()}
     return group

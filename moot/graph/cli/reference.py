@@ -54,6 +54,7 @@ def _command(title: str, command: Click) -> Iterator[str]:
         return
     arguments = [_metavar(param) for param in command.params if param.param_type_name == "argument"]
     usage = " ".join([title, "[OPTIONS]", *arguments])
+    usage = "\n".join([usage, *(command.epilog or "").replace("Example: ", "").split("\n\n")]).rstrip()
     yield f"## {title}\n\n{inspect.cleandoc(command.help)}\n\n```\n{usage}\n```\n"
     rows = "".join(map(_row, command.params))
     yield f"| | |\n|---|---|\n{rows}" if rows else ""
