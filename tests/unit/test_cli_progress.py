@@ -196,6 +196,16 @@ def test_the_live_part_says_how_long_what_goes_on_has_taken(monkeypatch: pytest.
             screen.show(step, RunTally())
 
 
+def test_a_wait_is_told_whole_where_a_terminal_is_80_columns_wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    console = Console(file=(written := io.StringIO()), width=80, force_terminal=True, color_system=None)
+    monkeypatch.setattr(live, "err_console", lambda: console)
+    screen = live.LiveScreen(NAMES)
+    wait = {"event": "retry", "model": "gpt-4o-mini", "words": "rate limited, retry 3 of 5 in 8 s"}
+    screen.show(wait, RunTally(turns=1, tokens=1234, planned=12))
+    console.print(screen._render())
+    assert "gpt-4o-mini: rate limited, retry 3 of 5 in 8 s" in written.getvalue()
+
+
 def test_events_are_json_lines_where_a_program_reads_the_log(capsys: pytest.CaptureFixture[str]) -> None:
     with make_progress(NAMES, quiet=False, as_json=True) as log:
         log.show(_entry_event("first\nsecond"), RunTally(tokens=12))

@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.padding import Padding
 from rich.progress_bar import ProgressBar
 from rich.spinner import Spinner
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from moot.graph.cli.screen.entry_words import entry_words
@@ -36,6 +36,8 @@ SPEECH_FRAME = 2
 SPEECH_LINES = SPEECH_FRAME + 1
 CTRL_C = 4
 """Columns left free at the end of the last line: where the terminal's `^C` wraps, erasing goes wrong."""
+BAR, LEAST_BAR, SPINNER = 40, 4, 3
+"""Columns of the bar, at most and at least, and of the spinner with the space around it."""
 MOST_SPEECHES = 4
 """Speeches under way shown at the same time, fewer where the terminal is low."""
 
@@ -113,14 +115,15 @@ class LiveScreen(AbstractContextManager["LiveScreen"]):
 
     def _status(self) -> RenderableType:
         goal = self._tally.goal()
-        row = Table.grid(padding=(0, 1), expand=True)
-        row.width = self._console.width - CTRL_C
-        row.add_column(no_wrap=True)
-        row.add_column(ratio=1, max_width=40)
-        row.add_column(no_wrap=True)
-        row.add_column(no_wrap=True)
-        row.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
-        bar = ProgressBar(total=1.0, completed=goal.share)
-        doing = f"{self._clock() - self._since:.0f} s · {self._doing}"
-        row.add_row(str(goal), bar, self._tally.spent(), self._spinner, Text(doing, "dim"))
+        reached, spent = Text(str(goal)), Text(self._tally.spent())
+        doing = Text(f"{self._clock() - self._since:.0f} s · {self._doing}", "dim", overflow="ellipsis")
+        width = self._console.width - CTRL_C
+        # What it waits for, and how long, is worth more than a bar.
+        room = width - sum(each.cell_len + 1 for each in (reached, spent, doing)) - SPINNER
+        bar = (
+            [ProgressBar(total=1.0, completed=goal.share, width=min(room, BAR))] if room >= LEAST_BAR else []
+        )
+        row = Table.grid(*(Column(no_wrap=True) for _ in range(len(bar) + 4)), padding=(0, 1))
+        row.width = width
+        row.add_row(reached, *bar, spent, self._spinner, doing)
         return row
