@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.moot_command import Moot
+from tests.support.openai_server import Act, OpenAIServer
 from tests.unit.test_cli_terminal_text import HOSTILE
 
 TOPIC = "Should we adopt a monorepo?"
@@ -213,3 +214,26 @@ def test_the_shell_is_told_what_may_be_typed(moot: Moot, typed: str, offered: li
     position = str(typed.count(" "))
     done = moot(_MOOT_COMPLETE="complete_bash", COMP_WORDS=typed, COMP_CWORD=position)
     assert done.out.split() == offered
+
+
+def test_a_votes_answer_is_said_once_and_listed(moot: Moot) -> None:
+    with OpenAIServer(lambda asked, number: Act(text="Tabs.")) as server:
+        voted = moot(
+            "run",
+            "Tabs or spaces?",
+            "--protocol",
+            "vote",
+            "-m",
+            "test-model",
+            OPENAI_BASE_URL=server.base_url,
+        )
+    assert voted.out.startswith("Answer: Tabs. (5 of 5)")
+    assert "Solution" not in voted.out
+    assert moot("list", "--json").json[0]["winner"] == "Tabs."
+
+
+def test_a_fork_is_listed_with_what_it_took_itself(moot: Moot) -> None:
+    moot("run", "Tabs or spaces?", "--turns", "4", "--id", "long", "-q")
+    moot("fork", "long", "--after", "m000001", "--id", "short", "-q")
+    tokens = {row["name"]: row["tokens"] for row in moot("list", "--json").json}
+    assert 0 < tokens["short"] < tokens["long"]

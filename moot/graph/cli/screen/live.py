@@ -118,12 +118,13 @@ class LiveScreen(AbstractContextManager["LiveScreen"]):
         reached, spent = Text(str(goal)), Text(self._tally.spent())
         doing = Text(f"{self._clock() - self._since:.0f} s · {self._doing}", "dim", overflow="ellipsis")
         width = self._console.width - CTRL_C
-        # What it waits for, and how long, is worth more than a bar.
+        # What it waits for, and how long, is worth more than a bar, and than what is spent meanwhile.
         room = width - sum(each.cell_len + 1 for each in (reached, spent, doing)) - SPINNER
         bar = (
             [ProgressBar(total=1.0, completed=goal.share, width=min(room, BAR))] if room >= LEAST_BAR else []
         )
-        row = Table.grid(*(Column(no_wrap=True) for _ in range(len(bar) + 4)), padding=(0, 1))
+        cells: list[RenderableType] = [reached, *bar, *([spent] if room >= 0 else []), self._spinner, doing]
+        row = Table.grid(*(Column(no_wrap=True) for _ in cells), padding=(0, 1))
         row.width = width
-        row.add_row(reached, *bar, spent, self._spinner, doing)
+        row.add_row(*cells)
         return row

@@ -41,6 +41,8 @@ def verdict_parts(document: Mapping[str, Any]) -> list[RenderableType]:
     head: list[RenderableType] = [_headline(verdict, names, protocol)]
     if verdict.get("placeholder"):  # its scores mean nothing, and its words say so once more
         return [*head, *answer]
+    if solution and one_line(solution, len(solution)) in winner_text(verdict, names, protocol):
+        answer = []  # a vote's headline is its answer
     speaker, leads = verdict.get("speaker"), bool(protocol.answer_leads and answer)
     return [
         *([*answer, Text()] if leads else ()),
@@ -95,7 +97,10 @@ def _headline(verdict: Verdict, names: Mapping[str, str], protocol: Protocol) ->
     return Text.assemble(
         (f"{protocol.result}: {winner_text(verdict, names, protocol)}", "bold"),
         "" if sure is None else f"  confidence {sure} of 100",
-        (f"  {one_line(verdict['judge'], 40)} · {one_line(verdict['model'], 60)}", "dim"),
+        (
+            "  " + " · ".join(filter(None, [one_line(verdict["judge"], 40), one_line(verdict["model"], 60)])),
+            "dim",
+        ),
     )
 
 
