@@ -9,10 +9,11 @@ from typing import Any, cast
 import pytest
 
 from moot.graph.api import Debate
-from moot.graph.cli.running import Delivery, run_to_end
+from moot.graph.cli.running import Delivery, run_to_end, terminated_like_interrupted
 from moot.state.catalogue import DebateRow
 from moot.state.config import DebateConfig
 from moot.state.errors import DebateBusy, DebatePaused, JudgeFailed, ModelError, WaitingForPerson
+from moot.state.uncancelled import stop
 
 ROW = DebateRow("d0000000-0000", "mine", "Why?", "round-robin", "running", 1, 2, 0.0, "", "then", "now")
 
@@ -100,3 +101,16 @@ def test_sigterm_ends_a_run_as_ctrl_c_does(monkeypatch: pytest.MonkeyPatch) -> N
     former = signal.getsignal(signal.SIGTERM)
     assert run_to_end(cast(Debate, debate), Delivery(quiet=True)) == 130
     assert signal.getsignal(signal.SIGTERM) is former
+
+
+@pytest.mark.parametrize(("grace", "times"), [(True, 1), (False, 2)], ids=["a call is paid", "none is"])
+def test_an_interruption_waits_for_calls_that_are_paid_alone(
+    grace: bool, times: int, capfd: pytest.CaptureFixture[str]
+) -> None:
+    try:
+        with pytest.raises(KeyboardInterrupt), terminated_like_interrupted(grace=grace):
+            signal.raise_signal(signal.SIGINT)
+        assert stop.times == times
+    finally:
+        stop.times = 0
+    assert ("may come in" in capfd.readouterr().err) is grace

@@ -22,7 +22,7 @@ from moot.graph.cli.screen.terminal_text import one_line
 from moot.nodes.people.questions import questions_in
 from moot.state import settings
 from moot.state.amounts import amount
-from moot.state.config.model_settings import RECORDED
+from moot.state.config.model_settings import RECORDED, is_built_in
 from moot.state.entries import takes_turn, tokens_of
 from moot.state.errors import DebatePaused, JudgeFailed, RunError, WaitingForPerson
 from moot.state.redaction import shown_url
@@ -136,7 +136,12 @@ def _run(debate: Debate, delivery: Delivery, turns: int | None, answer: object) 
     tally.refresh(debate.row)
     progress = make_progress(config.names(), quiet=delivery.quiet, as_json=delivery.log_json)
     stream = debate.stream(turns=turns, answer=answer, tokens=progress.tokens)
-    with terminated_like_interrupted(), closing(cast("Generator[Event]", stream)) as events, progress:
+    grace = not all(map(is_built_in, config.model_names()))
+    with (
+        terminated_like_interrupted(grace=grace),
+        closing(cast("Generator[Event]", stream)) as events,
+        progress,
+    ):
         for number, event in enumerate(events):
             if number == 0 and turns and not (delivery.quiet and not delivery.log_json):
                 tally.follow(debate.config())  # extended since; of a long debate it takes a second to load
@@ -148,17 +153,18 @@ def _run(debate: Debate, delivery: Delivery, turns: int | None, answer: object) 
 
 
 @contextmanager
-def terminated_like_interrupted() -> Iterator[None]:
+def terminated_like_interrupted(*, grace: bool = True) -> Iterator[None]:
     """Let SIGTERM end a run as Ctrl-C does: saved, with a word on how to go on.
 
-    The first of either lets calls under way come in, the second cuts them off.
+    The first of either lets calls under way come in, the second cuts them off; without `grace` the first.
     """
 
     def interrupt(number: int, frame: FrameType | None) -> None:
-        stop.times += 1
+        first = not stop.times
+        stop.times += 1 if grace else 2
         if stop.times == 1:
             os.write(2, STOPPING)  # a print may be what was interrupted
-        if stop.times != 2:
+        if first or stop.times > 2:
             raise KeyboardInterrupt
 
     former = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGINT)}

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import sys
 import textwrap
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, TextIO
@@ -31,9 +33,18 @@ STDOUT = Path("-")
 def _console(stream: TextIO) -> Console:
     from rich.console import Console
 
-    width = None if stream.isatty() else PLAIN_WIDTH
+    width = None if stream.isatty() else _piped_width()
     stderr = stream is sys.stderr
     return Console(stderr=stderr, markup=False, highlight=False, emoji=False, width=width)
+
+
+def _piped_width() -> int:
+    """Return the columns of the terminal that a pipe may end at, by `less` or `head`."""
+    for descriptor in (sys.__stderr__, sys.__stdin__):
+        with suppress(OSError, ValueError, AttributeError):
+            if columns := os.get_terminal_size(descriptor.fileno()).columns:  # type: ignore[union-attr]  # suppressed
+                return columns
+    return PLAIN_WIDTH
 
 
 def err_console() -> Console:
