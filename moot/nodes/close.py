@@ -7,6 +7,7 @@ from moot.nodes.effects import Body, Emit, Update
 from moot.nodes.judging.opinion_check import confidence_of
 from moot.nodes.memory.earlier import remember_positions
 from moot.nodes.protocols.protocol_table import protocol_named
+from moot.nodes.text.plain import clip
 from moot.state.config.frozen import frozen_config
 from moot.state.conversation import ConversationState, StateValues
 from moot.state.reducers import OUTCOME
@@ -53,14 +54,14 @@ def outcome_text(values: StateValues, share: float = 1.0) -> str:
     protocol = protocol_named(config.protocol)
     headline = protocol.headline(verdict, config.names()) if verdict else ""
     parts = _ruling(verdict, headline, share) if verdict else [f"**No verdict.** {ended}".strip()]
-    parts.append(_cut(protocol.at_a_glance(values.get("solution", "")), int(share * SOLUTION_CHARS)))
+    parts.append(clip(protocol.at_a_glance(values.get("solution", "")), int(share * SOLUTION_CHARS)))
     return "\n\n".join(filter(None, parts))
 
 
 def _ruling(verdict: Decision, headline: str, share: float) -> list[str]:
     why, most = int(share * WHY_CHARS), max(1, int(share * MOST))
     if verdict["status"] == "failed":
-        return [f"**No verdict.** Judging failed: {_cut(verdict['error'], why)}"]
+        return [f"**No verdict.** Judging failed: {clip(verdict['error'], why)}"]
     if verdict.get("placeholder"):
         return [f"**{PLACEHOLDER}**"]
     scores = [score for row in verdict["scores"].values() for score in row.values()]
@@ -70,11 +71,7 @@ def _ruling(verdict: Decision, headline: str, share: float) -> list[str]:
     left = [*unmet, *verdict["open_questions"]][:most]
     return [
         f"**{headline}**" + ("" if sure is None else f" (confidence {sure} of 100)"),
-        _cut(verdict["reasoning"], why),
+        clip(verdict["reasoning"], why),
         f"From {', '.join(cited)}." if cited else "",
-        "\n".join(["Open:", *(f"- {_cut(item, why // 2)}" for item in left)]) if left else "",
+        "\n".join(["Open:", *(f"- {clip(item, why // 2)}" for item in left)]) if left else "",
     ]
-
-
-def _cut(text: str, chars: int) -> str:
-    return text if len(text) <= chars else f"{text[:chars].rsplit(' ', 1)[0]} …"

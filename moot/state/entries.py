@@ -170,7 +170,8 @@ class GivenEntry(TypedDict):
     """Whose words they are, where a model's."""
 
 
-_ENTRY_ID = re.compile(r"(?<!\w)m\d{6,}(?!\w)")
+ENTRY_ID = re.compile(r"\bm\d{6,}\b")
+"""An entry's id, wherever it stands in a text."""
 
 
 def entry_id(seq: int) -> str:
@@ -210,7 +211,7 @@ def seq_of(message_id: str) -> int | None:
 
 def ids_in(text: str) -> list[str]:
     """Return the entry ids that stand in a text, in order."""
-    return _ENTRY_ID.findall(text)
+    return ENTRY_ID.findall(text)
 
 
 def clean_text(text: str) -> str:

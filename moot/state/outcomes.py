@@ -5,10 +5,9 @@ from dataclasses import dataclass
 
 from moot.state.conversation import StateValues
 from moot.state.sql import DebateTable
-from moot.state.verdict import PLACEHOLDER, SYNTHESIS, TIE
+from moot.state.verdict import NO_WINNER, PLACEHOLDER
 
 ANSWER_CHARS = 200
-CHOICES = {TIE: "a tie", SYNTHESIS: "a synthesis"}
 
 
 @dataclass(frozen=True)
@@ -56,4 +55,4 @@ def _winner(verdict: Mapping[str, object] | None, config: Mapping[str, object]) 
     winner = str(verdict.get("winner") or "")
     if winner in names and len(names) == 1:  # who votes alone has an answer, and beats nobody
         return " ".join(str(verdict.get("solution_markdown") or "").split())[:ANSWER_CHARS]
-    return CHOICES.get(winner) or names.get(winner, winner)
+    return NO_WINNER.get(winner) or names.get(winner, winner)

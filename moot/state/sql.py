@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Protocol, Self, TypeVar
 from moot.state.at_once import Waits, haste
 from moot.state.errors import DebateBusy, InputError
 from moot.state.redaction import shown_url
-from moot.state.storage_failures import advice, primary_code, server_error, storage_error
+from moot.state.storage_failures import primary_code, remedy, server_error, storage_error
 
 BUSY_TIMEOUT_S = 30.0
 """How long a write waits for another connection's, seconds."""
@@ -163,7 +163,7 @@ class SqliteSql:
             raise InputError(f"cannot open database {str(path)!r}: {error}") from error
         except sqlite3.Error as error:
             if not isinstance(path, Path) or not _is_only_unwritable(path, error):
-                raise InputError(f"cannot open database {str(path)!r}: {error}{advice(error)}") from error
+                raise InputError(f"cannot open database {str(path)!r}: {error}{remedy(error)}") from error
             self.address, self.read_only = f"{self.address}?immutable=1", True
             self._connection = _connected(self.address)
 

@@ -33,7 +33,7 @@ _ADVICE = {
 
 def storage_error(error: sqlite3.Error) -> StorageError:
     """Return what a database's failure means to a user, and what to do."""
-    return StorageError(f"the database failed ({error})" + advice(error))
+    return StorageError(f"the database failed ({error})" + remedy(error))
 
 
 def server_error(error: psycopg.Error) -> StorageError:
@@ -42,7 +42,7 @@ def server_error(error: psycopg.Error) -> StorageError:
     return StorageError(f"the database failed ({shown_url(said).strip()})" + (f": {words}" if words else ""))
 
 
-def advice(error: sqlite3.Error) -> str:
+def remedy(error: sqlite3.Error) -> str:
     """Return `: ` and what to do after a failure of SQLite's; `""` for a rare one."""
     words = _ADVICE.get(primary_code(error))
     return f": {words}" if words else ""

@@ -18,6 +18,8 @@ TIE = "tie"
 """The winner where no debater is ahead."""
 SYNTHESIS = "synthesis"
 """The winner where the best answer unites several debaters."""
+NO_WINNER = {TIE: "a tie", SYNTHESIS: "a synthesis of several"}
+"""What stands in words where a debater would."""
 PLACEHOLDER = "placeholder: no model judged this"
 """What stands where a winner would, of a verdict that the offline model made."""
 PANEL = "panel"

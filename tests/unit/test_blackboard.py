@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from moot.nodes.blackboard import bounds
 from moot.nodes.blackboard.minutes import Minutes
-from moot.nodes.blackboard.outcome import at_a_glance, outcome_text
+from moot.nodes.blackboard.outcome import at_a_glance, findings_text
 from moot.nodes.blackboard.quotations import find_quotation, in_speech_of_another
 from moot.state.ledger import MOTION
 from tests.support.board import (
@@ -240,7 +240,7 @@ def test_a_dispute_says_who_asserts_it_and_who_denies_it_with_the_messages() -> 
     board.note("bob", "asserts", FERRIES)
     board.note("ada", "denies", FERRIES)
     assert f"p001: {FERRIES} (Bob [m000001] yes; Ada [m000002] no)" in board.view("cyd")
-    assert f"{FERRIES} (open; Bob [m000001] yes; Ada [m000002] no)" in outcome_text(board.state, NAMES, {})
+    assert f"{FERRIES} (open; Bob [m000001] yes; Ada [m000002] no)" in findings_text(board.state, NAMES, {})
 
 
 def test_where_everybody_stands_is_current_with_its_round() -> None:
@@ -268,7 +268,7 @@ def test_after_the_last_words_no_dispute_stays_active() -> None:
     board.note("ada", "asserts", FERRIES)
     board.note("bob", "denies", FERRIES)
     board.state["step"] = {"kind": "close"}
-    assert f"- {FERRIES} (still open;" in outcome_text(board.state, NAMES, {})
+    assert f"- {FERRIES} (still open;" in findings_text(board.state, NAMES, {})
 
 
 def test_a_change_of_mind_is_counted_once_and_only_propositions_are_open() -> None:
@@ -276,7 +276,7 @@ def test_a_change_of_mind_is_counted_once_and_only_propositions_are_open() -> No
     board.note("ada", "denies", FERRIES)
     board.note("bob", "asserts", FERRIES)
     board.note("ada", "concedes", FERRIES)
-    text = outcome_text(board.state, NAMES, {})
+    text = findings_text(board.state, NAMES, {})
     assert text.count("m000003") == 2  # its stance on the proposition, and the change of mind
     assert "## Conceded" not in text
 
@@ -286,7 +286,7 @@ def test_an_outcome_is_whole_and_a_glance_at_it_fits_a_screen() -> None:
     for number in range(30):
         board.note("ada", "asserts", f"Statement number {number}")
         board.note("bob", "denies", f"Statement number {number}")
-    text = outcome_text(board.state, NAMES, {})
+    text = findings_text(board.state, NAMES, {})
     assert text.count("\n- Statement number") == 30
     shown = at_a_glance(text)
     assert "Statement number" not in shown

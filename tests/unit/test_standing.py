@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moot.nodes.blackboard.folding import empty_ledger, fold_notes, grown
-from moot.nodes.blackboard.outcome import outcome_text
+from moot.nodes.blackboard.outcome import findings_text
 from moot.nodes.blackboard.standing import stage_of
 from moot.state.ledger import MOTION, CruxCard, Note, Outlook
 from moot.state.reducers import append
@@ -319,7 +319,7 @@ def test_what_somebody_admits_not_to_know_is_told_to_everybody_and_is_no_evidenc
     assert told in board.view("cyd")
     assert told in board.view("judge")
     assert not board.ledger.evidence
-    assert "Admitted not to know" in outcome_text(board.state, NAMES, {})
+    assert "Admitted not to know" in findings_text(board.state, NAMES, {})
 
 
 def test_a_look_from_outside_has_seen_what_was_noted_before_it_in_whatever_pieces_it_is_folded() -> None:

@@ -7,13 +7,12 @@ from itertools import chain
 
 from moot.graph.documents import DebateDocument
 from moot.graph.documents.shown_config import ShownDebater, shown_config
-from moot.state.verdict import SYNTHESIS, TIE
+from moot.state.verdict import NO_WINNER
 
 COLOURS = 8
 """Colours of the palette; the ninth debater shares the first one's and is told apart by its monogram."""
 
 _HOUSE = {"moot": "Moot", "user": "Person", "moderator": "Moderator", "tools": "Tools"}
-_CHOICES = {TIE: "a tie", SYNTHESIS: "a synthesis"}
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,7 @@ class People:
 
     def choice(self, key: str) -> str:
         """Return what a judge chose, in words: a debater, or nobody's victory."""
-        return _CHOICES.get(key) or (self[key].name if key in self else key)
+        return NO_WINNER.get(key) or (self[key].name if key in self else key)
 
     def __contains__(self, key: str) -> bool:
         return key in self._debaters

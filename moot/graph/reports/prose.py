@@ -10,10 +10,11 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markupsafe import Markup, escape
 
+from moot.state.entries import ENTRY_ID
+
 PLAIN_ABOVE = 20_000
 """Characters from which on a text is shown as it is: Markdown's worst cases are quadratic."""
 
-CITATION = re.compile(r"\bm\d{6,}\b")
 SAFE_SCHEMES = frozenset({"http", "https", "mailto"})
 _SAFE_LINK = re.compile(r"(?i)(?:https?://|mailto:)[^\s\\]+\Z")
 _TAGS = (
@@ -106,7 +107,7 @@ class Prose:
     def _parts(self, text: str) -> Iterator[tuple[str, bool]]:
         """Yield the parts of a text in order, and whether each is the id of a message that there is."""
         done = 0
-        for match in CITATION.finditer(text):
+        for match in ENTRY_ID.finditer(text):
             if match[0] in self._anchors:
                 yield text[done : match.start()], False
                 yield match[0], True
@@ -144,7 +145,7 @@ def place_headings(tokens: Sequence[Token], base: int | None) -> None:
 
 def is_safe_link(target: str) -> bool:
     """Tell whether a link leads to the web, to an address, or to a message of the same report."""
-    return bool(_SAFE_LINK.match(target) or re.fullmatch(r"#m\d{6,}", target))
+    return bool(_SAFE_LINK.match(target) or (target[:1] == "#" and ENTRY_ID.fullmatch(target[1:])))
 
 
 def _image_as_link(token: Token, *, inside_link: bool) -> list[Token]:

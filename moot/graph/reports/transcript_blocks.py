@@ -6,9 +6,8 @@ from itertools import groupby
 
 from moot.graph.documents import DebateDocument
 from moot.graph.reports.cast import People, Person
-from moot.graph.reports.prose import CITATION
 from moot.graph.reports.wording import grouped
-from moot.state.entries import Entry
+from moot.state.entries import ENTRY_ID, Entry
 
 BLOCK = 100
 """Messages that one block holds at most: about what a browser lays out without a pause."""
@@ -72,7 +71,7 @@ def anchors_of(entries: Sequence[Entry]) -> dict[str, str]:
     anchors: dict[str, str] = {}
     for position, entry in enumerate(entries):
         key = entry["id"]
-        anchors.setdefault(key, key if CITATION.fullmatch(key) else f"e{position}")
+        anchors.setdefault(key, key if ENTRY_ID.fullmatch(key) else f"e{position}")
     return anchors
 
 

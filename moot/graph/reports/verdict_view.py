@@ -12,10 +12,11 @@ from moot.graph.documents.shown_config import shown_config
 from moot.graph.reports.cast import People, Person
 from moot.nodes.judging.opinion_check import changed_text, confidence_of
 from moot.nodes.judging.rubrics import parse_rubric, shipped_rubrics
-from moot.nodes.protocols.protocol import NOBODY, Protocol
+from moot.nodes.protocols.protocol import Protocol
 from moot.nodes.protocols.protocol_table import rules_of
 from moot.state.errors import ConfigError
 from moot.state.verdict import (
+    NO_WINNER,
     PANEL,
     PLACEHOLDER,
     Case,
@@ -177,7 +178,7 @@ def _view(
     placeholder = record.get("placeholder", False)
     void = placeholder or record["status"] == "failed"
     chosen = record["winner"]
-    winner = people[chosen] if chosen not in NOBODY and not void else None
+    winner = people[chosen] if chosen and chosen not in NO_WINNER and not void else None
     if void:
         headline = PLACEHOLDER.capitalize() if placeholder else "The verdict failed"
     else:

@@ -39,7 +39,7 @@ def stages(state: State, ledger: Ledger) -> dict[str, Stage]:
     }
 
 
-def outcome_text(state: State, names: Names, flips: Mapping[str, Sequence[str]]) -> str:
+def findings_text(state: State, names: Names, flips: Mapping[str, Sequence[str]]) -> str:
     """Return what a dialogue brought, as Markdown: from the ledger alone, the same for the same state."""
     ledger = ledger_of(state)
     shown = {who: inert(name) for who, name in names.items()}

@@ -22,14 +22,13 @@ from typing import Any
 from typing_extensions import TypedDict
 
 from moot.nodes.text.plain import word_set
+from moot.nodes.text.terms import UNSPACED
 
 SOMEONE = "a debater"
 """What stands for a name that several debaters share: nobody can say which of them is meant."""
 
 _KINDS = ("Debater", "Speaker", "Participant", "Contributor", "Discussant")
-_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
-"""Scripts that put no space around a name (Thai to Han) or join particles to it (Hangul)."""
-_WORD = rf"[^\W{_UNSPACED}]"
+_WORD = rf"[^\W{UNSPACED}]"
 _MESSAGE_ID = rf"(?<!{_WORD})m\d{{6,}}(?!{_WORD})"
 _SPACE = r"[^\S\r\n]+"
 _LETTERS = "[A-Z]{1,2}"

@@ -118,7 +118,7 @@ def borda_points(ballots: Sequence[Ballot]) -> dict[str, float]:
     def points(scores: Mapping[str, float], debater: str) -> float:
         mine = scores.get(debater, float("-inf"))
         others = [scores.get(other, float("-inf")) for other in debaters if other != debater]
-        return sum(0.5 if _equal(mine, other) else float(mine > other) for other in others)
+        return sum(0.5 if equal_scores(mine, other) else float(mine > other) for other in others)
 
     debaters = sorted({debater for ballot in ballots for debater in ballot["scores"]})
     return {debater: fsum(points(ballot["scores"], debater) for ballot in ballots) for debater in debaters}
@@ -129,13 +129,14 @@ def _approvals(ballots: Sequence[Ballot]) -> dict[str, float]:
     return {debater: float(votes[debater]) for debater in sorted(votes)}
 
 
-def _equal(a: float, b: float) -> bool:
+def equal_scores(a: float, b: float) -> bool:
+    """Return whether two scores are one but for rounding."""
     return a == b or abs(a - b) <= _CLOSE
 
 
 def _highest(tally: dict[str, float]) -> _Tally:
     best = max(tally.values(), default=0.0)
-    leaders = sorted(name for name, value in tally.items() if _equal(value, best))
+    leaders = sorted(name for name, value in tally.items() if equal_scores(value, best))
     return _Tally(tally, leaders[0], []) if len(leaders) == 1 else _Tally(tally, TIE, leaders)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
@@ -18,7 +17,7 @@ from moot.nodes.judging.opinions import (
 )
 from moot.nodes.judging.rubrics import Rubric
 from moot.nodes.text.plain import clip
-from moot.state.entries import EntryUsage, clean_text
+from moot.state.entries import EntryUsage, clean_text, ids_in
 from moot.state.verdict import SYNTHESIS, TIE, Case, Flip, Reason, ScoreRecord, Unmet, Verdict, tenths
 
 MAJOR_CAP = 40.0
@@ -138,7 +137,8 @@ class OpinionCheck:
 
     def _known(self, citations: Iterable[str], verdict: Verdict) -> list[str]:
         """Return the ids cited that exist, each once; the others are counted."""
-        cited = list(dict.fromkeys(_message_id(citation) for citation in citations))
+        # The id within such as `[m000012]` or `#m000012`; what has none is no message.
+        cited = list(dict.fromkeys(next(iter(ids_in(said)), said.strip()) for said in citations))
         kept = [citation for citation in cited if citation in self.known_ids]
         verdict["dropped_citations"] += len(cited) - len(kept)
         return kept
@@ -230,9 +230,3 @@ def _meant(said: str, sides: Sequence[str]) -> str | None:
         return said if said in sides else wanted
     alike = [side for side in sides if side.casefold() == wanted.casefold()]
     return alike[0] if len(alike) == 1 else None
-
-
-def _message_id(citation: str) -> str:
-    """The id within a citation such as `[m000012]` or `#m000012`; the citation itself where there is none."""
-    found = re.search(r"(?<!\w)m\d{6,}(?!\w)", citation)
-    return found[0] if found else citation.strip()

@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import cast
 
 from moot.nodes.judging.agreement import Mark, flip_rate, krippendorff_alpha, pairwise_kappa
-from moot.nodes.judging.decision import ballots_of, decide
+from moot.nodes.judging.decision import ballots_of, decide, equal_scores
 from moot.nodes.judging.opinion_check import failed_verdict
 from moot.nodes.judging.orders import ScoreTable, flip_rates, in_tenths, mean_table
 from moot.state.errors import JudgeFailed
@@ -16,8 +16,6 @@ from moot.state.verdict import PANEL, TIE, CriterionScale, Decision, Flip, Outco
 
 Cell = tuple[str, str]
 """A side and a criterion."""
-_CLOSE = 1e-9
-"""Scores nearer than this are equal: means of the same numbers differ by rounding."""
 
 
 def decision_of(verdicts: Sequence[Verdict], rule: Rule, earlier: Sequence[Verdict] = ()) -> Decision:
@@ -152,7 +150,7 @@ def _preferences(given: Mapping[str, Mapping[Cell, float]]) -> dict[str, list[Ma
         mine, theirs = scores.get((one, key)), scores.get((other, key))
         if mine is None or theirs is None:
             return None
-        return "even" if abs(mine - theirs) <= _CLOSE else (one if mine > theirs else other)
+        return "even" if equal_scores(mine, theirs) else (one if mine > theirs else other)
 
     sides = sorted({side for scores in given.values() for side, _ in scores})
     criteria = dict.fromkeys(key for scores in given.values() for _, key in scores)

@@ -12,7 +12,7 @@ from moot.nodes.text.terms import term_set
 from moot.state.config import DebateConfig, slug
 from moot.state.config.frozen import frozen_config
 from moot.state.conversation import ConversationState
-from moot.state.entries import JsonObject
+from moot.state.entries import ENTRY_ID, JsonObject
 from moot.state.ledger import MOTION
 
 HEADING = "# You, in earlier debates"
@@ -20,7 +20,7 @@ LOOKED_AT, KEPT = 200, 3
 """Earlier debates that are looked at, the latest, and those that come back, the most alike."""
 TOPIC_CHARS, TEXT_CHARS = 160, 240
 POSITIONS, CONCESSIONS = 4, 3
-_CITATION = re.compile(r"\s*[\[(]m\d{6,}(?:,\s*m\d{6,})*[\])]")
+_CITATION = re.compile(rf"\s*[\[(]{ENTRY_ID.pattern}(?:,\s*{ENTRY_ID.pattern})*[\])]")
 
 Looking = Generator[LookUp, Any, JsonObject]
 

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import cast
 
+from moot.nodes.text.plain import clip
 from moot.state.config.model_settings import ModelSettings
 from moot.state.entries import JsonObject
 from moot.state.errors import ModelError
@@ -249,5 +250,4 @@ def _short(error: Exception) -> str:
 
 
 def _clip(text: str) -> str:
-    line = " ".join(shown_url(text)[: 4 * MESSAGE_CHARS].split())
-    return line if len(line) <= MESSAGE_CHARS else line[: MESSAGE_CHARS - 1] + "…"
+    return clip(" ".join(shown_url(text)[: 4 * MESSAGE_CHARS].split()), MESSAGE_CHARS)

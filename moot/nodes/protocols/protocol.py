@@ -17,10 +17,7 @@ from moot.state.config import DebateConfig
 from moot.state.config.section import Terms
 from moot.state.conversation import ConversationState, Floor, StateValues, Step, StepKind
 from moot.state.entries import Entry, JsonObject
-from moot.state.verdict import SYNTHESIS, TIE, Decision
-
-NOBODY = {TIE: "A tie", SYNTHESIS: "A synthesis of several", "": "Judged, without a winner"}
-"""What stands where a debater would."""
+from moot.state.verdict import NO_WINNER, Decision
 
 
 @dataclass(frozen=True)
@@ -162,7 +159,10 @@ class Protocol(Terms):
     def headline(self, verdict: Decision, names: Mapping[str, str]) -> str:
         """Return what a verdict that did not fail comes to, in a line that calls debaters by name."""
         winner = verdict["winner"]
-        return NOBODY.get(winner) or self.won(names.get(winner, winner))
+        if not winner:
+            return "Judged, without a winner"
+        nobody = NO_WINNER.get(winner, "")
+        return nobody.capitalize() or self.won(names.get(winner, winner))
 
     def won(self, winner: str) -> str:
         """Return what it means that a judge named somebody, by display name."""

@@ -6,14 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 
 from moot.nodes.text.plain import word_set
-from moot.nodes.text.terms import UNSPACED
+from moot.nodes.text.terms import UNSPACED_CHARACTER
 
 _TITLES = word_set(
     "the a an mr mrs ms miss dr prof professor sir dame lady lord senator president vice governor "
     "secretary judge justice chair team agent debater speaker herr frau monsieur madame señor señora"
 )
 _WORD = re.compile(r"\w")
-_UNSPACED_NAME = re.compile(f"[{UNSPACED}]")
 
 
 def mentions(text: str, names: Mapping[str, str], but: str = "") -> list[str]:
@@ -64,7 +63,7 @@ def _known(
 def _is_whole(text: str, at: int, alias: str) -> bool:
     """Return whether an alias that stands in a text is no part of a longer word."""
     around = text[max(at - 1, 0) : at] + text[at + len(alias) : at + len(alias) + 1]
-    return bool(_UNSPACED_NAME.search(alias)) or not _WORD.search(around)
+    return bool(UNSPACED_CHARACTER.search(alias)) or not _WORD.search(around)
 
 
 def _aliases(who: str, name: str) -> set[str]:

@@ -29,7 +29,7 @@ _MARKS = (
 WORD = re.compile(rf"(?:[^\W_]|[{_MARKS}])+")
 """A word in any script, as it is written."""
 _RUNS = re.compile(f"[{UNSPACED}]+|[^{UNSPACED}]+")
-_IS_UNSPACED = re.compile(f"[{UNSPACED}]")
+UNSPACED_CHARACTER = re.compile(f"[{UNSPACED}]")
 
 
 def word_table(name: str) -> frozenset[str]:
@@ -65,7 +65,7 @@ def words(text: str) -> list[str]:
         return _ASCII_WORD.findall(text.lower())
     found: list[str] = []
     for word in WORD.findall(unicodedata.normalize("NFKC", text).casefold()):
-        if word.isascii() or not _IS_UNSPACED.search(word):
+        if word.isascii() or not UNSPACED_CHARACTER.search(word):
             found.append(word)
             continue
         for run in _RUNS.findall(word):
@@ -81,7 +81,7 @@ def spelled(text: str) -> list[str]:
 
 def is_unspaced(run: str) -> bool:
     """Whether a run is of a script without spaces between words, whose terms are pairs of characters."""
-    return _IS_UNSPACED.match(run) is not None
+    return UNSPACED_CHARACTER.match(run) is not None
 
 
 def terms(text: str) -> list[str]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Exit, Option
 
 from moot.graph.cli import options as shared
-from moot.state.errors import ConfigError
+from moot.state.errors import ConfigError, DebateNotFound, RunError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from moot.graph.api import Debates
     from moot.graph.many import PlannedDebate
     from moot.state.entries import JsonObject
-
-FAILED = 3
 
 
 def batch(
@@ -81,7 +79,7 @@ def batch(
         rows = [[str(result[key]) for key in heading] for result in results]
         print_result(Grid(heading, rows).screen())
     if any(errors.values()):
-        raise Exit(FAILED)
+        raise Exit(RunError.exit_code)
 
 
 def read_batch(path: Path, base: JsonObject) -> list[PlannedDebate]:
@@ -153,8 +151,6 @@ def _items(path: Path) -> Iterator[tuple[str, object]]:
 
 def _result(debates: Debates, planned: PlannedDebate, error: str) -> JsonObject:
     """Return what is told of a debate, over or not; `error` says why it is not."""
-    from moot.state.errors import DebateNotFound
-
     facts: JsonObject = {"debate": planned.id, "topic": planned.topic, "error": error}
     try:
         debate = debates.get(planned.id)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, get_args
 import typer
 
 from moot.graph.cli.options import DbOption, JsonOption, QuietOption
+from moot.state.errors import InputError, RunError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from moot.nodes.judging.evaluation import Evaluator, Subject
 
 
-FAILED = 3
 Form = Literal["table", "json", "csv", "md"]
 
 
@@ -84,7 +84,7 @@ def evaluate_debates(
         for note in verdict["notes"]:
             remark(f"{name}, {one.name}: {note}")
     if any(card.averages["evaluators"] == 0 for card in cards):
-        raise typer.Exit(FAILED)
+        raise typer.Exit(RunError.exit_code)
 
 
 def _evaluators(models: Sequence[str], config: Path | None) -> Sequence[Evaluator]:
@@ -104,8 +104,6 @@ def _problem(given: str | None) -> str:
     Raises:
         InputError: the file cannot be read.
     """
-    from moot.state.errors import InputError
-
     if given is None:
         return ""
     path = Path(given.removeprefix("@"))
@@ -138,7 +136,6 @@ def add_rows(path: Path, cards: Sequence[Scorecard]) -> None:
         InputError: it cannot be written.
     """
     from moot.graph.scorecards import to_csv
-    from moot.state.errors import InputError
 
     try:
         with path.open("a+", encoding="utf-8", newline="") as file:

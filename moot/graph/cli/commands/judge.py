@@ -13,13 +13,13 @@ from moot.graph.cli.options import ConfigOption, DbOption, JsonOption, QuietOpti
 from moot.nodes.judging.decision import RULES
 from moot.state.amounts import amount
 from moot.state.entries import tokens_of
+from moot.state.errors import InputError, RunError
 from moot.state.verdict import Rule
 
 if TYPE_CHECKING:
     from moot.graph.judgement import Judgement, JudgingOptions
 
 
-FAILED = 3
 DECIDES = "; ".join(f"{name}, {rule.decides}" for name, rule in RULES.items())
 
 
@@ -73,7 +73,6 @@ def judge(
     from moot.graph.cli.database import opened
     from moot.graph.cli.named_files import read_rubric
     from moot.graph.judgement import JudgingOptions, judge_debate
-    from moot.state.errors import InputError
 
     several = model if model and len(model) > 1 else None
     if several and panel is not None:
@@ -114,7 +113,6 @@ def _with_config(options: JudgingOptions, config: Path | None) -> JudgingOptions
     """Return the options for a debate that has a configuration, of whose judge a file says something else."""
     from moot.graph.cli.usual_config import file_data
     from moot.state.config.config_files import make_config
-    from moot.state.errors import InputError
 
     if config is None:
         return options
@@ -183,7 +181,7 @@ def _deliver(judgement: Judgement, *, as_json: bool, quiet: bool) -> None:
         remark(f"\n{calls} · {tokens:,.0f} tokens · {kept}")
     if judgement.failed:
         complain(f"the verdict failed: {one_line(judgement.verdict['error'], 500)}")
-        raise typer.Exit(FAILED)
+        raise typer.Exit(RunError.exit_code)
 
 
 def _measure(
@@ -194,7 +192,6 @@ def _measure(
     from moot.graph.cli.screen.output import print_json, print_result
     from moot.graph.judge_benchmark import measure_judge
     from moot.nodes.driving.environment import Environment
-    from moot.state.errors import InputError
 
     settings = options.applied_to(run_config(config, {}))
     if settings.judge.panel and options.model is None:

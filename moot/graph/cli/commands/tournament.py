@@ -9,6 +9,7 @@ import typer
 
 from moot.graph.cli.options import DbOption, JsonOption, QuietOption
 from moot.state.amounts import amount
+from moot.state.errors import RunError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from moot.graph.tournament_config import TournamentConfig
 
 
-FAILED = 3
 Form = Literal["table", "json", "md"]
 
 
@@ -64,7 +64,7 @@ def tournament(
     deliver(chosen, output, table.to_json(), to_markdown(table), _screen(table))
     if table.failed:
         remark(f"no verdict in {len(table.failed)} of {amount(len(table.matches), 'match')}: run it again")
-        raise typer.Exit(FAILED)
+        raise typer.Exit(RunError.exit_code)
 
 
 def read_tournament(path: Path) -> TournamentConfig:
@@ -103,10 +103,12 @@ def _list(settings: TournamentConfig, *, as_json: bool) -> None:
 def _say_played(played: MatchResult, done: int, total: int) -> None:
     from moot.graph.cli.screen.output import remark
     from moot.graph.cli.screen.terminal_text import one_line
+    from moot.state.verdict import NO_WINNER
 
-    outcome = {"": f"no verdict: {one_line(played.error, 200)}", "tie": "a tie"}.get(
-        played.winner, f"{played.winner} wins"
-    )
+    if played.winner:
+        outcome = NO_WINNER.get(played.winner) or f"{played.winner} wins"
+    else:
+        outcome = f"no verdict: {one_line(played.error, 200)}"
     remark(f"[{done}/{total}] {one_line(played.topic, 50)}: {played.first} – {played.second}: {outcome}")
 
 

@@ -15,9 +15,9 @@ from moot.graph.cli.screen.output import columns
 from moot.graph.cli.screen.terminal_text import one_line, safe
 from moot.nodes.judging.decision import RULES
 from moot.nodes.judging.opinion_check import changed_text, confidence_of
-from moot.nodes.protocols.protocol import NOBODY, Protocol
+from moot.nodes.protocols.protocol import Protocol
 from moot.nodes.protocols.protocol_table import rules_of
-from moot.state.verdict import PANEL, PLACEHOLDER, Decision, Verdict
+from moot.state.verdict import NO_WINNER, PANEL, PLACEHOLDER, Decision, Verdict
 
 MOST_COLUMNS = 5
 """Debaters that have a column each; more get a line each, with their totals alone."""
@@ -73,7 +73,7 @@ def winner_text(verdict: Verdict, names: Mapping[str, str], protocol: Protocol) 
 
 
 def _choice(said: str, names: Mapping[str, str]) -> str:
-    return NOBODY.get(said, "").lower() or names.get(said, one_line(said, 30))
+    return NO_WINNER.get(said) or names.get(said, one_line(said, 30))
 
 
 def _ruling(verdict: Decision, names: Mapping[str, str]) -> list[RenderableType]:

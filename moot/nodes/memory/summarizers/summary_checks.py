@@ -13,6 +13,7 @@ from moot.nodes.calls import ModelCall, Reply
 from moot.nodes.memory.summarizers.summarizer import SummaryFailed
 from moot.nodes.text.terms import terms
 from moot.nodes.text.tokens import TokenCounter, cut_middle
+from moot.state.entries import ENTRY_ID
 
 ECHO_SHARE = 0.8
 """An answer that repeats this share of its input's words in their order is an echo."""
@@ -27,7 +28,6 @@ _LONG_EXCUSE = 200  # characters from which words of excuse may begin a summary 
 _STRUCTURE = re.compile(
     r"(?:```\w*\s*)?(?:\{\s*[\"'}]|\[\s*[\"{]|<(?:!doctype|\?xml|html|head|body)\b)", re.I
 )
-_MESSAGE_ID = re.compile(r"\bm\d{6,}\b")
 _EXCUSE = re.compile(
     r"""[\W_]*
     (?:(?:here\ (?:is|are)\b[^:\n]{0,40}|the\ )?
@@ -102,7 +102,7 @@ def _is_excuse(text: str, source: str) -> bool:
     """Whether a text begins as excuses and errors do, and does not go on as a summary does."""
     if not _EXCUSE.match(text.replace("’", "'")):
         return False
-    if set(_MESSAGE_ID.findall(text)) & set(_MESSAGE_ID.findall(source)):
+    if set(ENTRY_ID.findall(text)) & set(ENTRY_ID.findall(source)):
         return False
     told = set(terms(text))
     return len(text) < _LONG_EXCUSE or 2 * len(told & set(terms(source))) < len(told)

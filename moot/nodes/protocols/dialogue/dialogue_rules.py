@@ -18,7 +18,7 @@ from pydantic import BaseModel, Field
 
 from moot.nodes.blackboard.bounds import OVERALL, SHORT, noted
 from moot.nodes.blackboard.by_model import debater_lines, found_in
-from moot.nodes.blackboard.outcome import at_a_glance, outcome_text
+from moot.nodes.blackboard.outcome import at_a_glance, findings_text
 from moot.nodes.calls import Hints, ModelCall, Reply, WireMessage
 from moot.nodes.judging.brief import JudgeBrief
 from moot.nodes.prompts.enumerated import many, narrowed
@@ -141,7 +141,7 @@ class Dialogue(Protocol):
         """Return claims with stances, agreements, evidence, flip conditions and paths to a resolution."""
         config = frozen_config(state)
         flips = {d.id: d.flip_conditions for d in config.debaters}
-        return outcome_text(state, config.names(), flips)
+        return findings_text(state, config.names(), flips)
 
     def at_a_glance(self, solution: str) -> str:
         """Return the first points of each section."""
