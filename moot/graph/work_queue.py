@@ -132,7 +132,10 @@ class WorkQueue:
     async def _entries(self) -> list[QueuedDebate]:
         async with self._opened() as app:
             found = await app.job_manager.list_jobs_async(queue=QUEUE)
-            return sorted([_shown(each) for each in found if each.status in SHOWN], key=_turn)
+            return sorted(
+                [_shown(each) for each in found if each.status in SHOWN],
+                key=lambda each: (SHOWN.index(each.status), -each.priority, each.number),
+            )
 
     async def _cancel(self, debate: str) -> bool:
         async with self._opened() as app:
@@ -244,7 +247,3 @@ async def _put(app: App, debate: str, priority: int | None) -> bool:
 
 def _shown(entry: Entry) -> QueuedDebate:
     return QueuedDebate(str(entry.lock), str(entry.status), entry.priority, entry.attempts, entry.id or 0)
-
-
-def _turn(entry: QueuedDebate) -> tuple[int, int, int]:
-    return SHOWN.index(entry.status), -entry.priority, entry.number

@@ -74,7 +74,7 @@ def new_debate_id(name: str | None) -> str:
         InputError: it cannot be called that.
     """
     if name is None:
-        return new_thread_id()
+        return str(uuid.uuid4())
     check_name(name)
     return thread_id_of(name)
 
@@ -85,11 +85,6 @@ def thread_id_of(name: str) -> str:
         return str(uuid.UUID(name))
     except ValueError:
         return str(uuid.uuid5(uuid.NAMESPACE_URL, f"moot:{name}"))
-
-
-def new_thread_id() -> str:
-    """Return a UUID for a debate without a name."""
-    return str(uuid.uuid4())
 
 
 class Catalogue(DebateTable):

@@ -172,6 +172,7 @@ class GivenEntry(TypedDict):
 
 ENTRY_ID = re.compile(r"\bm\d{6,}\b")
 """An entry's id, wherever it stands in a text."""
+_NUMBER = re.compile(r"m?0*(\d{1,9})")
 
 
 def entry_id(seq: int) -> str:
@@ -212,6 +213,18 @@ def seq_of(message_id: str) -> int | None:
 def ids_in(text: str) -> list[str]:
     """Return the entry ids that stand in a text, in order."""
     return ENTRY_ID.findall(text)
+
+
+def cited_id(said: str) -> str:
+    """Return the id that a model means by `[m000012]`, `#m000012` or `12`; its words where it means none."""
+    bare = said.strip(" []()#")
+    number = _NUMBER.fullmatch(bare)
+    return next(iter(ids_in(said)), entry_id(int(number[1])) if number else bare)
+
+
+def entries_of(ids: Iterable[str], transcript: Sequence[Entry]) -> list[Entry]:
+    """Return the entries of these ids, in their order; one that there is not is passed over."""
+    return [transcript[seq] for seq in map(seq_of, ids) if seq is not None and seq < len(transcript)]
 
 
 def clean_text(text: str) -> str:

@@ -18,6 +18,9 @@ Reader = Literal["rule", "model", "person"]
 EventKind = Literal["asserts", "denies", "conditional", "concedes", "withdraws", "unsure"]
 """What somebody does about a proposition: `concedes` gives it away, `withdraws` no longer holds it."""
 
+GIVES_UP: tuple[EventKind, ...] = ("concedes", "withdraws")
+"""What leaves nobody with a stance."""
+
 EvidenceKind = Literal["figure", "source", "case", "experience"]
 
 
@@ -181,12 +184,15 @@ Note = Annotated[
 """One note of the ledger; `note` says what it is."""
 
 
+ReflectionKind = Literal["pattern", "shift", "convergence", "escalation"]
+
+
 class Reflection(TypedDict):
     """An insight about the debate itself."""
 
     id: str
     content: str
-    kind: Literal["pattern", "shift", "convergence", "escalation"]
+    kind: ReflectionKind
     about: list[str]
     """Ids of debaters."""
     message_ids: list[str]
@@ -195,10 +201,15 @@ class Reflection(TypedDict):
     """1–10."""
 
 
+CruxAnswer = Literal["yes", "no", "nuanced"]
+CruxType = Literal["horizon", "evidence", "values", "definition", "claim", "premise"]
+"""What a disagreement turns on."""
+
+
 class CruxSide(TypedDict):
     """One debater's answer to a crux question."""
 
-    answer: Literal["yes", "no", "nuanced"]
+    answer: CruxAnswer
     reasoning: str
     falsifier: str
     """What would change this answer."""
@@ -212,7 +223,7 @@ class CruxCard(TypedDict):
     claim: str
     """Id of the proposition that it came from."""
     sides: dict[str, CruxSide]
-    type: Literal["horizon", "evidence", "values", "definition", "claim", "premise"]
+    type: CruxType
     diagnosis: str
     resolved: bool
     resolution: str

@@ -270,12 +270,12 @@ GOOD = {"id": "x", "name": "X"}
     [
         ({"criteria": [GOOD]}, "name"),
         ({"name": "r", "criteria": []}, "criteria"),
-        ({"name": "r", "criteria": [{**GOOD, "weight": 0}]}, r"criteria\[0\]\.weight"),
-        ({"name": "r", "criteria": [GOOD, {"id": "Y!", "name": "Y"}]}, r"criteria\[1\]\.id"),
-        ({"name": "r", "criteria": [{**GOOD, "scale_max": 1}]}, r"criteria\[0\]"),
-        ({"name": "r", "criteria": [{**GOOD, "wieght": 2}]}, r"criteria\[0\]\.wieght"),
+        ({"name": "r", "criteria": [{**GOOD, "weight": 0}]}, r"criteria\.0\.weight"),
+        ({"name": "r", "criteria": [GOOD, {"id": "Y!", "name": "Y"}]}, r"criteria\.1\.id"),
+        ({"name": "r", "criteria": [{**GOOD, "scale_max": 1}]}, r"criteria\.0"),
+        ({"name": "r", "criteria": [{**GOOD, "wieght": 2}]}, r"criteria\.0\.wieght"),
         ({"name": "r", "criteria": [GOOD, GOOD]}, "share the id 'x'"),
-        ({"name": "r", "criteria": [{**GOOD, "scale_max": float("inf")}]}, r"criteria\[0\]\.scale_max"),
+        ({"name": "r", "criteria": [{**GOOD, "scale_max": float("inf")}]}, r"criteria\.0\.scale_max"),
         ("rubric", "mine: rubric"),
     ],
 )

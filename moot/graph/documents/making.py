@@ -12,7 +12,7 @@ from moot.state.entries import JsonObject
 from moot.state.redaction import shown_url
 
 
-def make_document(row: DebateRow, values: StateValues, *, status: str | None = None) -> DebateDocument:
+def make_document(row: DebateRow, values: StateValues) -> DebateDocument:
     """Return a debate's document from its catalogue row and its state's values."""
     state = up_to_date(cast(ConversationState, values))
     config = state.get("config", {})
@@ -22,7 +22,7 @@ def make_document(row: DebateRow, values: StateValues, *, status: str | None = N
         "id": row.id,
         "name": row.name,
         "topic": state.get("topic", ""),
-        "status": cast(Any, status or row.status),  # the catalogue keeps these words alone
+        "status": cast(Any, row.status),  # the catalogue keeps these words alone
         "ended_because": _ended_because(state),
         "protocol": config.get("protocol", row.protocol),
         "config": _without_passwords(config),

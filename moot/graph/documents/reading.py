@@ -8,6 +8,7 @@ from pydantic import TypeAdapter, ValidationError
 from typing_extensions import is_typeddict
 
 from moot.graph.documents.document import DebateDocument
+from moot.state.config.config_mistakes import mistakes_in
 from moot.state.conversation import SCHEMA_VERSION
 from moot.state.entries import EntryKind, entry_id
 from moot.state.errors import InputError
@@ -32,11 +33,10 @@ def whole_document(given: Mapping[str, object]) -> DebateDocument:
     try:
         _adapter(DebateDocument).validate_python(document, strict=True)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        key = ".".join(map(str, first["loc"]))
-        more = f" ({error.error_count() - 1} more)" if error.error_count() > 1 else ""
+        wrong, *others = mistakes_in(error)
+        more = f" ({len(others)} more)" if others else ""
         raise InputError(
-            f"not a whole moot.debate/1 document: {key}: {first['msg']}{more}; "
+            f"not a whole moot.debate/1 document: {wrong}{more}; "
             "without its `format` key, what was said can be imported alone"
         ) from error
     if document["schema_version"] > SCHEMA_VERSION:

@@ -38,6 +38,7 @@ from moot.graph.reports.html import TEMPLATES, ReportPart, render_messages, rend
 from moot.graph.reports.prose import Prose
 from moot.nodes.protocols.protocol_table import PROTOCOLS, load_plugged
 from moot.state import settings as environment
+from moot.state.config.config_mistakes import mistakes_in
 from moot.state.entries import JsonObject
 from moot.state.errors import DebateBusy, DebateNotFound, MootError
 from moot.state.redaction import redacted
@@ -346,8 +347,7 @@ async def _mistake(_: Request, error: Exception) -> Response:
     if isinstance(error, HTTPException):
         return _PlainJson({"error": error.detail}, status_code=error.status_code)
     if isinstance(error, ValidationError):
-        first = error.errors(include_url=False)[0]
-        return _PlainJson({"error": f"{'.'.join(map(str, first['loc']))}: {first['msg']}"}, status_code=400)
+        return _PlainJson({"error": mistakes_in(error)[0]}, status_code=400)
     known = {DebateNotFound: 404, DebateBusy: 409}
     return _PlainJson({"error": str(error)}, status_code=known.get(type(error), 400))
 

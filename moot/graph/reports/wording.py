@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 
+from moot.nodes.text.plain import clip
 from moot.state.entries import clean_text
 
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
@@ -52,10 +53,7 @@ def clock(at: str, length: int = 16) -> str:
 
 def shortened(text: str, limit: int) -> str:
     """Return the first line of `text`, cut at a word within `limit` characters."""
-    line = " ".join(text.strip().partition("\n")[0].split())
-    if len(line) <= limit:
-        return line
-    return line[:limit].rsplit(" ", 1)[0].rstrip(" ,;:") + "…"
+    return clip(" ".join(text.strip().partition("\n")[0].split()), limit)
 
 
 def as_json(value: object) -> str:

@@ -23,7 +23,7 @@ from moot.state.config import DebateConfig
 from moot.state.config.model_settings import is_built_in
 from moot.state.conversation import MemoryKind
 from moot.state.entries import Entry, ids_in
-from moot.state.ledger import MOTION, Event, EventKind, EvidenceKind
+from moot.state.ledger import GIVES_UP, MOTION, Event, EventKind, EvidenceKind
 
 EXTRACT = load_prompt("extract", "topic", "aspect", "debaters", "ledger")
 SECOND_LOOK = load_prompt("second-look", "topic", "aspect")
@@ -202,7 +202,7 @@ def _alike(event: Event, ledger: Ledger) -> tuple[str, ...]:
     turns = ledger.courses.get(event["proposition"], ())
     sign = next((turn.after for turn in turns if turn.event["id"] == event["id"]), 0)
     same = {1: ("asserts",), -1: ("denies",)} if event["kind"] == "concedes" else {}
-    return ("concedes", "withdraws", *same.get(sign, ()))
+    return (*GIVES_UP, *same.get(sign, ()))
 
 
 def read_in_batches(entries: Sequence[Entry], config: DebateConfig) -> list[list[Entry]]:

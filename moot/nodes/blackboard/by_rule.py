@@ -24,7 +24,7 @@ from moot.nodes.text.likeness import likeness
 from moot.nodes.text.sentences import Sentence, split_sentences
 from moot.nodes.text.terms import term_set
 from moot.state.entries import Entry
-from moot.state.ledger import EventKind, EvidenceKind
+from moot.state.ledger import MOTION, EventKind, EvidenceKind
 
 CLAUSE_TERMS = 3
 """Content words without which a sentence opens no proposition: “I correct myself” is on nothing known."""
@@ -107,7 +107,7 @@ class RuleReader:
         for sentence in sentences:
             given_up = shifts(sentence.text)
             if given_up:
-                self._event(entry, sentence.text, "p000", "withdraws")
+                self._event(entry, sentence.text, MOTION, "withdraws")
             elif concedes(sentence.text) and len(term_set(sentence.text)) >= CLAUSE_TERMS:
                 if (entry["speaker"], noted(sentence.text)) in self._granted:
                     continue
@@ -138,7 +138,7 @@ class RuleReader:
         # Who has said where it stands does not change over without saying so.
         if taken and (not known or taken[1] >= known[1]):
             self._sides[entry["speaker"]] = taken
-            self._event(entry, words, "p000", _KINDS[taken[0]])
+            self._event(entry, words, MOTION, _KINDS[taken[0]])
 
     def _dispute(self, entry: Entry, sentences: Sequence[Sentence], before: Sequence[Earlier]) -> None:
         """Note what an entry denies outright: the last word said, or a sentence said again with a “not”."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import BaseModel, Field
 
@@ -23,8 +23,8 @@ from moot.nodes.text.terms import term_set
 from moot.nodes.text.tokens import TokenCounter, cut_middle
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState
-from moot.state.entries import Entry, seq_of
-from moot.state.ledger import CruxCard, CruxSide, EventKind, Note
+from moot.state.entries import Entry, cited_id, entries_of
+from moot.state.ledger import CruxAnswer, CruxCard, CruxSide, CruxType, EventKind, Note
 from moot.state.progress import Room
 
 CARD = load_prompt("crux-card", "topic", "claim", "debaters")
@@ -41,7 +41,7 @@ class SideFinding(BaseModel):
 
     debater: str
     reasoning: str
-    answer: Literal["yes", "no", "nuanced"]
+    answer: CruxAnswer
     falsifier: str = Field(description="What would change this answer.")
     now: EventKind = Field(description="What the debater now does about the disputed statement.")
     message_id: str
@@ -54,7 +54,7 @@ class CruxFinding(BaseModel):
     reasoning: str
     question: str
     sides: list[SideFinding]
-    type: Literal["horizon", "evidence", "values", "definition", "claim", "premise"]
+    type: CruxType
     diagnosis: str
     resolved: bool
     resolution: str
@@ -67,8 +67,7 @@ def card_id(room: Room) -> str:
 
 def room_entries(state: Mapping[str, Any], ids: Sequence[str]) -> list[Entry]:
     """Return the entries of these ids, in order."""
-    transcript: Sequence[Entry] = state["full_transcript"]
-    return [transcript[seq] for seq in map(seq_of, ids) if seq is not None and seq < len(transcript)]
+    return entries_of(ids, state["full_transcript"])
 
 
 def card_call(
@@ -106,19 +105,15 @@ def card_by_model(
     """Return a model's card; a side that it forgot is filled in by rule, and who was not there is dropped."""
     names = {who: config.names()[who] for who in room["between"]}
     found = {known_debater(side["debater"], names): side for side in data["sides"]}
-    sides = {
-        who: _found_side(found[who]) if who in found else _ruled_side(state, config, room, who)
-        for who in room["between"]
-    }
-    answers = {side["answer"] for side in sides.values()}
+    card = card_by_rule(state, config, room)
+    for who in found.keys() & card["sides"].keys():
+        side = found[who]
+        reasoning, falsifier = noted(side["reasoning"], LONG), noted(side["falsifier"], LONG)
+        card["sides"][who] = {"answer": side["answer"], "reasoning": reasoning, "falsifier": falsifier}
+    answers = {side["answer"] for side in card["sides"].values()}
     return {
-        "id": card_id(room),
-        "claim": room["claim"],
-        "message_ids": [*room["trigger"], *room["message_ids"]],
-        "round": int(state.get("round", 0)),
-        "room": room["id"],
-        "question": noted(data["question"]) or _question(state, room),
-        "sides": sides,
+        **card,
+        "question": noted(data["question"]) or card["question"],
         "type": data["type"],
         "diagnosis": noted(data["diagnosis"], LONG),
         # Opposite answers are no resolution, whatever the model calls them.
@@ -144,10 +139,10 @@ def card_events(
         by="model",
     )
     for side in data["sides"]:
-        entry = entries.get(side["message_id"].strip("[] "))
+        entry = entries.get(cited_id(side["message_id"]))
         who = known_debater(side["debater"], {who: config.names()[who] for who in room["between"]})
         held = minutes.ledger.stance(who, room["claim"])
-        known = held and (held["message_id"], held["kind"]) == (side["message_id"].strip("[] "), side["now"])
+        known = held and (held["message_id"], held["kind"]) == (cited_id(side["message_id"]), side["now"])
         if entry is not None and entry["speaker"] == who and not known:
             event = {"proposition": room["claim"], "kind": side["now"], "confidence": 1.0, "ground": False}
             words = {"message_id": entry["id"], "quote": side["quote"], "condition": ""}
@@ -158,16 +153,15 @@ def card_events(
 def card_by_rule(state: ConversationState, config: DebateConfig, room: Room) -> CruxCard:
     """Return a card without a model: resolved where somebody gives up this very statement at last."""
     sides = {who: _ruled_side(state, config, room, who) for who in room["between"]}
-    moved = [who for who, side in sides.items() if side["answer"] == "nuanced"]
-    names = config.names()
-    moved_names = " and ".join(names[who] for who in moved)
+    moved, text = [who for who, side in sides.items() if side["answer"] == "nuanced"], claim_text(state, room)
+    moved_names = " and ".join(config.names()[who] for who in moved)
     return {
         "id": card_id(room),
         "claim": room["claim"],
         "message_ids": [*room["trigger"], *room["message_ids"]],
         "round": int(state.get("round", 0)),
         "room": room["id"],
-        "question": _question(state, room),
+        "question": noted(f"Is this so: {text}") if text else "",
         "sides": sides,
         "type": "claim",
         "diagnosis": "The two differ on this statement.",
@@ -196,19 +190,6 @@ def claim_text(state: Mapping[str, Any], room: Room) -> str:
     """Return what a room is about, in words."""
     known = ledger_of(state).propositions.get(room["claim"])
     return noted(known["text"]) if known else ""
-
-
-def _question(state: ConversationState, room: Room) -> str:
-    text = claim_text(state, room)
-    return noted(f"Is this so: {text}") if text else ""
-
-
-def _found_side(found: Mapping[str, Any]) -> CruxSide:
-    return {
-        "answer": found["answer"],
-        "reasoning": noted(found["reasoning"], LONG),
-        "falsifier": noted(found["falsifier"], LONG),
-    }
 
 
 def _ruled_side(state: ConversationState, config: DebateConfig, room: Room, who: str) -> CruxSide:

@@ -8,6 +8,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from moot.nodes.blackboard.bounds import OVERALL
 from moot.nodes.blackboard.standing import Ledger, Turn, is_conditional, leaning, said_at
 from moot.state.ledger import MOTION, Event, EventKind, Note, Proposition, Sameness
 
@@ -67,7 +68,7 @@ def _continues(notes: Sequence[Note], known: Sequence[Note]) -> bool:
 
 def empty_ledger(topic: str) -> Ledger:
     """Return the ledger of a debate of which nothing is noted."""
-    motion = Proposition(note="proposition", id=MOTION, text=topic, aspect="overall", seq=0)
+    motion = Proposition(note="proposition", id=MOTION, text=topic, aspect=OVERALL, seq=0)
     return Ledger({}, {MOTION: motion}, {}, {}, {}, {}, [], [])
 
 

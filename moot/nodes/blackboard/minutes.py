@@ -7,11 +7,11 @@ from typing import Any, cast
 
 from typing_extensions import TypedDict
 
-from moot.nodes.blackboard.bounds import noted
+from moot.nodes.blackboard.bounds import OVERALL, noted
 from moot.nodes.blackboard.folding import fold_notes
 from moot.nodes.blackboard.quotations import find_quotation, in_speech_of_another, kept_quotation
 from moot.nodes.blackboard.standing import Ledger
-from moot.state.entries import Entry
+from moot.state.entries import Entry, cited_id
 from moot.state.ledger import MOTION, Event, Note, Reader
 
 
@@ -48,7 +48,7 @@ class Minutes:
     """What was said, by id, as far as it may be quoted."""
     debaters: Sequence[str]
     by: Reader
-    aspect: str = "overall"
+    aspect: str = OVERALL
     about: str = ""
     """What is under discussion, where that is more than the aspect."""
     threshold: float = 0.0
@@ -175,7 +175,7 @@ class Minutes:
 
     def _quote(self, each: Mapping[str, Any], *, quoted: bool = False) -> tuple[Entry, str] | None:
         """Return message and words of a quotation that really stands there, `None` for any other."""
-        entry = self.entries.get(each["message_id"].strip("[] "))
+        entry = self.entries.get(cited_id(each["message_id"]))
         if entry is None or entry["speaker"] not in self.debaters:
             self.dropped["no such message"] += 1
             return None

@@ -7,7 +7,7 @@ al. (2023), *Generative Agents*, section 4.2, with epistemic events in the place
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel, Field
 
@@ -23,8 +23,8 @@ from moot.nodes.text.tokens import TokenCounter, cut_middle
 from moot.state.at_sight import at_sight
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState
-from moot.state.entries import seq_of
-from moot.state.ledger import MOTION, Event, Reflection
+from moot.state.entries import cited_id, entries_of, seq_of
+from moot.state.ledger import MOTION, Event, Reflection, ReflectionKind
 
 REFLECT = load_prompt("reflect", "topic", "debaters", "board")
 
@@ -40,7 +40,7 @@ class ReflectionFinding(BaseModel):
     """One insight."""
 
     content: str
-    kind: Literal["pattern", "shift", "convergence", "escalation"]
+    kind: ReflectionKind
     about: list[str] = Field(description="Ids of the debaters concerned.")
     message_ids: list[str]
     importance: int = Field(ge=1, le=10, description="1 to 10.")
@@ -115,9 +115,8 @@ def reflection_call(
 ) -> ModelCall:
     """Return the call that asks a model for insights."""
     room = max(200, config.memory.budget.total - _FRAME)
-    names, transcript = config.names(), state["full_transcript"]
-    ids = news_of(state).message_ids(state)
-    entries = [transcript[seq] for seq in map(seq_of, ids) if seq is not None and seq < len(transcript)]
+    names = config.names()
+    entries = entries_of(news_of(state).message_ids(state), state["full_transcript"])
     board = render_blackboard(state, "", max_tokens=room // 3, count=count, names=names)
     system = REFLECT.render(
         topic=cut_middle(state["topic"], room // 6, count), debaters=debater_lines(config), board=board
@@ -139,7 +138,7 @@ def reflections_by_model(
     made: list[Reflection] = []
     for found in data["reflections"][:MOST]:
         about = [who for name in found["about"] if (who := known_debater(name, names))]
-        cited = [key.strip("[] ") for key in found["message_ids"]]
+        cited = [cited_id(key) for key in found["message_ids"]]
         real = [key for key in cited if (seq := seq_of(key)) is not None and seq < said]
         content = noted(found["content"], CONTENT)
         if content:
@@ -153,7 +152,7 @@ def reflections_by_rule(state: ConversationState, config: DebateConfig) -> list[
     news, ledger, names = news_of(state), ledger_of(state), config.names()
     if not news.score:
         return []
-    kind: Literal["escalation", "convergence", "shift"] = "escalation"
+    kind: ReflectionKind = "escalation"
     if news.shifts or news.concessions:
         event = [*news.concessions, *news.shifts][-1]
         kind = "shift" if news.shifts else "convergence"
@@ -179,7 +178,7 @@ def _reflection(
     state: ConversationState,
     number: int,
     content: str,
-    kind: Any,
+    kind: ReflectionKind,
     about: Sequence[str],
     message_ids: Sequence[str],
     importance: int,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from moot.nodes.blackboard.standing import Ledger
+from moot.nodes.blackboard.standing import Ledger, is_conditional
 from moot.nodes.text.plain import inert
 from moot.state.ledger import Event, EventKind, Saying
 
@@ -29,8 +29,7 @@ def says(saying: Saying) -> str:
 
 def says_briefly(saying: Saying) -> str:
     """Return what somebody says of a proposition, in a word, and whether there is a condition."""
-    conditional = saying["kind"] == "conditional" or saying["condition"]
-    return SAYS[saying["kind"]] + (", on a condition" if conditional else "")
+    return SAYS[saying["kind"]] + (", on a condition" if is_conditional(saying) else "")
 
 
 def stances_text(ledger: Ledger, names: Mapping[str, str], key: str, who: Iterable[str] = ()) -> str:

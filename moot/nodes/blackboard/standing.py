@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 from moot.state.at_sight import at_sight
 from moot.state.entries import seq_of
 from moot.state.ledger import (
+    GIVES_UP,
     MOTION,
     Answer,
     Challenge,
@@ -18,6 +19,7 @@ from moot.state.ledger import (
     Gap,
     Proposition,
     Question,
+    Saying,
 )
 
 Status = Literal["open", "agreed", "disputed", "settled"]
@@ -283,12 +285,12 @@ def leaning(event: Event) -> int:
 
 def is_given_up(event: Event | None) -> bool:
     """Return whether a debater's last word on a proposition is that it no longer holds it."""
-    return event is not None and event["kind"] in ("concedes", "withdraws")
+    return event is not None and event["kind"] in GIVES_UP
 
 
-def is_conditional(event: Event) -> bool:
+def is_conditional(saying: Saying) -> bool:
     """Return whether a stance holds only if something is so."""
-    return event["kind"] == "conditional" or bool(event["condition"])
+    return saying["kind"] == "conditional" or bool(saying["condition"])
 
 
 def said_at(note: Mapping[str, Any]) -> int:

@@ -95,19 +95,12 @@ def _job(floor: ModelFloor, call: JsonObject, *, allowed: bool) -> Job:
 
 
 def _with_results(floor: ModelFloor, spoken: Spoken, results: Sequence[str]) -> Spoken:
-    calls = tuple(
-        ToolCall(
-            f"call_{number}", _shown_name(floor, str(call["name"])), arguments_text(call["args"]), result
-        )
-        for number, (call, result) in enumerate(
-            zip(spoken.reply.tool_calls, results, strict=True), spoken.calls + 1
-        )
-    )
-    return replace(spoken, exchanges=(*spoken.exchanges, Exchange(spoken.reply, calls)))
-
-
-def _shown_name(floor: ModelFloor, name: str) -> str:
-    return name if name in floor.tools else "unknown_tool"
+    calls: list[ToolCall] = []
+    for call, result in zip(spoken.reply.tool_calls, results, strict=True):
+        name = call["name"] if call["name"] in floor.tools else "unknown_tool"
+        number = spoken.calls + 1 + len(calls)
+        calls.append(ToolCall(f"call_{number}", name, arguments_text(call["args"]), result))
+    return replace(spoken, exchanges=(*spoken.exchanges, Exchange(spoken.reply, tuple(calls))))
 
 
 def _shortened(floor: ModelFloor, excess: int) -> ModelCall:

@@ -18,8 +18,8 @@ Unit = Sequence[Mark | None]
 Level = Literal["nominal", "ordinal", "interval"]
 
 
-def rate_of(k: int, n: int, confidence: float = 0.95) -> Rate:
-    """Return `k / n` with its score interval (Wilson 1927, *Probable inference*).
+def rate_of(k: int, n: int) -> Rate:
+    """Return `k / n` with its 95 % score interval (Wilson 1927, *Probable inference*).
 
     Raises:
         ValueError: `k` is not within 0–`n`.
@@ -28,7 +28,7 @@ def rate_of(k: int, n: int, confidence: float = 0.95) -> Rate:
         raise ValueError(f"{k!r} of {n!r} is not a proportion")
     if n == 0:
         return Rate(k=0, n=0, rate=None, low=0.0, high=1.0)
-    z = NormalDist().inv_cdf(0.5 + confidence / 2)
+    z = NormalDist().inv_cdf(0.975)
     p = k / n
     centre = (p + z * z / (2 * n)) / (1 + z * z / n)
     half = z * sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / (1 + z * z / n)
@@ -36,10 +36,10 @@ def rate_of(k: int, n: int, confidence: float = 0.95) -> Rate:
     return Rate(k=k, n=n, rate=p, low=min(p, max(0.0, centre - half)), high=max(p, min(1.0, centre + half)))
 
 
-def flip_rate(flips: Iterable[bool | None], confidence: float = 0.95) -> Rate:
+def flip_rate(flips: Iterable[bool | None]) -> Rate:
     """Return the share of `True` among the known `flips`; `None` (judged once only) is left out."""
     known = [flip for flip in flips if flip is not None]
-    return rate_of(sum(known), len(known), confidence)
+    return rate_of(sum(known), len(known))
 
 
 def krippendorff_alpha(units: Iterable[Unit], level: Level = "nominal") -> float | None:

@@ -7,7 +7,7 @@ from math import fsum, log2
 from typing_extensions import TypedDict
 
 from moot.nodes.judging.agreement import cohen_kappa, rate_of
-from moot.nodes.judging.human_data import HumanJudgement, Session
+from moot.nodes.judging.human_data import Distribution, HumanJudgement, Session
 from moot.state.verdict import Rate
 
 PUBLISHED: Mapping[str, float] = {"debate": 0.84, "consultancy": 0.74}
@@ -93,10 +93,10 @@ def calibrate(probabilities: Sequence[float], bins: int = 10) -> Calibration:
     )
 
 
-def human_calibration(sessions: Iterable[Session], bins: int = 10) -> Calibration:
+def human_calibration(sessions: Iterable[Session]) -> Calibration:
     """Score the live human judges of `sessions`."""
     right = [each.probability_right(word) for each in sessions for word in each.judgements if word.live]
-    return calibrate(right, bins)
+    return calibrate(right)
 
 
 def agreement_with_panel(choices: Mapping[str, int | None], sessions: Iterable[Session]) -> PanelAgreement:
@@ -116,9 +116,7 @@ def panel_choice(session: Session) -> int | None:
     return None if votes[0] == votes[1] else int(votes[1] > votes[0])
 
 
-def benchmark(
-    distributions: Mapping[str, tuple[float, float]], sessions: Iterable[Session], bins: int = 10
-) -> Benchmark:
+def benchmark(distributions: Mapping[str, Distribution], sessions: Iterable[Session]) -> Benchmark:
     """Measure a judge against the right answers and the people; only sessions with a distribution count."""
     judged = [session for session in sessions if session.name in distributions]
     mine = [HumanJudgement("", live=False, distribution=distributions[session.name]) for session in judged]
@@ -126,8 +124,8 @@ def benchmark(
     chosen = {session.name: judgement.choice for session, judgement in zip(judged, mine, strict=True)}
     return Benchmark(
         sessions=len(judged),
-        judge=calibrate(right, bins),
-        humans=human_calibration(judged, bins=bins),
+        judge=calibrate(right),
+        humans=human_calibration(judged),
         panel=agreement_with_panel(chosen, judged),
     )
 

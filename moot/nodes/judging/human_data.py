@@ -12,6 +12,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ValidationError
 
+from moot.state.config.config_mistakes import mistakes_in
 from moot.state.errors import InputError
 
 Distribution = tuple[float, float]
@@ -115,7 +116,6 @@ def read_sessions(path: Path) -> list[Session]:
         try:
             sessions += [Session.model_validate_json(line)] if line.strip() else []
         except ValidationError as error:
-            wrong = error.errors(include_url=False)[0]
-            detail = f"{'.'.join(map(str, wrong['loc']))}: {wrong['msg']}".removeprefix(": ")
-            raise InputError(f"{path}:{at}: not a human-judged debate ({detail})") from error
+            wrong = mistakes_in(error)[0]
+            raise InputError(f"{path}:{at}: not a human-judged debate ({wrong})") from error
     return sessions

@@ -12,7 +12,7 @@ from moot.nodes.judging.brief import JudgeBrief
 from moot.nodes.judging.docket import Docket, Selection, is_argued, within_share
 from moot.nodes.judging.opinions import reasons_each
 from moot.nodes.judging.rubrics import Rubric
-from moot.nodes.prompts.fitting import Block, fit
+from moot.nodes.prompts.fitting import Block, cut_block, fit
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.prompts.material import problem_block
 from moot.nodes.prompts.pins import pin_blocks, with_pins
@@ -26,9 +26,6 @@ JUDGE = load_prompt("judge", "judged", "debaters", "rubric", "instruction")
 VERDICT = load_prompt("verdict", "most", "ending")
 VERDICT_ALONE = load_prompt("verdict-alone", "most", "ending")
 CONTEST = load_prompt("contest").render()
-
-DEBATE = JudgeBrief()
-"""What is asked for where no protocol says more."""
 
 SUMMARY_PRIORITY, LEDGER_PRIORITY, EVIDENCE_PRIORITY, OTHERS_PRIORITY = 3, 4, 5, 7
 FRAME_SHARE = 0.25
@@ -73,7 +70,7 @@ class Bench:
         return " ".join([self.state["topic"], *criteria])
 
 
-def judge_view(bench: Bench, brief: JudgeBrief = DEBATE) -> View:
+def judge_view(bench: Bench, brief: JudgeBrief) -> View:
     """Assemble the view of one judge in one order of presentation; never more than `memory.budget.total`."""
     budget = bench.config.memory.budget.total
     frame = _frame(bench, brief)
@@ -121,8 +118,7 @@ def _frame(bench: Bench, brief: JudgeBrief) -> Block:
         instruction=bench.config.judge.instruction,
     )
     whole: WireMessage = {"role": "system", "content": text}
-    message = cut_message(whole, budget, bench.count)
-    return Block("system", message, label="rubric", whole=whole if message != whole else None)
+    return cut_block("system", whole, budget, bench.count, label="rubric")
 
 
 def _adds_to_messages(state: ConversationState) -> bool:
@@ -139,10 +135,9 @@ def _summary(bench: Bench) -> list[Block]:
     for label, summary, heading in summaries:
         if summary and (text := summary["text"]):
             whole: WireMessage = {"role": "user", "content": bench.hide(f"{heading}\n{text}")}
-            message = cut_message(whole, bench.config.memory.budget.summary, bench.count)
-            cut = whole if message != whole else None
-            held = {label: bench.count(message["content"])}
-            blocks.append(Block("summary", message, SUMMARY_PRIORITY, label=label, whole=cut, memory=held))
+            room, rank = bench.config.memory.budget.summary, SUMMARY_PRIORITY
+            block = cut_block("summary", whole, room, bench.count, label=label, priority=rank, memory=label)
+            blocks.append(block)
     return blocks
 
 

@@ -17,7 +17,7 @@ from moot.nodes.judging.opinions import (
 )
 from moot.nodes.judging.rubrics import Rubric
 from moot.nodes.text.plain import clip
-from moot.state.entries import EntryUsage, clean_text, ids_in
+from moot.state.entries import EntryUsage, cited_id, clean_text
 from moot.state.verdict import SYNTHESIS, TIE, Case, Flip, Reason, ScoreRecord, Unmet, Verdict, tenths
 
 MAJOR_CAP = 40.0
@@ -137,8 +137,7 @@ class OpinionCheck:
 
     def _known(self, citations: Iterable[str], verdict: Verdict) -> list[str]:
         """Return the ids cited that exist, each once; the others are counted."""
-        # The id within such as `[m000012]` or `#m000012`; what has none is no message.
-        cited = list(dict.fromkeys(next(iter(ids_in(said)), said.strip()) for said in citations))
+        cited = list(dict.fromkeys(map(cited_id, citations)))
         kept = [citation for citation in cited if citation in self.known_ids]
         verdict["dropped_citations"] += len(cited) - len(kept)
         return kept

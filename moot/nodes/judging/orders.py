@@ -157,12 +157,12 @@ def _stated_once(given: Iterable[Stated], unite: Callable[[Stated, Stated], None
     return once
 
 
-def flip_rates(verdicts: Iterable[Verdict], confidence: float = 0.95) -> dict[str, Rate]:
+def flip_rates(verdicts: Iterable[Verdict]) -> dict[str, Rate]:
     """Return how often each judge's winner changed with the order, over the verdicts judged in two orders."""
     flips: dict[str, list[bool | None]] = {}
     for verdict in verdicts:
         flips.setdefault(verdict["judge"], []).append(verdict["flip"]["flipped"])
-    return {judge: flip_rate(of_judge, confidence) for judge, of_judge in sorted(flips.items())}
+    return {judge: flip_rate(of_judge) for judge, of_judge in sorted(flips.items())}
 
 
 def mean_table(tables: Iterable[Mapping[str, Mapping[str, ScoreRecord]]]) -> ScoreTable:

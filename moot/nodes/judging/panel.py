@@ -117,7 +117,10 @@ def panel_report(
     """Compare the verdicts of a panel; earlier ones count in the flip rates alone."""
     usable = [verdict for verdict in verdicts if verdict["status"] == "ok"]
     several = len(usable) > 1
-    given = {verdict["judge"]: _cells(verdict) for verdict in usable}
+    given: dict[str, dict[Cell, float]] = {verdict["judge"]: {} for verdict in usable}
+    for verdict in usable:
+        for side, of in verdict["scores"].items():
+            given[verdict["judge"]].update({(side, key): one["score"] for key, one in of.items()})
     cells = dict.fromkeys(cell for scores in given.values() for cell in scores)
     pairs = pairwise_kappa(_preferences(given)) if several else []
     kappas = [pair["kappa"] for pair in pairs if pair["kappa"] is not None]
@@ -136,11 +139,6 @@ def panel_report(
         mean_scores=outcome["mean_scores"] if outcome else {},
         dissent=outcome["dissent"] if outcome else [],
     )
-
-
-def _cells(verdict: Verdict) -> dict[Cell, float]:
-    """Return a judge's scores by side and criterion."""
-    return {(side, key): one["score"] for side, of in verdict["scores"].items() for key, one in of.items()}
 
 
 def _preferences(given: Mapping[str, Mapping[Cell, float]]) -> dict[str, list[Mark | None]]:

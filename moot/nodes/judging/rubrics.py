@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from moot.state.config import DebateConfig, JudgeSeat
 from moot.state.config.config_files import yaml_value
+from moot.state.config.config_mistakes import mistakes_in
 from moot.state.errors import ConfigError
 from moot.state.verdict import CriterionScale
 
@@ -174,13 +175,7 @@ def parse_rubric(data: object, source: str = "rubric") -> Rubric:
     try:
         return Rubric.model_validate(data)
     except ValidationError as error:
-        wrong = "; ".join(f"{_path(one['loc'])}: {one['msg']}" for one in error.errors(include_url=False))
-        raise ConfigError(f"{source}: {wrong}") from error
-
-
-def _path(loc: tuple[int | str, ...]) -> str:
-    steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in loc)
-    return "".join(steps).lstrip(".") or "rubric"
+        raise ConfigError(f"{source}: {'; '.join(mistakes_in(error, 'rubric'))}") from error
 
 
 def _key(said: str) -> str:

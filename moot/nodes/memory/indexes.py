@@ -59,11 +59,14 @@ class Indexes:
             split: returns what is indexed in an entry's place, always the same for one `use`; `None` for
             the entry itself.
         """
+        from moot.nodes.memory.retrieval import EvidenceIndex, MessageVectors
+
         wanted = list(entries)
         with self._lock:
             known = self._known.pop((debate, use), None)
             if known is None or not _continues(known, wanted, names, embeddings):
-                known = _Indexed(_new_index(names, embeddings), dict(names))
+                vectors = None if embeddings is None else MessageVectors(embeddings)
+                known = _Indexed(EvidenceIndex(names=names, vectors=vectors), dict(names))
             for entry in wanted[len(known.entries) :]:
                 if kind_of(entry).shown:
                     for piece in split(entry) if split else (entry,):
@@ -91,12 +94,6 @@ def _continues(known: _Indexed, wanted: Sequence[Entry], names: Mapping[str, str
         and known.names == names
         and (None if vectors is None else vectors.embeddings) is embeddings
     )
-
-
-def _new_index(names: Mapping[str, str], embeddings: Any) -> EvidenceIndex:
-    from moot.nodes.memory.retrieval import EvidenceIndex, MessageVectors
-
-    return EvidenceIndex(names=names, vectors=None if embeddings is None else MessageVectors(embeddings))
 
 
 def _keep(cache: OrderedDict[Any, Any], key: Any, value: Any) -> None:

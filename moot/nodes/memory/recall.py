@@ -18,9 +18,9 @@ from moot.nodes.blackboard.folding import ledger_of
 from moot.nodes.blackboard.standing import Change, Ledger
 from moot.nodes.effects import Job
 from moot.nodes.memory.window import first_seq
-from moot.nodes.prompts.rendering import display_name
+from moot.nodes.prompts.rendering import display_name, speaker_label
 from moot.nodes.text.asking import question_terms
-from moot.nodes.text.plain import clip, excerpt, inert
+from moot.nodes.text.plain import excerpt, inert
 from moot.nodes.text.sentences import sentence_terms
 from moot.nodes.text.tokens import TokenCounter, cut_middle
 from moot.state.at_sight import at_sight
@@ -45,7 +45,6 @@ TRIES, NEVER_FITS = 8, 10**9
 """Messages beyond `top_k` that are tried where some have no room; finding an excerpt is most of the work."""
 SHIFTS, REFLECTIONS, CARDS = 64, 64, 32
 """The newest of them that may come back: a turn's cost must not grow with the debate."""
-NAME_CHARS = 40
 
 _SHIFT_IMPORTANCE, _CARD_IMPORTANCE = 8, 8
 
@@ -186,7 +185,7 @@ class _Lines:
     def text(self, seq: int) -> str:
         if seq not in self._known:
             entry = self.transcript[seq]
-            who = clip(inert(display_name(entry["speaker"], self.names)), NAME_CHARS)
+            who = speaker_label(entry["speaker"], self.names)
             words = inert(excerpt(entry["content"], EXCERPT_CHARS, self._best(entry["content"])))
             self._known[seq] = f"- {who} [{entry['id']}]: {cut_middle(words, EXCERPT_TOKENS, self.count)}"
         return self._known[seq]

@@ -248,7 +248,7 @@ class _Asking:
     async def _retried(self, messages: Messages, method: Method | None) -> _ModelAnswer:
         retrying = AsyncRetrying(
             retry=retry_if_exception(self._worth_another),
-            stop=self._spent,
+            stop=lambda _: self.failures >= self.settings.max_attempts,
             wait=self._wait_s,
             before_sleep=self._before_another,
             sleep=self.run.models.backoff.sleep,
@@ -262,9 +262,6 @@ class _Asking:
         self.empty += error.empty
         patient = (error.retry_after or 0.0) <= self.run.models.backoff.patience_s
         return patient and not (error.empty and self.empty > MAX_EMPTY)
-
-    def _spent(self, state: RetryCallState) -> bool:
-        return self.failures >= self.settings.max_attempts
 
     def _before_another(self, state: RetryCallState) -> None:
         failure, wait_s = state.outcome.exception() if state.outcome else None, state.upcoming_sleep

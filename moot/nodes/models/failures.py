@@ -89,7 +89,7 @@ class Failure(Exception):
         return f"HTTP {self.status}" if self.status else self.text[:80]
 
 
-def failure_of(error: Exception, *, timeout_s: float, now: datetime | None = None) -> Failure:
+def failure_of(error: Exception, *, timeout_s: float) -> Failure:
     """Sort an exception of one attempt."""
     for each in (error, error.__cause__):  # the SDK wraps what a hook of its client raises
         if isinstance(each, Failure):
@@ -101,10 +101,10 @@ def failure_of(error: Exception, *, timeout_s: float, now: datetime | None = Non
         return Failure(f"no answer within {timeout_s:g} s", retryable=True)
     if isinstance(error, OSError) or bases & _CONNECTION:
         return Failure(f"connection failed: {_short(error)}", retryable=True, advice=UNREACHABLE)
-    return _provider_failure(error, bases, now or datetime.now(UTC))
+    return _provider_failure(error, bases)
 
 
-def _provider_failure(error: Exception, bases: set[str], now: datetime) -> Failure:
+def _provider_failure(error: Exception, bases: set[str]) -> Failure:
     if (cause := error.__cause__) and _status(error, _body(error)) is None and getattr(cause, "code", None):
         error = cast(Exception, cause)  # LangChain's word for Google's error has its text alone
     body = _body(error)
@@ -117,7 +117,7 @@ def _provider_failure(error: Exception, bases: set[str], now: datetime) -> Failu
         kind = "" if "APIError" in bases or body else f"unusable answer ({type(error).__name__}): "
         return Failure(kind + _message(error, body), retryable=malformed and not hopeless, code=code)
     retryable = (status in RETRYABLE or status >= 500) and code not in HOPELESS_CODES
-    wait = retry_after(getattr(getattr(error, "response", None), "headers", {}), now)
+    wait = retry_after(getattr(getattr(error, "response", None), "headers", {}), datetime.now(UTC))
     asks = "" if wait is None else f" (asks to wait {wait:.0f} s)"
     return Failure(
         f"HTTP {status}: {_message(error, body)}{asks}",

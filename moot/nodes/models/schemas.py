@@ -10,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from moot.nodes.calls import WireMessage
 from moot.nodes.models.wire import wire_name
+from moot.state.config.config_mistakes import mistakes_in
 from moot.state.entries import JsonObject, clean_text
 
 Method = Literal["json_schema", "function_calling", "json_mode", "prompt"]
@@ -87,7 +88,7 @@ def read_answer(schema: type[BaseModel], said: str, arguments: JsonObject | None
         try:
             return Parsed(data=schema.model_validate(cleaned(candidate)).model_dump(mode="json"))
         except ValidationError as invalid:
-            error = _explain(invalid)
+            error = "\n".join(f"- {each}" for each in mistakes_in(invalid, "the object")[:8])
         except RecursionError:
             error = "it is nested too deeply"
     return Parsed(error=error)
@@ -174,10 +175,3 @@ def _embedded(said: str) -> Iterator[JsonObject]:
         else:
             yield value
         start = said.find("{", end)
-
-
-def _explain(invalid: ValidationError) -> str:
-    problems = invalid.errors(include_url=False, include_context=False)[:8]
-    return "\n".join(
-        f"- {'.'.join(map(str, problem['loc'])) or 'the object'}: {problem['msg']}" for problem in problems
-    )

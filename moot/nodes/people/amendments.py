@@ -6,7 +6,7 @@ from typing import Any
 from langchain_core.messages import BaseMessage, RemoveMessage, SystemMessage, convert_to_messages
 
 from moot.state.conversation import StateValues
-from moot.state.entries import Entry, JsonObject, kind_of, seq_of
+from moot.state.entries import Entry, JsonObject, entries_of, kind_of, seq_of
 from moot.state.errors import InputError
 
 AMENDS = "amends"
@@ -19,8 +19,7 @@ SETTLED = frozenset({"messages", "full_transcript", "pinned"})
 
 def amended_entry(message: BaseMessage, transcript: list[Entry]) -> Entry | None:
     """Return the entry that a message from outside amends, `None` for any other message."""
-    seq = seq_of(str(message.additional_kwargs.get(AMENDS, "")))
-    return transcript[seq] if seq is not None and seq < len(transcript) else None
+    return next(iter(entries_of([str(message.additional_kwargs.get(AMENDS, ""))], transcript)), None)
 
 
 def settled(given: Mapping[str, Any], state: StateValues) -> JsonObject:

@@ -49,6 +49,26 @@ class Block:
     """Tokens of each kind of memory that it holds, about."""
 
 
+def cut_block(
+    section: str,
+    message: WireMessage,
+    max_tokens: int,
+    count: TokenCounter,
+    *,
+    label: str,
+    priority: int = KEEP,
+    memory: MemoryKind | None = None,
+) -> Block:
+    """Return a message as a block of at most `max_tokens`; what is cut comes back where room is left.
+
+    `memory` is the kind of memory that the message is.
+    """
+    shown = cut_message(message, max_tokens, count)
+    held = {memory: count(shown["content"])} if memory else {}
+    whole = message if shown != message else None
+    return Block(section, shown, priority, label=label, whole=whole, memory=held)
+
+
 def fit(blocks: Sequence[Block], budget: int, count: TokenCounter) -> View:
     """Assemble blocks, in their order, into a view of at most `budget` tokens.
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from moot.nodes.calls import WireMessage
-from moot.nodes.prompts.fitting import KEEP, Block
+from moot.nodes.prompts.fitting import KEEP, Block, cut_block
 from moot.nodes.prompts.rendering import cut_message
 from moot.nodes.text.tokens import REPLY_PRIMING, TokenCounter, message_tokens
 from moot.state.config.budgets import Budget
@@ -42,8 +42,7 @@ class Piece:
 def problem_block(problem: str, budget: Budget, count: TokenCounter, *, heading: str = "# Problem") -> Block:
     """Return the problem statement as a section of its own, in full while it fits its share."""
     whole: WireMessage = {"role": "user", "content": f"{heading}\n{problem}"}
-    message = cut_message(whole, problem_room(budget), count)
-    return Block("topic", message, label="topic", whole=whole if message != whole else None)
+    return cut_block("topic", whole, problem_room(budget), count, label="topic")
 
 
 def problem_room(budget: Budget) -> int:

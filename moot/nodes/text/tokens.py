@@ -164,7 +164,11 @@ def batches(items: Iterable[Item], tokens: Callable[[Item], int], room: int) -> 
     return runs
 
 
-def cut_middle(text: str, max_tokens: int, count: TokenCounter, mark: str = " […cut…] ") -> str:
+CUT = " […cut…] "
+"""What stands where a text was cut."""
+
+
+def cut_middle(text: str, max_tokens: int, count: TokenCounter) -> str:
     """Return `text` within `max_tokens`, cut in its middle with a visible mark where it is longer.
 
     The head keeps two thirds. Returns as much of the mark as fits where not even one character does.
@@ -174,15 +178,15 @@ def cut_middle(text: str, max_tokens: int, count: TokenCounter, mark: str = " [�
     low, high = 0, min(len(text), max_tokens * 64)
     while low < high:
         middle = (low + high + 1) // 2
-        if count(_keep(text, middle, mark)) <= max_tokens:
+        if count(_keep(text, middle)) <= max_tokens:
             low = middle
         else:
             high = middle - 1
-    kept = _keep(text, low, mark)
+    kept = _keep(text, low)
     while low > 0 and count(kept) > max_tokens:  # counts are not quite monotonic in length
         low -= 1
-        kept = _keep(text, low, mark)
-    return kept if count(kept) <= max_tokens else cut_end(mark.strip(), max_tokens, count)
+        kept = _keep(text, low)
+    return kept if count(kept) <= max_tokens else cut_end(CUT.strip(), max_tokens, count)
 
 
 @lru_cache(maxsize=256)
@@ -199,7 +203,7 @@ def cut_end(text: str, max_tokens: int, count: TokenCounter) -> str:
     return kept
 
 
-def _keep(text: str, chars: int, mark: str) -> str:
+def _keep(text: str, chars: int) -> str:
     head = chars * 2 // 3
     tail = chars - head
-    return text[:head] + mark + (text[-tail:] if tail else "")
+    return text[:head] + CUT + (text[-tail:] if tail else "")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from operator import itemgetter
@@ -17,9 +16,7 @@ from moot.nodes.views.extract import extract_for
 from moot.nodes.views.question_view import AskView, named_seqs
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState
-from moot.state.entries import JsonObject, entry_id
-
-_CITED = re.compile(r"m?0*(\d{1,9})")
+from moot.state.entries import JsonObject, cited_id, seq_of
 
 
 class AskAnswer(BaseModel):
@@ -112,15 +109,9 @@ def _nothing() -> JsonObject:
 
 def check_citations(cited: Iterable[str], entries: int) -> tuple[tuple[str, ...], int]:
     """Return the distinct ids of existing messages, in order, and how many others were named."""
-    found: dict[str, None] = {}
-    dropped = 0
-    for text in cited:
-        match = _CITED.fullmatch(text.strip().strip("[]()"))
-        if match and int(match[1]) < entries:
-            found[entry_id(int(match[1]))] = None
-        else:
-            dropped += 1
-    return tuple(found), dropped
+    named = [cited_id(text) for text in cited]
+    real = [key for key in named if (seq := seq_of(key)) is not None and seq < entries]
+    return tuple(dict.fromkeys(real)), len(named) - len(real)
 
 
 def _receipt(asked: AskView, state: ConversationState) -> JsonObject:

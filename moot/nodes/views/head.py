@@ -4,10 +4,9 @@ from collections.abc import Iterator
 
 from moot.nodes.calls import WireMessage
 from moot.nodes.judging.rubrics import scored_text
-from moot.nodes.prompts.fitting import Block
+from moot.nodes.prompts.fitting import Block, cut_block
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.prompts.material import problem_block
-from moot.nodes.prompts.rendering import cut_message
 from moot.nodes.text.tokens import TokenCounter, message_tokens
 from moot.nodes.views.scene import Scene
 from moot.state.at_sight import at_sight
@@ -79,9 +78,8 @@ def head_tokens(topic: str, config: DebateConfig, count: TokenCounter) -> int:
     return rules + message_tokens(topic_block(topic, config, count).message, count)
 
 
-def rules_block(scene: Scene, *, extra: str = "") -> Block:
-    """Return the system message, within the system section's budget."""
-    content = "\n\n".join(filter(None, [rules_text(scene.config), extra]))
+def rules_block(scene: Scene, *, rules: str = "", extra: str = "") -> Block:
+    """Return the system message, within the system section's budget; `rules` stand for everybody's."""
+    content = "\n\n".join(filter(None, [rules or rules_text(scene.config), extra]))
     whole: WireMessage = {"role": "system", "content": content}
-    message = cut_message(whole, scene.config.memory.budget.system, scene.count)
-    return Block("system", message, label="rules", whole=whole if message != whole else None)
+    return cut_block("system", whole, scene.config.memory.budget.system, scene.count, label="rules")

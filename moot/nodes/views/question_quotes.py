@@ -5,15 +5,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from moot.nodes.prompts.rendering import display_name
-from moot.nodes.text.plain import clip, inert
-from moot.nodes.text.tokens import TokenCounter, cut_middle
+from moot.nodes.prompts.rendering import speaker_label
+from moot.nodes.text.tokens import CUT, TokenCounter, cut_middle
 from moot.nodes.views.passages import PARTS, Place, Span, Splitting, key_of, place_of
 from moot.state.entries import Entry, JsonObject, entry_id, kind_of
 
 HEADING = "# Messages\n"
 NAME_CHARS = 60
-CUT = "[…cut…]"
 TOO_LONG = "too long: cut around what bears on the question"
 _LIKE_A_MESSAGE = re.compile(r"\n(?=[^\S\n]*\[?m\d)")
 
@@ -67,7 +65,7 @@ class EntryLines:
         entry = self.transcript[seq]
         who = entry["speaker"]
         if who not in self._labels:
-            self._labels[who] = clip(inert(display_name(who, self.names)), NAME_CHARS)
+            self._labels[who] = speaker_label(who, self.names, NAME_CHARS)
         said = content.strip()
         if "\n" in said:
             said = _LIKE_A_MESSAGE.sub("\n> ", said)
@@ -80,10 +78,10 @@ class EntryLines:
         shown, end = list[str](), 0
         for start, after in (spans[part] for part in parts):
             if start > end:
-                shown.append(f" {CUT} ")
+                shown.append(CUT)
             shown.append(content[start:after])
             end = after
-        return "".join([*shown, f" {CUT}" if end < len(content) else ""])
+        return "".join([*shown, CUT.rstrip() if end < len(content) else ""])
 
 
 def headed(text: str) -> str:

@@ -49,7 +49,7 @@ class TailPart:
     """What was brought back in it, for the receipt."""
 
 
-def tail_block(scene: Scene, parts: Sequence[TailPart] = (), *, room: int | None = None) -> Block:
+def tail_block(scene: Scene, parts: Sequence[TailPart] = ()) -> Block:
     """Return what changes from speaker to speaker as the last message.
 
     Contract and instruction always stay; the other parts share what they leave of the tail's budget, the most
@@ -58,13 +58,12 @@ def tail_block(scene: Scene, parts: Sequence[TailPart] = (), *, room: int | None
     Args:
         scene: the floor.
         parts: those of `NO_PARTS`, as far as there are any.
-        room: tokens of the whole tail; `None` for the configured budget.
     """
     fixed = _fixed(scene)
     if not any(part.name == "perspective" for part in parts):
         parts = [*parts, earlier_part(scene)]
     texts = dict(NO_PARTS)
-    budget = scene.config.memory.budget.tail if room is None else room
+    budget = scene.config.memory.budget.tail
     for part in sorted((part for part in parts if part.text), key=lambda part: part.priority):
         left = budget - _tail_tokens({**fixed, **texts}, scene.count)
         if left > 16:

@@ -15,6 +15,12 @@ def explain(error: ValidationError, model: type[BaseModel], *, under: str = "") 
     return "\n".join(_line(detail, model, under) for detail in error.errors(include_url=False))
 
 
+def mistakes_in(error: ValidationError, whole: str = "") -> list[str]:
+    """Return what is wrong with data from outside, as `key.key: why` each; `whole` is what has no key."""
+    found = ((_joined(*one["loc"]) or whole, one["msg"]) for one in error.errors(include_url=False))
+    return [f"{key}: {why}" if key else why for key, why in found]
+
+
 def unknown_key(key: str, known: Iterable[str]) -> str:
     """Return what is said of a key that there is not: the one that was likely meant."""
     section = key.rpartition(".")[0]

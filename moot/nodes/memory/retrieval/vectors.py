@@ -80,7 +80,8 @@ class MessageVectors:
     def similarity(self, question: str) -> NDArray[np.float64]:
         """Return the cosine of `question` with the nearer window of every message, shape `(n,)`."""
         while self._full:
-            self._append(_unit(self.embeddings.embed_documents(self._full[:BATCH])))
+            block = _unit(self.embeddings.embed_documents(self._full[:BATCH]))
+            self._matrix = block if self._matrix is None else np.concatenate([self._matrix, block])
             del self._full[:BATCH]
         asked = self._once(question, lambda: [self.embeddings.embed_query(without_asking(question))])[0]
         parts, joined = [] if self._matrix is None else [self._matrix @ asked], list(self._joined)
@@ -101,9 +102,6 @@ class MessageVectors:
             while len(self._asked) > REMEMBERED:
                 self._asked.popitem(last=False)
         return self._asked[key]
-
-    def _append(self, block: Vectors) -> None:
-        self._matrix = block if self._matrix is None else np.concatenate([self._matrix, block])
 
 
 def _unit(vectors: list[list[float]]) -> Vectors:

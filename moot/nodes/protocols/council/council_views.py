@@ -8,13 +8,13 @@ from moot.nodes.memory.perspective import latest_proposals, perspective_of
 from moot.nodes.prompts.fitting import Block
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.prompts.material import Piece, problem_block, with_pieces
-from moot.nodes.prompts.rendering import cut_message, display_name, render_entry
+from moot.nodes.prompts.rendering import display_name, render_entry
 from moot.nodes.protocols.agreeableness import with_agreement
 from moot.nodes.roles.role import role_of
 from moot.nodes.text.tokens import cut_middle
 from moot.nodes.views.anchors import anchor_text
 from moot.nodes.views.entry_pieces import entry_piece, given_entries, given_piece, tool_pieces
-from moot.nodes.views.head import contract_text, members_text
+from moot.nodes.views.head import contract_text, members_text, rules_block
 from moot.nodes.views.scene import Scene
 from moot.nodes.views.tail import ANCHOR_SHARE, NO_PARTS, TAIL
 from moot.state.conversation import MemoryKind
@@ -186,10 +186,7 @@ def _rules_block(scene: Scene) -> Block:
     )
     if scene.config.memory.layout == "per-speaker":
         text = f"{_contract(scene)}\n\n{text}"
-    message: WireMessage = {"role": "system", "content": text}
-    return Block(
-        "system", cut_message(message, scene.config.memory.budget.system, scene.count), label="rules"
-    )
+    return rules_block(scene, rules=text)
 
 
 def _contract(scene: Scene) -> str:

@@ -52,7 +52,7 @@ from moot.state.amounts import all_done
 from moot.state.config import DebateConfig
 from moot.state.config.frozen import frozen_config
 from moot.state.conversation import ConversationState, Floor, StateValues, Step
-from moot.state.entries import Entry, JsonObject, kind_of
+from moot.state.entries import JsonObject, kind_of
 from moot.state.errors import ConfigError
 
 SPLIT = load_prompt("aspects", "topic", "debaters", "most", home=__package__)
@@ -300,9 +300,5 @@ _LOOK_BACK = 200
 
 def _last_said(state: ConversationState, who: str) -> list[str]:
     """Return the id of what a debater said last on the main floor."""
-    recent = state["full_transcript"][-_LOOK_BACK:]
-    return next(([e["id"]] for e in reversed(recent) if _speaks(e, who)), [])
-
-
-def _speaks(entry: Entry, who: str) -> bool:
-    return entry["speaker"] == who and not entry["room"] and kind_of(entry).argues
+    own = (each for each in reversed(state["full_transcript"][-_LOOK_BACK:]) if each["speaker"] == who)
+    return next(([each["id"]] for each in own if not each["room"] and kind_of(each).argues), [])
