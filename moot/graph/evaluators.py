@@ -1,7 +1,6 @@
 """Who evaluates: models from the command line, or a file in dialectic's form."""
 
 from collections.abc import Collection, Sequence
-from itertools import chain, count
 from pathlib import Path
 
 from pydantic import BaseModel, Field, ValidationError
@@ -11,6 +10,7 @@ from moot.nodes.judging.evaluation import Evaluator
 from moot.state import settings as environment
 from moot.state.config import slug
 from moot.state.config.config_files import load_config
+from moot.state.config.debaters import free_id
 from moot.state.config.model_settings import ModelSettings
 from moot.state.errors import ConfigError
 
@@ -33,9 +33,7 @@ def evaluators_named(models: Sequence[str], taken: Collection[str] = ()) -> tupl
     """Return one evaluator for each model, none under an id that is taken; twice the same model is two."""
     seats: dict[str, Evaluator] = {}
     for model in models:
-        name = slug(model) or "evaluator"
-        ids = chain([name], (f"{name}-{number}" for number in count(2)))
-        key = next(key for key in ids if key not in seats and key not in taken)
+        key = free_id(slug(model) or "evaluator", {*seats, *taken})
         seats[key] = Evaluator(key, model, model)
     return tuple(seats.values())
 

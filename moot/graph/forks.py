@@ -59,8 +59,7 @@ async def _checkpoint_after(session: DebateSession, after: int, values: Values) 
             f"no debater's turn ended at entry {after}: `moot show --receipts` lists where one did"
         )
     turns = values["turn_count"] - sum(end > after for end in ends)  # what was imported took turns, too
-    saver = session.graph.checkpointer
-    async for stored in saver.alist({"configurable": {"thread_id": session.thread, "checkpoint_ns": ""}}):  # type: ignore[union-attr]  # compiled with one
+    async for stored in session.checkpoints():
         channels = stored.checkpoint["channel_values"]
         if channels.get("turn_count") == turns and runs_next(stored.checkpoint, "plan"):
             return str(stored.checkpoint["id"])

@@ -1,6 +1,5 @@
 """Judging again: any debate that is over, or a transcript in memory, by any judge or panel."""
 
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -16,6 +15,7 @@ from moot.state.catalogue import row_amounts
 from moot.state.config import DebateConfig, slug
 from moot.state.config.boundary import Claim, Reach, reaches
 from moot.state.config.config_files import make_config
+from moot.state.config.debaters import free_id
 from moot.state.conversation import CallReceipt, ConversationState, StateValues
 from moot.state.entries import JsonObject
 from moot.state.errors import InputError
@@ -67,7 +67,10 @@ class JudgingOptions:
         if isinstance(self.panel, int):
             judge["panel"] = _alike(self.panel, judge["temperature"])
         elif self.panel is not None:
-            judge["panel"] = [{"id": id_, "model": model} for id_, model in _ids(self.panel).items()]
+            seats: dict[str, str] = {}
+            for model in self.panel:
+                seats[free_id(slug(model) or "judge", seats)] = model
+            judge["panel"] = [{"id": id_, "model": model} for id_, model in seats.items()]
         else:
             # A configured judge takes the model and rubric that were asked for.
             freed = dict.fromkeys(given.keys() & {"model", "rubric"})
@@ -80,17 +83,6 @@ def _alike(judges: int, temperature: float | None) -> list[dict[str, object]]:
         raise InputError(f"--panel {judges}: give at least 1 judge")
     warmth = {"temperature": max(temperature or 0.0, PANEL_TEMPERATURE)} if judges > 1 else {}
     return [{"id": f"judge-{number}", **warmth} for number in range(1, judges + 1)]
-
-
-def _ids(models: Sequence[str]) -> dict[str, str]:
-    """Return models by an id of a judge."""
-    taken: Counter[str] = Counter()
-    ids = {}
-    for model in models:
-        name = slug(model)[:36] or "judge"
-        taken[name] += 1
-        ids[name if taken[name] == 1 else f"{name}-{taken[name]}"] = model
-    return ids
 
 
 @dataclass(frozen=True)

@@ -60,8 +60,7 @@ def _deltas(session: DebateSession) -> list[str]:
 async def _stored(session: DebateSession, named: set[str]) -> list[_Stored]:
     """Return the checkpoints of a debate, the oldest first."""
     found, parents, deltas = [], set(), set(_deltas(session))
-    saver = session.graph.checkpointer
-    async for each in saver.alist({"configurable": {"thread_id": session.thread, "checkpoint_ns": ""}}):  # type: ignore[union-attr]  # compiled with one
+    async for each in session.checkpoints():
         place = each.checkpoint["id"]
         parent = str(each.parent_config["configurable"]["checkpoint_id"]) if each.parent_config else ""
         snapshots = deltas & each.checkpoint["channel_values"].keys()

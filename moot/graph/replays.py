@@ -55,9 +55,7 @@ def _extensions(session: DebateSession, values: Values) -> tuple[Values, tuple[i
 
 async def _updates(session: DebateSession) -> list[str]:
     """Return the checkpoints, oldest first, at which a debate's state was written from outside."""
-    saver, place = session.graph.checkpointer, {"thread_id": session.thread, "checkpoint_ns": ""}
-    found = saver.alist({"configurable": place}, filter={"source": "update"})  # type: ignore[union-attr]  # compiled with one
-    return sorted([stored.checkpoint["id"] async for stored in found])
+    return sorted([stored.checkpoint["id"] async for stored in session.checkpoints("update")])
 
 
 class Tape:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.types import StateSnapshot
 
 from moot.graph.debate import NODES, DebateGraph
@@ -68,6 +68,12 @@ class DebateSession:
         chosen = {"checkpoint_id": checkpoint} if checkpoint else {}
         config: RunnableConfig = {"configurable": {"thread_id": self.thread, **chosen}}
         return call_from_sync(self.graph.aget_state if checkpoint else self._latest, config)
+
+    def checkpoints(self, source: str = "") -> AsyncIterator[CheckpointTuple]:
+        """Yield what is stored of the debate's checkpoints, or of those of a source, the newest first."""
+        saver = cast(BaseCheckpointSaver[str], self.graph.checkpointer)
+        config: RunnableConfig = {"configurable": {"thread_id": self.thread, "checkpoint_ns": ""}}
+        return saver.alist(config, filter={"source": source} if source else None)
 
     async def _latest(self, config: RunnableConfig) -> StateSnapshot:
         """Return the latest snapshot, which a long debate takes a second to load: once a checkpoint."""

@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from typing_extensions import TypedDict
 
 from moot.state.config import OFFLINE
-from moot.state.conversation import LeftOut, MemoryKind
+from moot.state.conversation import LeftOut, MemoryKind, ViewRecord
 from moot.state.entries import EntryUsage, JsonObject
 from moot.state.errors import ModelError
 
@@ -58,6 +58,17 @@ class View:
     """Section of each message, in order."""
     memory: Mapping[MemoryKind, int] = field(default_factory=dict)
     """Tokens of each kind of memory in it, about."""
+
+    def record(self) -> ViewRecord:
+        """Return what a receipt says of it."""
+        return {
+            "budget": self.budget,
+            "total_tokens": self.total_tokens,
+            "sections": {**self.sections},
+            "message_ids": [self.shown[0], self.shown[-1]] if self.shown else [],
+            "left_out": [*self.left_out],
+            "memory": {**self.memory},
+        }
 
 
 @dataclass(frozen=True)

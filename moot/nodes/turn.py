@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from moot.nodes.calls import ModelCall, Reply
+from moot.nodes.calls import ModelCall, Reply, View
 from moot.nodes.driving.environment import NodeContext
 from moot.nodes.effects import Body, Work, errors_update
 from moot.nodes.floors.human_floors import hear_people
@@ -115,6 +115,7 @@ def _receipt(
 ) -> Receipt:
     asked_again = call is not None and (call.behind or call.shortened)
     view = whole_view(state, frozen_config(state), call, context) if call and asked_again else seat.view
+    view = view or View((), 0, 0)
     return {
         "entry_id": entry["id"],
         "seq": entry["seq"],
@@ -123,14 +124,9 @@ def _receipt(
         "round": entry["round"],
         "step": state["step"]["no"],
         "floor": seat.index,
-        "budget": view.budget if view else 0,
-        "total_tokens": view.total_tokens if view else 0,
-        "sections": dict(view.sections) if view else {},
-        "message_ids": [view.shown[0], view.shown[-1]] if view and view.shown else [],
-        "retrieved": list(view.retrieved) if view else [],
+        **view.record(),
+        "retrieved": list(view.retrieved),
         "summary_version": int(state.get("rolling_summary", {}).get("version", 0)),
-        "left_out": list(view.left_out) if view else [],
-        "memory": {**view.memory} if view else {},
         "digest": call.digest if call else "",
         "checkpoint": context.checkpoint,
     }

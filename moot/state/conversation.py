@@ -174,7 +174,34 @@ MemoryKind = Literal[
 """What a view may hold beside the messages of its window, its contract and its instruction."""
 
 
-class Receipt(TypedDict):
+class ViewRecord(TypedDict):
+    """What every receipt says of the view that was shown."""
+
+    budget: int
+    """Tokens that the view may have."""
+    total_tokens: int
+    """Tokens that it has, by exact count."""
+    sections: dict[str, int]
+    """Tokens by section."""
+    message_ids: list[str]
+    """First and last message in it, `[]` where it shows none by its id."""
+    left_out: list[LeftOut]
+    memory: NotRequired[dict[MemoryKind, int]]
+    """Tokens of each kind, about; absent in debates stored by earlier builds."""
+
+
+class RequestRecord(ViewRecord):
+    """What every receipt says of the request: where it was made, and how it is made again."""
+
+    step: int
+    floor: int
+    digest: str
+    """SHA-256 of the request."""
+    checkpoint: str
+    """Checkpoint from whose state the view can be assembled again; `""` where there is none."""
+
+
+class Receipt(RequestRecord):
     """The record of one view."""
 
     entry_id: str
@@ -183,29 +210,12 @@ class Receipt(TypedDict):
     speaker: str
     phase: str
     round: int
-    step: int
-    floor: int
-    budget: int
-    """Tokens that the view may have."""
-    total_tokens: int
-    """Tokens that it has, by exact count."""
-    sections: dict[str, int]
-    """Tokens by section."""
-    message_ids: list[str]
-    """First and last window message in it, `[]` for none."""
     retrieved: list[str]
     """Ids of what was retrieved into it."""
     summary_version: int
-    left_out: list[LeftOut]
-    memory: NotRequired[dict[MemoryKind, int]]
-    """Tokens of each kind, about; absent in debates stored by earlier builds."""
-    digest: str
-    """SHA-256 of the request."""
-    checkpoint: str
-    """Checkpoint from whose state the view can be assembled again; `""` where there is none."""
 
 
-class CallReceipt(TypedDict):
+class CallReceipt(RequestRecord):
     """The record of a call that is no speech: a summary, minutes, a card, a verdict, a moderator's choice."""
 
     id: str
@@ -213,23 +223,12 @@ class CallReceipt(TypedDict):
     purpose: str
     makes: str
     """`MemoryKind` that the answer becomes, `""` for none."""
-    step: int
     node: str
-    floor: int
-    budget: int
-    total_tokens: int
-    sections: dict[str, int]
-    memory: dict[MemoryKind, int]
-    message_ids: list[str]
-    """First and last message in it, `[]` where it shows none by its id."""
-    left_out: list[LeftOut]
     model: str
     """Model that answered."""
     usage: EntryUsage
     error: str
     """Why there is no answer, `""` where there is one."""
-    digest: str
-    checkpoint: str
     options: NotRequired[JsonObject]
     """What `moot judge` was told otherwise than the debate's configuration says."""
 

@@ -227,6 +227,11 @@ def entries_of(ids: Iterable[str], transcript: Sequence[Entry]) -> list[Entry]:
     return [transcript[seq] for seq in map(seq_of, ids) if seq is not None and seq < len(transcript)]
 
 
+def round_of(message_id: str, transcript: Sequence[Entry]) -> int:
+    """Return the round in which an entry was said, 0 for one that there is not."""
+    return next((entry["round"] for entry in entries_of([message_id], transcript)), 0)
+
+
 def clean_text(text: str) -> str:
     """Return `text` without NUL and lone surrogates, which neither JSON nor databases carry."""
     return text.replace("\x00", "").encode("utf-8", "replace").decode("utf-8")

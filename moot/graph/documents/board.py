@@ -8,7 +8,7 @@ from moot.nodes.blackboard.folding import ledger_of
 from moot.nodes.blackboard.outcome import stages
 from moot.nodes.blackboard.standing import Ledger, Stage, Status, leaning
 from moot.state.conversation import StateValues
-from moot.state.entries import Entry, seq_of
+from moot.state.entries import Entry, round_of
 from moot.state.ledger import MOTION, CruxCard, Event, Note, Reflection, Saying
 
 
@@ -159,8 +159,7 @@ def _rounds(ledger: Ledger, transcript: Sequence[Entry]) -> list[RoundRecord]:
     held: dict[str, dict[str, int]] = {}
     disputed: set[str] = set()
     for event in ledger.events:
-        seq = seq_of(event["message_id"])
-        round_no = transcript[seq]["round"] if seq is not None and seq < len(transcript) else 0
+        round_no = round_of(event["message_id"], transcript)
         empty = RoundRecord(round=round_no, positions={}, new_disputes=[], moved=[])
         record = records.setdefault(round_no, empty)
         if event["proposition"] == MOTION or event["debater"] not in record["positions"]:

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable
 
-from moot.state.config.debaters import SLUG_LENGTH, slug
+from moot.state.config.debaters import RESERVED_IDS, free_id, slug
 
-_RESERVED = frozenset({"moot", "user", "tie", "synthesis"})  # Moot's own speakers, and outcomes
+_RESERVED = RESERVED_IDS - {"judge", "moderator"}
+"""A transcript's judge and moderator are a debate's: neither argues."""
 
 
 def slugs(names: Iterable[str]) -> dict[str, str]:
@@ -12,16 +13,8 @@ def slugs(names: Iterable[str]) -> dict[str, str]:
 
     A name of which nothing remains becomes `speaker-` and its position, from 1.
     """
-    taken = set(_RESERVED)
     ids: dict[str, str] = {}
     for position, name in enumerate(dict.fromkeys(names), start=1):
         wanted = slug(name) or f"speaker-{position}"
-        chosen = wanted = f"speaker-{wanted}" if wanted in _RESERVED else wanted
-        number = 1
-        while chosen in taken:
-            number += 1
-            suffix = f"-{number}"
-            chosen = wanted[: SLUG_LENGTH - len(suffix)].rstrip("-") + suffix
-        ids[name] = chosen
-        taken.add(chosen)
+        ids[name] = free_id(f"speaker-{wanted}" if wanted in _RESERVED else wanted, ids.values())
     return ids

@@ -4,14 +4,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import islice, takewhile
 from typing import Any, NamedTuple
 
-from moot.nodes.blackboard.bounds import SHORT, TEXT, noted
+from moot.nodes.blackboard.bounds import TEXT, noted, quotation
 from moot.nodes.blackboard.folding import ledger_of
 from moot.nodes.blackboard.stance_words import MOVED, SAYS, given, says, says_briefly, stances_text
 from moot.nodes.blackboard.standing import Ledger, is_given_up
 from moot.nodes.text.plain import inert
 from moot.nodes.text.tokens import TokenCounter
 from moot.state.conversation import MemoryKind
-from moot.state.entries import entry_id, kind_of, seq_of
+from moot.state.entries import entry_id, kind_of, round_of
 from moot.state.ledger import MOTION, Event, Gap
 
 HEADING = "# Where the debate {stands}, as noted by the program"
@@ -200,12 +200,8 @@ class _Board:
     def named(self, key: str) -> str:
         return f"{key}: {self.text(key).removesuffix('.')}"
 
-    def quote(self, event: Mapping[str, Any], limit: int = SHORT) -> str:
-        return f"“{noted(event['quote'], limit)}” [{event['message_id']}]"
-
     def round_of(self, message_id: str) -> int:
-        seq, transcript = seq_of(message_id), self.state.get("full_transcript") or []
-        return int(transcript[seq]["round"]) if seq is not None and seq < len(transcript) else 0
+        return round_of(message_id, self.state.get("full_transcript") or [])
 
     def stance(self, event: Event) -> str:
         round_no = self.round_of(event["message_id"])
@@ -213,7 +209,7 @@ class _Board:
         said = MOVED if event["kind"] == "withdraws" and event["by"] == "rule" else says(event)
         if event["condition"] and event["condition"] in event["quote"]:
             said = says_briefly(event)
-        return f"{said}: {self.quote(event, TEXT)}{when}"
+        return f"{said}: {quotation(event, TEXT)}{when}"
 
     def disputed(self, key: str) -> str:
         """Return a dispute: who says yes and who no, be it on a condition, with the message of each."""
@@ -247,7 +243,7 @@ class _Board:
         for verb, notes in (("", challenges), (" asks", questions)):
             for note in [note for note in notes if note["to"] not in since][:MOST]:
                 whom = f" to {self.name(note['to'])}" if note["to"] and not to else verb
-                text = f"{self.name(note['debater'])}{whom}: {self.quote(note, TEXT)}"
+                text = f"{self.name(note['debater'])}{whom}: {quotation(note, TEXT)}"
                 yield note["debater"], Line(section, urgency, text)
 
     def own(self, who: str, told: Set[str], only: Sequence[str]) -> Iterator[Line]:
@@ -258,7 +254,7 @@ class _Board:
         own = (item for item in reversed(self.ledger.evidence) if item["debater"] == who)
         shown = (item for item in own if not self.gave_up(who, item["proposition"]))
         for item in islice(shown, MOST):
-            yield Line(OWN, 6, f"your evidence: {self.quote(item)}")
+            yield Line(OWN, 6, f"your evidence: {quotation(item)}")
         for event in self.conceded_once(who):
             yield Line(CONCEDED, 2, self.conceded(event))
         moved = (change.event for change in reversed(self.ledger.changes) if change.event["debater"] == who)
@@ -277,11 +273,11 @@ class _Board:
         """
         key = event["proposition"]
         if key in ("", MOTION) or self.text(key) == noted(event["quote"]):
-            return self.quote(event)
+            return quotation(event)
         sign = next((t.after for t in self.ledger.courses.get(key, ()) if t.event["id"] == event["id"]), 0)
         if event.get("kind") == "concedes" and sign:
             return f"{'yes' if sign > 0 else 'no'} to {self.named(key)} [{event['message_id']}]"
-        return f"{self.named(key)}: {self.quote(event)}"
+        return f"{self.named(key)}: {quotation(event)}"
 
     def is_held(self, key: str) -> bool:
         """Return whether anybody says yes or no to a proposition; what was given up alone is told as that."""
@@ -314,7 +310,7 @@ class _Board:
             late = takewhile(lambda event: self.round_of(event["message_id"]) >= before, events)
             of_others = (event for event in late if event["debater"] != speaker)
             for event in reversed([e for e in of_others if self.round_of(e["message_id"]) == before][-MOST:]):
-                yield Line(LAST, 6, f"{self.name(event['debater'])} {verb}: {self.quote(event)}")
+                yield Line(LAST, 6, f"{self.name(event['debater'])} {verb}: {quotation(event)}")
 
     def insights(self, speaker: str) -> Iterator[Line]:
         for card in list((self.state.get("crux_cards") or {}).values())[-INSIGHTS:][::-1]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from moot.nodes.blackboard.bounds import SHORT, noted
+from moot.nodes.blackboard.bounds import SHORT, TEXT, noted, quotation
 from moot.nodes.blackboard.folding import ledger_of
 from moot.nodes.blackboard.stance_words import says, stances_text
 from moot.nodes.blackboard.standing import Ledger, Stage, stage_of
@@ -88,7 +88,7 @@ def _points(section: Sequence[str]) -> list[int]:
 
 def _stances(ledger: Ledger, names: Names) -> Iterator[str]:
     for who, event in ledger.stances(MOTION).items():
-        yield f"- {names.get(who, who)}: {says(event)}: “{noted(event['quote'])}” [{event['message_id']}]"
+        yield f"- {names.get(who, who)}: {says(event)}: {quotation(event, TEXT)}"
 
 
 def _propositions(state: State, ledger: Ledger, names: Names) -> Iterator[str]:
@@ -107,8 +107,8 @@ def _propositions(state: State, ledger: Ledger, names: Names) -> Iterator[str]:
 def _changes(ledger: Ledger, names: Names) -> Iterator[str]:
     for change in ledger.changes:
         before = f"from “{noted(change.before['quote'], SHORT)}” to " if change.before else ""
-        after = f"“{noted(change.event['quote'], SHORT)}” [{change.event['message_id']}]"
-        yield f"- {names.get(change.event['debater'], change.event['debater'])}: {before}{after}"
+        who = names.get(change.event["debater"], change.event["debater"])
+        yield f"- {who}: {before}{quotation(change.event)}"
 
 
 def _concessions(ledger: Ledger, names: Names) -> Iterator[str]:
@@ -117,13 +117,13 @@ def _concessions(ledger: Ledger, names: Names) -> Iterator[str]:
         if event["id"] not in told:
             core = ", core" if ledger.is_core(event) else ""
             who = names.get(event["debater"], event["debater"])
-            yield f"- {who}{core}: “{noted(event['quote'], SHORT)}” [{event['message_id']}]"
+            yield f"- {who}{core}: {quotation(event)}"
 
 
 def _gaps(ledger: Ledger, names: Names) -> Iterator[str]:
     for gap in ledger.gaps:
         who = names.get(gap["debater"], gap["debater"])
-        yield f"- {who}: “{noted(gap['quote'], SHORT)}” [{gap['message_id']}]"
+        yield f"- {who}: {quotation(gap)}"
 
 
 def _cruxes(state: State, ledger: Ledger, names: Names) -> Iterator[str]:

@@ -154,12 +154,7 @@ def _receipt(call: ModelCall, reply: Reply, place: JournalPlace) -> CallReceipt:
         "step": place.step,
         "node": place.node,
         "floor": call.floor,
-        "budget": view.budget,
-        "total_tokens": view.total_tokens,
-        "sections": {**view.sections},
-        "memory": {**view.memory},
-        "message_ids": [view.shown[0], view.shown[-1]] if view.shown else [],
-        "left_out": list(view.left_out),
+        **view.record(),  # type: ignore[typeddict-item]  # which has no `options`
         "model": reply.model or call.model,
         "usage": reply.usage,
         "error": reply.error,

@@ -21,8 +21,7 @@ from typing import Any
 
 from typing_extensions import TypedDict
 
-from moot.nodes.text.plain import word_set
-from moot.nodes.text.terms import UNSPACED
+from moot.nodes.text.terms import TITLES, UNSPACED
 
 SOMEONE = "a debater"
 """What stands for a name that several debaters share: nobody can say which of them is meant."""
@@ -34,11 +33,6 @@ _SPACE = r"[^\S\r\n]+"
 _LETTERS = "[A-Z]{1,2}"
 _LETTERED = [*ascii_uppercase, *map("".join, product(ascii_uppercase, repeat=2))]
 _ARTICLES = frozenset({"a", "an", "the"})
-_TITLES = word_set(
-    "dr mr mrs ms miss prof professor sir lord lady president vice prime minister chancellor senator"
-    " congressman congresswoman representative governor mayor secretary ambassador justice"
-)
-"""What may stand before a name and is no part of it: with it, a label would tell who is meant."""
 _PRONOUN = re.compile(
     r"\b(?:(?P<subject>s?he)|(?P<possessive>his(?=\s+\w)|her(?=\s+(?!(?:and|as|at|for|in|on|or|that|to)\b)[\w“\"]))"
     r"|(?P<object>him|her)|(?P<own>his|hers)|(?P<self>himself|herself))\b",
@@ -141,8 +135,8 @@ class Blinding:
     def _mention(self) -> re.Pattern[str]:
         lookalike = rf"(?<!{_WORD})(?i:{self.kind}s?)\s+{_LETTERS}(?!{_WORD})"
         forms = "|".join(f"(?P<f{at}>{form.pattern})" for at, form in enumerate(self.forms))
-        title = rf"(?<!{_WORD})(?:{'|'.join(sorted(title.capitalize() for title in _TITLES))})\.?{_SPACE}"
-        # As few titles as possible come first: some are part of a debater's own name.
+        title = rf"(?<!{_WORD})(?:{'|'.join(sorted(title.capitalize() for title in TITLES))})\.?{_SPACE}"
+        # A label after a title would tell who is meant. As few as possible: some are part of an own name.
         mention = f"|(?:(?<!{_WORD})[Tt]he{_SPACE})?(?:{title}){{0,4}}?(?:{forms})" if forms else ""
         return re.compile(f"{_MESSAGE_ID}{mention}|(?P<lookalike>{lookalike})")
 
@@ -279,7 +273,7 @@ def _owners(pairs: Iterable[tuple[str, str]]) -> dict[str, set[str]]:
 def _parts(name: str) -> list[str]:
     """The first and the last name within a longer one, where capitalised; without titles and articles."""
     words = [word.strip(".,()\"'“”") for word in name.split()]
-    words = [word for word in words if word.casefold() not in _TITLES | _ARTICLES]
+    words = [word for word in words if word.casefold() not in TITLES | _ARTICLES]
     ends = {words[0], words[-1]} if len(words) > 1 or (words and len(name.split()) > 1) else set()
     return sorted(word for word in ends if len(word) > 1 and word[0].isupper())
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
-from moot.nodes.blackboard.bounds import noted
+from moot.nodes.blackboard.bounds import TEXT, noted, quotation
 from moot.nodes.blackboard.folding import ledger_of
 from moot.nodes.blackboard.standing import Change, Ledger
 from moot.nodes.effects import Job
@@ -252,7 +252,7 @@ def _shift_text(change: Change, names: Mapping[str, str]) -> str:
     event = change.event
     before = f" from “{noted(change.before['quote'])}”" if change.before else ""
     who = display_name(event["debater"], names)
-    return f"{who} moved{before} to “{noted(event['quote'])}” [{event['message_id']}]"
+    return f"{who} moved{before} to {quotation(event, TEXT)}"
 
 
 def _card_text(card: Mapping[str, Any], names: Mapping[str, str]) -> str:

@@ -6,12 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 
 from moot.nodes.text.plain import word_set
-from moot.nodes.text.terms import UNSPACED_CHARACTER
+from moot.nodes.text.terms import TITLES, UNSPACED_CHARACTER
 
-_TITLES = word_set(
-    "the a an mr mrs ms miss dr prof professor sir dame lady lord senator president vice governor "
-    "secretary judge justice chair team agent debater speaker herr frau monsieur madame señor señora"
-)
+_NO_NAMES = TITLES | word_set("the a an team agent debater speaker")
+"""What a name may begin or end with by which nobody is called."""
 _WORD = re.compile(r"\w")
 
 
@@ -69,7 +67,7 @@ def _is_whole(text: str, at: int, alias: str) -> bool:
 def _aliases(who: str, name: str) -> set[str]:
     words = name.split()
     parts = {word.strip(".,") for word in words[:1] + words[-1:]}
-    usable = {part for part in parts if len(part) >= 3 and part.casefold() not in _TITLES}
+    usable = {part for part in parts if len(part) >= 3 and part.casefold() not in _NO_NAMES}
     spelled = {name, name[:1].upper() + name[1:], *usable, *(part[:1].upper() + part[1:] for part in usable)}
     return {alias for alias in spelled if _is_name(alias)} | {f"@{who}"}
 

@@ -38,6 +38,8 @@ def word_table(name: str) -> frozenset[str]:
     return frozenset(word for line in lines for word in line.partition("#")[0].split())
 
 
+TITLES = word_table("titles")
+"""What may stand before a name and is no part of it."""
 STOP_WORDS = word_table("stop_words")
 """Words that carry grammar rather than content."""
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Container
+from itertools import chain, count
 
 from pydantic import Field, field_validator, model_validator
 from slugify import slugify
@@ -29,6 +31,12 @@ def slug(name: str) -> str:
     """
     legible = _HAN.sub(" ", name)
     return slugify(legible, max_length=SLUG_LENGTH, entities=False, decimal=False, hexadecimal=False)
+
+
+def free_id(wanted: str, taken: Container[str]) -> str:
+    """Return a slug that is not taken yet: the one that is wanted, else with a number, from 2."""
+    numbered = (f"{wanted[: SLUG_LENGTH - len(str(n)) - 1].rstrip('-')}-{n}" for n in count(2))
+    return next(each for each in chain([wanted], numbered) if each not in taken)
 
 
 class DebaterConfig(Persona):
