@@ -10,7 +10,7 @@ from moot.nodes.calls import Hints, ModelCall, Reply, WireMessage
 from moot.nodes.driving.environment import NodeContext
 from moot.nodes.effects import Body, errors_update
 from moot.nodes.memory.scribe import Scribe
-from moot.nodes.people.questions import PersonQuestion, ask_people
+from moot.nodes.people.questions import QUESTIONS_TOKENS, PersonQuestion, ask_people
 from moot.nodes.prompts.enumerated import many, narrowed
 from moot.nodes.prompts.fitting import KEEP, Block, fit
 from moot.nodes.prompts.library import load_prompt
@@ -30,7 +30,6 @@ CLARIFY = load_prompt("clarify", "instruction", "most", "known")
 INSTRUCTION = load_prompt("clarify_instruction")
 
 PHASE = "clarify"
-REPLY_TOKENS = 800
 QUESTION_CHARS = 1000
 NO_ANSWER = "(no answer)"
 EARLIER = 5
@@ -85,7 +84,7 @@ def _call(
     hints: Hints = {"speaker": debater.name, "topic": state["topic"], "fields": {"questions": 1}}
     voice = voice_of(config, debater)
     schema = narrowed(Asked, {"questions": many(str, 0, config.clarifications.max_per_debater)})
-    return make_call(voice, "clarify", view, schema=schema, reply=REPLY_TOKENS, hints=hints)
+    return make_call(voice, "clarify", view, schema=schema, reply=QUESTIONS_TOKENS, hints=hints)
 
 
 def _blocks(

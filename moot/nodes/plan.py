@@ -4,7 +4,7 @@ A step's boundary is here: this is also where a run stops that somebody asked to
 """
 
 from collections.abc import Generator, Sequence
-from typing import cast
+from typing import Literal, cast
 
 from moot.nodes.calls import ModelCall, Reply
 from moot.nodes.clarify import clarification_step
@@ -12,12 +12,12 @@ from moot.nodes.driving.environment import NodeContext
 from moot.nodes.driving.lost_work import failures_update, with_failures
 from moot.nodes.effects import PAUSE, Ask, Body, Emit, Hear, Heard, errors_update
 from moot.nodes.people.interjections import interjected, planned_interjections, taken_up
-from moot.nodes.protocols.limits import limit_reached
+from moot.nodes.protocols.limits import following, limit_reached
 from moot.nodes.protocols.protocol import Consult, End, make_step
 from moot.nodes.protocols.protocol_table import protocol_named
 from moot.state.config import DebateConfig
 from moot.state.config.frozen import frozen_config
-from moot.state.conversation import ConversationState, EndedBy, StateValues, Step
+from moot.state.conversation import ConversationState, StateValues, Step
 from moot.state.entries import JsonObject, gifts_in
 
 
@@ -66,20 +66,19 @@ def _next_step(
 ) -> Generator[Sequence[ModelCall], list[Reply], tuple[Step, list[str]]]:
     """Return the next step, and why models that were asked about it gave no answer."""
     state = cast(ConversationState, given)
-    limit = limit_reached(state, config)
-    protocol = protocol_named(config.protocol)
-    clarifying = None if limit else clarification_step(state, config)
+    clarifying = None if limit_reached(state, config) else clarification_step(state, config)
     if clarifying is not None:
         return clarifying, []
     failures: list[str] = []
-    planned = End(limit["reason"]) if limit else protocol.next_step(state, config)
+    planned = following(state, config)
     while isinstance(planned, Consult):
         replies = yield planned.calls()
         failures += [reply.error for reply in replies if not reply.ok]
         planned = planned.decide(replies)
     if not isinstance(planned, End):
         return planned, failures
-    wants_verdict = config.judge.enabled and protocol.brief.judged and not state.get("verdict")
+    judged = config.judge.enabled and protocol_named(config.protocol).brief.judged
+    wants_verdict = judged and not state.get("verdict")
     step = make_step("closing", state.get("round", 0), [], kind="judge" if wants_verdict else "close")
-    by_protocol: EndedBy = {"by": "protocol", "what": "", "reason": planned.reason}
-    return {**step, "ended_by": limit or by_protocol}, failures
+    by: Literal["limit", "protocol"] = "limit" if planned.limit else "protocol"
+    return {**step, "ended_by": {"by": by, "what": planned.limit, "reason": planned.reason}}, failures

@@ -17,12 +17,12 @@ from moot.nodes.memory.summarizers.drafting import draft_summary
 from moot.nodes.memory.summarizers.rule_based import RuleBased
 from moot.nodes.memory.summarizers.summarizer import SummaryRequest
 from moot.nodes.memory.versions import FRAME_TOKENS, make_summary, version_of
-from moot.nodes.protocols.limits import limit_reached
+from moot.nodes.protocols.limits import following
 from moot.nodes.protocols.protocol import Consult, End
 from moot.nodes.protocols.protocol_table import protocol_named
 from moot.state.config import DebateConfig
 from moot.state.config.frozen import frozen_config
-from moot.state.conversation import ConversationState, Step
+from moot.state.conversation import ConversationState
 from moot.state.entries import Entry, kind_of
 
 
@@ -57,8 +57,8 @@ def perspectives_due(state: ConversationState) -> list[str]:
     config = frozen_config(state)
     if not protocol_named(config.protocol).perspectives or not state.get("step"):
         return []
-    following = _following(state, config)
-    if isinstance(following, End | Consult) or following["round"] <= state["step"]["round"]:
+    step = following(state, config)
+    if isinstance(step, End | Consult) or step["round"] <= state["step"]["round"]:
         return []
     return due_debaters(state, config)
 
@@ -74,18 +74,12 @@ def unsummarised(state: ConversationState) -> Sequence[Entry]:
         return []
     protocol, memory = protocol_named(config.protocol), config.memory
     free = memory.summarizer == RuleBased.name or not state.get("step")
-    if protocol.shows_summary and (free or not isinstance(_following(state, config), End)):
+    if protocol.shows_summary and (free or not isinstance(following(state, config), End)):
         return entries
     judged = config.judge.enabled and protocol.brief.judged and protocol.judge_reads_summary
     sides = [debater.id for debater in config.debaters]
     long = judged and outgrows(state["full_transcript"], sides, memory.budget.total)
     return entries if long else []
-
-
-def _following(state: ConversationState, config: DebateConfig) -> Step | End | Consult:
-    """Return the next step, as far as it is known without asking anybody."""
-    limit = limit_reached(state, config)
-    return End(limit["reason"]) if limit else protocol_named(config.protocol).next_step(state, config)
 
 
 def _roll(state: ConversationState, context: NodeContext) -> Body:

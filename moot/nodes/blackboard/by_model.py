@@ -15,7 +15,7 @@ from moot.nodes.prompts.enumerated import between, many, narrowed, one_of
 from moot.nodes.prompts.fitting import fit_messages
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.prompts.material import common_length
-from moot.nodes.prompts.rendering import render_entry
+from moot.nodes.prompts.rendering import LABEL_TOKENS, render_entry
 from moot.nodes.prompts.request import make_call, voice_of
 from moot.nodes.text.plain import inert
 from moot.nodes.text.tokens import TokenCounter, batches, cut_middle
@@ -210,7 +210,7 @@ def read_in_batches(entries: Sequence[Entry], config: DebateConfig) -> list[list
 
     Half of the room is theirs: what is noted of them is longer than they are.
     """
-    return batches(entries, lambda entry: entry["tokens"] + 16, room_for(config) // 2)
+    return batches(entries, lambda entry: entry["tokens"] + LABEL_TOKENS, room_for(config) // 2)
 
 
 def room_for(config: DebateConfig) -> int:

@@ -17,6 +17,7 @@ from moot.nodes.memory.summarizers.drafting import draft_summary
 from moot.nodes.memory.summarizers.summarizer import JUDGE, SummaryRequest
 from moot.nodes.memory.versions import FRAME_TOKENS, make_summary
 from moot.nodes.prompts.library import load_prompt
+from moot.nodes.prompts.rendering import LABEL_TOKENS
 from moot.nodes.prompts.request import voice_of
 from moot.nodes.roles.role import role_of
 from moot.nodes.text.tokens import TokenCounter
@@ -25,8 +26,6 @@ from moot.state.config.budgets import PerspectiveConfig
 from moot.state.conversation import ConversationState, Summary
 from moot.state.entries import Entry
 
-FRAME = 24
-"""Tokens that an entry's label takes beside its words, about."""
 SUMMARY = load_prompt("perspective", "name", "focus")
 JUDGE_SUMMARY = load_prompt("judge_summary")
 
@@ -127,7 +126,7 @@ def _make(
 ) -> Flow[NewSummary]:
     """Make a version; where its method fails, none while all of it fits beside what else is shown."""
     draft, failure = yield from draft_summary(settings.method, request)
-    whole = sum(entry["tokens"] + FRAME for entry in entries)
+    whole = sum(entry["tokens"] + LABEL_TOKENS for entry in entries)
     if failure and beside + whole <= request.config.memory.budget.messages:
         return NewSummary(None, failure, request.owner)
     clamped = replace(draft, text=within_chars(draft.text, settings))

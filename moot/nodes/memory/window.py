@@ -51,6 +51,22 @@ class WindowLimits:
         high = memory.keep_recent + memory.summarize_every
         return cls(high, memory.keep_recent, tokens, int(tokens * LOW_WATER[memory.layout]))
 
+    def kept(self, costs: Sequence[float]) -> int:
+        """Return how many messages of these costs stay, the newest: all where they are within the limits.
+
+        What stays leaves room for as many messages as come between two compactions by their number, and is
+        half of the room at least. The newest message always stays, however long it is.
+        """
+        if len(costs) <= self.high_messages and sum(costs) <= self.high_tokens:
+            return len(costs)
+        growth = (self.high_messages - self.low_messages) * sum(costs) // len(costs)
+        low_tokens, tokens, kept = max(self.low_tokens, self.high_tokens - growth), 0.0, 0
+        for cost in reversed(costs[-self.low_messages :]):
+            if kept and tokens + cost > low_tokens:
+                break
+            kept, tokens = kept + 1, tokens + cost
+        return kept
+
 
 def window_message(entry: Entry) -> BaseMessage:
     """Return an entry as the window holds it: same id, `name` = speaker."""
@@ -69,20 +85,11 @@ def compact(
 ) -> int | None:
     """Return the `seq` up to which the window must be forgotten, `None` where it is within its limits.
 
-    What stays leaves room for as many messages as come between two compactions by their number, and is half
-    of the room at least. The newest message always stays, however long it is; a tool's call and its result, a
-    question and its answer, stay or go together.
+    A tool's call and its result, a question and its answer, stay or go together.
     """
-    costs = [entry_tokens(entry, names, count) for entry in entries]
-    if len(entries) <= limits.high_messages and sum(costs) <= limits.high_tokens:
+    kept = limits.kept([entry_tokens(entry, names, count) for entry in entries])
+    if kept == len(entries):
         return None
-    growth = (limits.high_messages - limits.low_messages) * sum(costs) // len(costs)
-    low_tokens = max(limits.low_tokens, limits.high_tokens - growth)
-    kept_tokens = kept = 0
-    for cost in reversed(costs[-limits.low_messages :]):
-        if kept and kept_tokens + cost > low_tokens:
-            break
-        kept, kept_tokens = kept + 1, kept_tokens + cost
     start = _between_pairs(entries, len(entries) - kept)
     return entries[start]["seq"] - 1 if start else None
 

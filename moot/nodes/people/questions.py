@@ -17,6 +17,8 @@ from moot.nodes.effects import Ask, Effect
 from moot.state.entries import JsonObject, clean_text
 
 MAX_ANSWER_CHARS = 100_000
+QUESTIONS_TOKENS = 800
+"""What a debater's questions have at most: twice what five of a few sentences take."""
 
 
 class PersonQuestion(TypedDict):

@@ -17,6 +17,8 @@ PEOPLE = {
 }
 """Display names of speakers who are no debaters."""
 
+LABEL_TOKENS = 18
+"""What an entry costs beside its words: 12 for a name of one word, 18 for one of three."""
 NAME_CHARS = 40
 """Longest name in a line of ours."""
 

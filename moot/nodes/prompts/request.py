@@ -9,6 +9,7 @@ from typing import Literal, Protocol
 from pydantic import BaseModel
 
 from moot.nodes.calls import Hints, ModelCall, Purpose, SpeakAs, View
+from moot.nodes.text.tokens import TokenCounter, counter, encoding_for
 from moot.state.config import DebateConfig, DebaterConfig, JudgeConfig, JudgeSeat
 from moot.state.config.budgets import MemoryConfig
 from moot.state.config.personas import BlackboardConfig
@@ -55,6 +56,11 @@ def voice_of(config: DebateConfig, who: DebaterConfig | JudgeSeat | MemoryConfig
         return replace(panel, model=who.model or panel.model, temperature=temperature)
     reply = who.reply if isinstance(who, JudgeConfig | BlackboardConfig) else reply
     return replace(common, model=who.model or common.model, temperature=who.temperature, reply=reply)
+
+
+def counter_of(voice: Voice, config: DebateConfig) -> TokenCounter:
+    """Return what counts a text exactly as a voice's model does."""
+    return counter(config.settings(voice.model).encoding or encoding_for(voice.model))
 
 
 def make_call(

@@ -1,8 +1,18 @@
 """Limits that end a debate in good order."""
 
+from moot.nodes.protocols.protocol import Consult, End
+from moot.nodes.protocols.protocol_table import protocol_named
 from moot.state.config import DebateConfig
-from moot.state.conversation import EndedBy, StateValues
+from moot.state.conversation import ConversationState, EndedBy, StateValues, Step
 from moot.state.entries import tokens_of
+
+
+def following(state: ConversationState, config: DebateConfig) -> Step | End | Consult:
+    """Return what comes next: the end at a limit, else what the protocol says."""
+    limit = limit_reached(state, config)
+    if limit:
+        return End(limit["reason"], limit["what"])
+    return protocol_named(config.protocol).next_step(state, config)
 
 
 def limit_reached(state: StateValues, config: DebateConfig) -> EndedBy | None:

@@ -17,15 +17,18 @@ from moot.state.config import DebateConfig
 from moot.state.config.section import Terms
 from moot.state.conversation import ConversationState, Floor, StateValues, Step, StepKind
 from moot.state.entries import Entry, JsonObject
+from moot.state.errors import ConfigError
 from moot.state.verdict import NO_WINNER, Decision
 
 
 @dataclass(frozen=True)
 class End:
-    """The debate is over, by its own rules."""
+    """The debate is over, by its own rules or by a limit."""
 
     reason: str
     """Why, in words for the report."""
+    limit: str = ""
+    """The setting that bounds it, where a limit ends it."""
 
 
 Course = Literal["least", "planned", "most"]
@@ -74,6 +77,8 @@ class Protocol(Terms):
     A protocol derives from this class and says at least `name`, `next_step` and `view`.
     """
 
+    least_debaters: int = 1
+    """Fewer have nobody to argue with."""
     brief: JudgeBrief = JudgeBrief()
     minutes_after: str = ""
     """The one phase after which the minutes of a round are taken, by a model alone; `""` where they are taken
@@ -105,7 +110,11 @@ class Protocol(Terms):
         Raises:
             ConfigError: what is wrong and what to do.
         """
-        return
+        if len(config.debaters) < self.least_debaters:
+            raise ConfigError(
+                f"protocol {self.name!r} needs at least {self.least_debaters} debaters, not "
+                f"{len(config.debaters)}: add one under `debaters`, or use protocol 'single'"
+            )
 
     def next_step(self, state: ConversationState, config: DebateConfig) -> Step | End | Consult:
         """Return the next step, whose `no` is filled in by `plan`, or whom to ask for it."""

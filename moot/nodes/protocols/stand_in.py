@@ -18,7 +18,9 @@ from moot.nodes.judging.opinions import opinion_tokens, reasons_each
 from moot.nodes.judging.orders import presentation_orders
 from moot.nodes.judging.rubrics import rubric_for
 from moot.nodes.memory.perspective import past_threshold, perspective_entries, perspective_settings
+from moot.nodes.memory.summarizers.notes import PROSE_SHARE
 from moot.nodes.memory.window import WindowLimits
+from moot.nodes.people.questions import QUESTIONS_TOKENS
 from moot.nodes.protocols.forecast import Batch, Forecast, Tokens
 from moot.nodes.protocols.protocol import SPEECH_WORDS, TOKENS_PER_WORD, Consult, Course, End, Outlay
 from moot.nodes.protocols.protocol_table import protocol_named
@@ -41,7 +43,6 @@ ANY_TOPIC = "Any topic of many different words, to one of which whatever people 
 # What prompts and answers take beside the words asked for, in tokens, rounded from the prompts that ship.
 SUMMARY_FRAME, JUDGE_FRAME = 250, 500
 FINDINGS, INSIGHTS, CARD, QUESTION, SCORE, REASON, REST_OF_VERDICT = 250, 300, 300, 80, 60, 50, 600
-QUESTIONS_RESERVE = 800
 KEPT_FREE = 500
 """Tokens of a summary's prompt that its input leaves free."""
 
@@ -161,7 +162,7 @@ class StandIn:
         asking = self._models(self.config.names()) if wanted.enabled else 0
         for _ in range(1 if self.course == "least" else wanted.rounds):
             reply = QUESTION * wanted.max_per_debater
-            self._spend(Outlay("clarify", "clarify", asking, reply=reply, reserve=QUESTIONS_RESERVE))
+            self._spend(Outlay("clarify", "clarify", asking, reply=reply, reserve=QUESTIONS_TOKENS))
 
     def _models(self, speakers: Iterable[str]) -> int:
         """Return for how many of these a model is called, not a person asked."""
@@ -261,20 +262,16 @@ class StandIn:
         """Let what is over the high-water mark leave the window, and fold it into the summary."""
         memory, limits = self.config.memory, self._limits
         self._window += [each] * entries
-        if len(self._window) <= limits.high_messages and sum(self._window) <= limits.high_tokens:
+        gone = len(self._window) - limits.kept(self._window)
+        if not gone:
             return
-        kept: list[float] = []
-        for tokens in reversed(self._window[-limits.low_messages :]):
-            if kept and sum(kept) + tokens > limits.low_tokens:
-                break
-            kept.append(tokens)
-        left = sum(self._window) - sum(kept)
+        left = sum(self._window[:gone])
         if not self.protocol.minutes_after:
             self._take_minutes()
-        self._window = kept[::-1]
+        self._window = self._window[gone:]
         if self.protocol.shows_summary and memory.summarizer not in WITHOUT_CALLS:
             new = min(left, memory.budget.total - KEPT_FREE)
-            length = memory.budget.summary * 0.65
+            length = memory.budget.summary * PROSE_SHARE
             outlay = Outlay("summary", "rolling notes", 1, new, length, memory.budget.summary, SUMMARY_FRAME)
             self._spend(outlay)
             if self._summary:

@@ -80,6 +80,14 @@ def tail_block(scene: Scene, parts: Sequence[TailPart] = ()) -> Block:
     )
 
 
+def plain_tail(scene: Scene, contract: str, instruction: str, query: str) -> Block:
+    """Return contract and instruction, with what fits a query out of the speaker's own texts."""
+    anchors = anchors_part(scene, query).text
+    text = TAIL.render(contract=contract, instruction=instruction, **(NO_PARTS | {"anchors": anchors}))
+    held: dict[MemoryKind, int] = {"own texts": scene.count(anchors)} if anchors else {}
+    return Block("tail", {"role": "user", "content": text}, label="contract and instruction", memory=held)
+
+
 def _fixed(scene: Scene) -> dict[str, str]:
     instruction, budget = scene.floor["instruction"], scene.config.memory.budget.tail
     if scene.config.memory.layout == "per-speaker":

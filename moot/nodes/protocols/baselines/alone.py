@@ -7,13 +7,12 @@ from moot.nodes.calls import WireMessage
 from moot.nodes.prompts.fitting import Block
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.prompts.material import problem_block, with_pieces
-from moot.nodes.prompts.rendering import cut_message
 from moot.nodes.protocols.protocol import Protocol
-from moot.nodes.views.anchors import anchor_text
+from moot.nodes.text.tokens import cut_once
 from moot.nodes.views.entry_pieces import given_entries, given_piece
 from moot.nodes.views.head import contract_text
 from moot.nodes.views.scene import Scene
-from moot.nodes.views.tail import ANCHOR_SHARE, NO_PARTS, TAIL
+from moot.nodes.views.tail import plain_tail
 from moot.state.config import DebateConfig, DebaterConfig
 from moot.state.entries import Entry, kind_of
 
@@ -53,14 +52,11 @@ class Alone(Protocol):
             problem_block(scene.state["topic"], budget, count),
         ]
         pieces = [given_piece(scene, entry, said=SAID, document=DOCUMENT) for entry in given_entries(scene)]
-        anchors = anchor_text(speaker.anchors, scene.state["topic"], budget.tail // ANCHOR_SHARE, count)
         # Who is told nothing but its name is nobody in particular: equal prompts make independent samples.
         contract, nobody = contract_text(speaker), DebaterConfig(name=speaker.name, id=speaker.id)
-        contract = "" if contract == contract_text(nobody) else contract
-        instruction = self.instruction(scene)
-        text = TAIL.render(contract=contract, instruction=instruction, **(NO_PARTS | {"anchors": anchors}))
-        tail: WireMessage = cut_message({"role": "user", "content": text}, budget.system, count)
-        return with_pieces(head, pieces, Block("tail", tail, label="instruction"), scene.room, count)
+        contract = "" if contract == contract_text(nobody) else cut_once(contract, budget.system // 2, count)
+        tail = plain_tail(scene, contract, self.instruction(scene), scene.state["topic"])
+        return with_pieces(head, pieces, tail, scene.room, count)
 
     def instruction(self, scene: Scene) -> str:
         """To answer, and how the answer must end."""

@@ -40,7 +40,6 @@ from moot.state.amounts import all_done
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState, Floor, StateValues, Step
 from moot.state.entries import Entry, JsonObject
-from moot.state.errors import ConfigError
 from moot.state.progress import ConvergenceCheck
 
 WANTED = load_prompt("wanted", home=__package__)
@@ -58,6 +57,7 @@ class Council(Protocol):
     """
 
     name = "council"
+    least_debaters = 2
     minutes_after = "refine"
     settings = TerminationConfig
     debaters = (
@@ -65,21 +65,11 @@ class Council(Protocol):
         {"id": "performance", "name": "Performance", "role": "performance"},
         {"id": "testing", "name": "Testing", "role": "testing"},
     )
-    brief = JudgeBrief(
-        wanted=load_prompt("wanted", home=__package__).render(), solution=True, rubric=RUBRIC, swap=False
-    )
+    brief = JudgeBrief(wanted=WANTED.render(), solution=True, rubric=RUBRIC, swap=False)
     perspectives = True
     shows_summary = False
     answer_leads = "Solution"
     bounded_by = ("rounds",)
-
-    def check(self, config: DebateConfig) -> None:
-        """Refuse fewer than two debaters: nobody would criticise."""
-        if len(config.debaters) < 2:
-            raise ConfigError(
-                f"protocol council needs at least 2 debaters, not {len(config.debaters)}: add one under "
-                "`debaters`, leave the key out for three, or use protocol single"
-            )
 
     def next_step(self, state: ConversationState, config: DebateConfig) -> Step | End:
         """Go from phase to phase, and from round to round until the debate is over."""

@@ -1,7 +1,5 @@
 """What a member of the council sees, phase by phase: always the problem, and what the phase is about."""
 
-from collections.abc import Sequence
-
 from moot.nodes.calls import WireMessage
 from moot.nodes.judging.rubrics import scored_text
 from moot.nodes.memory.perspective import latest_proposals, perspective_of
@@ -12,11 +10,10 @@ from moot.nodes.prompts.rendering import display_name, render_entry
 from moot.nodes.protocols.agreeableness import with_agreement
 from moot.nodes.roles.role import role_of
 from moot.nodes.text.tokens import cut_middle
-from moot.nodes.views.anchors import anchor_text
 from moot.nodes.views.entry_pieces import entry_piece, given_entries, given_piece, tool_pieces
 from moot.nodes.views.head import contract_text, members_text, rules_block
 from moot.nodes.views.scene import Scene
-from moot.nodes.views.tail import ANCHOR_SHARE, NO_PARTS, TAIL
+from moot.nodes.views.tail import plain_tail
 from moot.state.conversation import MemoryKind
 from moot.state.entries import Entry
 
@@ -69,7 +66,9 @@ def council_view(scene: Scene) -> list[Block]:
     rivals = _rivals(scene) if scene.step["phase"] == "refine" else []
     pieces = [*rivals, *given, *past, *subject]
     about = [piece.message["content"] for piece in subject if piece.rank == SUBJECT]
-    return with_pieces(head, pieces, _tail_block(scene, about), scene.room, scene.count)
+    contract = _contract(scene) if scene.config.memory.layout == "shared" else ""
+    tail = plain_tail(scene, contract, council_instruction(scene), "\n".join([scene.state["topic"], *about]))
+    return with_pieces(head, pieces, tail, scene.room, scene.count)
 
 
 def council_instruction(scene: Scene) -> str:
@@ -194,15 +193,3 @@ def _contract(scene: Scene) -> str:
     prompt = speaker.system_prompt or role_of(speaker).says("system")
     text = contract_text(speaker.model_copy(update={"system_prompt": prompt}))
     return cut_middle(text, scene.config.memory.budget.system // 2, scene.count)
-
-
-def _tail_block(scene: Scene, about: Sequence[str]) -> Block:
-    """Return contract and instruction, with what fits out of the speaker's own texts."""
-    shared = scene.config.memory.layout == "shared"
-    query = "\n".join([scene.state["topic"], *about])
-    room = scene.config.memory.budget.tail // ANCHOR_SHARE
-    values = NO_PARTS | {"anchors": anchor_text(scene.speaker.anchors, query, room, scene.count)}
-    memory: dict[MemoryKind, int] = {"own texts": scene.count(values["anchors"])} if values["anchors"] else {}
-    contract = _contract(scene) if shared else ""
-    text = TAIL.render(contract=contract, instruction=council_instruction(scene), **values)
-    return Block("tail", {"role": "user", "content": text}, label="contract and instruction", memory=memory)

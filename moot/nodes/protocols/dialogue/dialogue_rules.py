@@ -24,7 +24,7 @@ from moot.nodes.judging.brief import JudgeBrief
 from moot.nodes.prompts.enumerated import many, narrowed
 from moot.nodes.prompts.fitting import Block, fit_messages
 from moot.nodes.prompts.library import load_prompt
-from moot.nodes.prompts.request import make_call, voice_of
+from moot.nodes.prompts.request import counter_of, make_call, voice_of
 from moot.nodes.protocols.agreeableness import with_agreement
 from moot.nodes.protocols.dialogue.crux_rooms import (
     STAGES,
@@ -46,14 +46,12 @@ from moot.nodes.protocols.protocol import (
     make_floor,
     make_step,
 )
-from moot.nodes.text.tokens import counter, encoding_for
 from moot.nodes.views.scene import Scene
 from moot.state.amounts import all_done
 from moot.state.config import DebateConfig
 from moot.state.config.frozen import frozen_config
 from moot.state.conversation import ConversationState, Floor, StateValues, Step
 from moot.state.entries import JsonObject, kind_of
-from moot.state.errors import ConfigError
 
 SPLIT = load_prompt("aspects", "topic", "debaters", "most", home=__package__)
 OPENING = load_prompt("opening", "rounds", "words", home=__package__)
@@ -89,6 +87,7 @@ class Dialogue(Protocol):
 
     name = "dialogue"
     settings = DialogueConfig
+    least_debaters = 2
     minutes_every_step = True
     shows_summary = False
     brief = JudgeBrief(
@@ -98,15 +97,6 @@ class Dialogue(Protocol):
     answer_leads = "Where it stands"
     goes_on = False
     bounded_by = ("dialogue.aspects", "dialogue.max_aspects", "dialogue.minirounds")
-
-    def check(self, config: DebateConfig) -> None:
-        """Refuse a dialogue with oneself.
-
-        Raises:
-            ConfigError: there are fewer than two debaters.
-        """
-        if len(config.debaters) < 2:
-            raise ConfigError("protocol 'dialogue' needs at least 2 debaters: add one, or use 'single'")
 
     def next_step(self, state: ConversationState, config: DebateConfig) -> Step | End | Consult:
         """Go on in the rooms that are open, open those that are due, else go on on the main floor."""
@@ -192,7 +182,7 @@ def _aspects_call(state: ConversationState, config: DebateConfig) -> ModelCall:
         most=str(DialogueConfig.of(config).max_aspects),
     )
     voice = voice_of(config, config.blackboard)
-    count = counter(config.settings(voice.model).encoding or encoding_for(voice.model))
+    count = counter_of(voice, config)
     asked: list[WireMessage] = [
         {"role": "system", "content": system},
         {"role": "user", "content": "Split the topic."},

@@ -14,7 +14,7 @@ from moot.nodes.calls import Hints, ModelCall, Reply, WireMessage
 from moot.nodes.prompts.enumerated import narrowed, one_of
 from moot.nodes.prompts.fitting import fit_messages
 from moot.nodes.prompts.library import load_prompt
-from moot.nodes.prompts.request import make_call, voice_of
+from moot.nodes.prompts.request import counter_of, make_call, voice_of
 from moot.nodes.protocols.long_form.long_form import (
     LongForm,
     is_stuck,
@@ -24,11 +24,10 @@ from moot.nodes.protocols.long_form.long_form import (
 )
 from moot.nodes.protocols.long_form.moderator_settings import ModeratorConfig
 from moot.nodes.protocols.protocol import Consult, Outlay
-from moot.nodes.text.tokens import counter, cut_middle, encoding_for
+from moot.nodes.text.tokens import cut_middle
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState, Step
 from moot.state.entries import kind_of
-from moot.state.errors import ConfigError
 
 MODERATE = load_prompt("moderate", "topic", "debaters", "spoken", "board", "turn", "turns", home=__package__)
 
@@ -54,15 +53,7 @@ class Moderated(LongForm):
 
     name = "moderated"
     settings = ModeratorConfig
-
-    def check(self, config: DebateConfig) -> None:
-        """Refuse a debate with nobody to choose from.
-
-        Raises:
-            ConfigError: there are fewer than two debaters.
-        """
-        if len(config.debaters) < 2:
-            raise ConfigError("protocol 'moderated' needs at least 2 debaters: add one")
+    least_debaters = 2
 
     def give_floor(self, state: ConversationState, config: DebateConfig) -> Consult:
         """Ask the moderator who speaks next."""
@@ -72,7 +63,7 @@ class Moderated(LongForm):
 
 def _call(state: ConversationState, config: DebateConfig) -> ModelCall:
     voice = voice_of(config, ModeratorConfig.of(config))
-    count = counter(config.settings(voice.model).encoding or encoding_for(voice.model))
+    count = counter_of(voice, config)
     room, names = config.memory.budget.total // 4, config.names()
     system = MODERATE.render(
         topic=cut_middle(state["topic"], room, count),
