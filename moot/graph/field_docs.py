@@ -28,7 +28,8 @@ def field_docs(kind: type) -> dict[str, str]:
     for base in (*bases, kind):
         module = getattr(base, "__module__", "")
         if isinstance(base, type) and module in sys.modules and module.split(".")[0] not in FOREIGN:
-            docs |= _own_docs(base)
+            # A typed dict names the bases it was written with, and none of theirs.
+            docs |= _own_docs(base) if base is kind else field_docs(base)
     return docs
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from moot import DebateConfig, build_graph, open_debates
+from moot.graph.cli.run_request import run_config
 from moot.graph.cli.screen.showing import cost_text
 from moot.graph.preflight import check_config, warnings_about
 from moot.nodes.driving.environment import Environment
@@ -107,3 +108,14 @@ def test_a_model_s_summary_that_no_view_shows_is_warned_of() -> None:
 def test_what_is_not_counted_in_a_cost_is_said(models: dict[str, Any], said: str) -> None:
     config = make_config({"model": "dear", "judge": {"model": "judge"}, "models": models})
     assert cost_text({"config": config.to_json(), "usage": {"cost_usd": 0.5}}) == said
+
+
+def test_a_topic_that_a_full_prompt_cannot_hold_is_announced_before_the_run(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    run_config(None, {}, topic="word " * 3000)
+    assert not capsys.readouterr().err
+    run_config(None, {}, topic="word " * 6000)
+    (said,) = capsys.readouterr().err.splitlines()
+    assert "6,001 tokens" in said
+    assert "4,000" in said

@@ -60,13 +60,6 @@ def test_a_goal_is_never_more_than_reached() -> None:
     assert str(Goal("turn", 12, 10)) == "turn 10/10"
 
 
-def test_a_topic_that_a_full_prompt_cannot_hold_is_announced_before_the_run() -> None:
-    assert not any("warning" in line for line in header_lines("word " * 3000, DebateConfig()))
-    (said,) = [line for line in header_lines("word " * 6000, DebateConfig()) if "warning" in line]
-    assert "6,001 tokens" in said
-    assert "4,000" in said
-
-
 def test_an_utterance_is_one_safe_line() -> None:
     line = event_line(
         _entry_event("first\n\x1b[31msecond"), NAMES, RunTally(turns=1, config=DebateConfig(), planned=4)

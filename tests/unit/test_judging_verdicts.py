@@ -290,7 +290,7 @@ def test_a_wrong_rubric_names_the_key(data: Any, key: str) -> None:
 def test_a_file_that_cannot_be_parsed_is_named(tmp_path: Path, name: str, text: str) -> None:
     path = tmp_path / name
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(ConfigError, match="cannot be parsed"):
+    with pytest.raises(ConfigError, match="is malformed"):
         load_rubric(path)
 
 

@@ -56,6 +56,6 @@ def test_a_file_holds_json_or_markdown(tmp_path: Path) -> None:
 
 
 def test_the_screen_shows_figures_to_the_right_and_cuts_what_is_long() -> None:
-    table = Grid(("", "score"), [("x" * 60, "1.00")]).screen(width=10)
+    table = Grid(("", "score"), [("x" * 60, "1.00")]).screen()
     assert [column.justify for column in table.columns] == ["left", "right"]
-    assert [str(cell) for cell in table.columns[0].cells] == ["x" * 9 + "…"]
+    assert [str(cell) for cell in table.columns[0].cells] == ["x" * 39 + "…"]

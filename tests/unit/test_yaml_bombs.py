@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from moot.state.catalogue import DebateRow
-from moot.state.config.config_files import load_config, yaml_value
+from moot.state.config.config_files import data_in, load_config
 from moot.state.errors import ConfigError
 from moot.state.records import open_records
 
@@ -39,7 +39,7 @@ def test_what_is_nested_without_end_is_refused(tmp_path: Path, suffix: str, text
 
 
 def test_plain_references_and_merges_are_read() -> None:
-    assert yaml_value("a: &a {x: 1}\nb: {<<: *a, y: 2}\nc: *a") == {
+    assert data_in("a: &a {x: 1}\nb: {<<: *a, y: 2}\nc: *a", Path("a.yaml"), "configuration") == {
         "a": {"x": 1},
         "b": {"x": 1, "y": 2},
         "c": {"x": 1},

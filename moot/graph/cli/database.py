@@ -58,9 +58,27 @@ def opened(
 
     url = check_database(db)
     if not make and not exists(url):
-        raise DebateNotFound(f"no debates: there is no database {url!r} yet")
+        raise _no_debates(url)
     with open_debates(url, environment=environment) as debates:
         yield debates
+
+
+@contextmanager
+def present_records(db: str | None) -> Iterator[Records]:
+    """Open the catalogue alone, as `opened_records` does.
+
+    Raises:
+        DebateNotFound: there is no database.
+        InputError: it cannot be opened.
+    """
+    with opened_records(db) as records:
+        if records is None:
+            raise _no_debates(check_database(db))
+        yield records
+
+
+def _no_debates(url: str) -> DebateNotFound:
+    return DebateNotFound(f"no debates: there is no database {url!r} yet")
 
 
 @contextmanager

@@ -102,6 +102,13 @@ OutputOption = Annotated[
         callback=_debate_file,
     ),
 ]
+BatchArgument = Annotated[
+    Path,
+    Argument(metavar="FILE", help="Topics, one a line, or configurations: .jsonl, or a list in .yaml."),
+]
+WorkersOption = Annotated[
+    int, Option("--workers", "-w", min=1, max=256, metavar="N", help="Debates at the same time.")
+]
 TurnsOption = Annotated[
     int | None, Option("--turns", min=1, metavar="N", help="Utterances in all; 6 by default.")
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +10,7 @@ from moot.graph.cli.complaint import complain
 from moot.graph.cli.text_files import read_text
 from moot.graph.cli.usual_config import configured, file_data, merged
 from moot.state.config import DebateConfig, slug
-from moot.state.config.config_files import make_config, yaml_value
+from moot.state.config.config_files import data_in, make_config
 from moot.state.entries import clean_text, seq_of
 from moot.state.errors import ConfigError, InputError
 
@@ -63,17 +62,12 @@ def read_answers(path: Path | None) -> object:
     """Return what a file of answers holds, YAML or JSON: a mapping, or a list in the order of the questions.
 
     Raises:
+        ConfigError: it is neither YAML nor JSON.
         InputError: it cannot be read, or holds neither.
     """
     if path is None:
         return None
-    import yaml
-
-    text = read_text(path, "answers")
-    try:
-        answers = json.loads(text) if path.suffix.lower() == ".json" else yaml_value(text)
-    except (ValueError, yaml.YAMLError) as error:
-        raise InputError(f"cannot read answers {str(path)!r}: {error}") from error
+    answers = data_in(read_text(path, "answers"), path, "answers")
     if not isinstance(answers, dict | list):
         raise InputError(
             f"answers {str(path)!r}: give a mapping of questions or debaters to answers, or a list"
@@ -141,7 +135,12 @@ def entry_number(given: str, option: str) -> int:
 
 
 def run_config(
-    path: Path | None, flags: Mapping[str, object], tools: Sequence[str] = (), *, imports: bool = True
+    path: Path | None,
+    flags: Mapping[str, object],
+    tools: Sequence[str] = (),
+    *,
+    topic: str | None = None,
+    imports: bool = True,
 ) -> DebateConfig:
     """Return the configuration of a new debate: flags over file over `MOOT_MODEL` over defaults.
 
@@ -149,6 +148,7 @@ def run_config(
         path: `--config`.
         flags: values by dotted key.
         tools: of those debaters who list none.
+        topic: what is warned about; `None` takes the configuration's.
         imports: whether what it names is imported.
 
     Raises:
@@ -167,7 +167,8 @@ def run_config(
     from moot.state.config.boundary import Claim
 
     check_config(Claim.of_operator(config), Environment(), imports=imports)
-    for warning in warnings_about(config):
+    asked = config if topic is None else config.model_copy(update={"topic": topic})
+    for warning in warnings_about(asked):
         complain(f"warning: {warning}")
     return config
 

@@ -22,6 +22,10 @@ SCALE = 400.0
 """Points by which ten times the strength is ahead, as in Elo's scale."""
 PRIOR = 0.5
 """Imagined wins, and as many losses, of each player against an average one: keeps the undefeated finite."""
+MOST_ITERATIONS = 10_000
+"""Where to stop where the strengths have not settled."""
+WITHIN = [0.025, 0.975]
+"""Quantiles of the resampled ratings that an interval ends at (percentile bootstrap, Efron 1979)."""
 
 
 @dataclass(frozen=True)
@@ -72,16 +76,13 @@ def win_matrix(matches: Iterable[Match], players: Iterable[str] = ()) -> WinMatr
     return WinMatrix(players=names, wins=[[float(n) for n in row] for row in wins])
 
 
-def strengths(
-    wins: Array, prior: float = PRIOR, tolerance: float = 1e-10, max_iterations: int = 10_000
-) -> Array:
+def strengths(wins: Array, prior: float = PRIOR, tolerance: float = 1e-10) -> Array:
     """Return Bradley–Terry log-strengths by the MM algorithm (Hunter 2004, *MM algorithms*, section 2).
 
     Args:
         wins: `(..., n, n)`, wins of row over column; leading axes are independent tournaments.
         prior: imagined wins and losses of each against a player of strength 1, above 0.
         tolerance: largest step of a log-strength at which to stop.
-        max_iterations: where to stop in any case.
 
     Returns:
         `(..., n)`, natural logarithms, mean 0.
@@ -94,7 +95,7 @@ def strengths(
     won = wins.sum(axis=-1) + prior
     games = wins + np.swapaxes(wins, -1, -2)
     power = np.ones_like(won)
-    for _ in range(max_iterations):
+    for _ in range(MOST_ITERATIONS):
         shared = (games / (power[..., :, None] + power[..., None, :])).sum(axis=-1)
         moved = won / (shared + 2 * prior / (power + 1))
         step = np.abs(np.log(moved / power)).max(initial=0.0)
@@ -109,9 +110,7 @@ def bradley_terry(
     matches: Sequence[Match],
     *,
     players: Iterable[str] = (),
-    prior: float = PRIOR,
     samples: int = 1000,
-    confidence: float = 0.95,
     rng: np.random.Generator | None = None,
 ) -> list[Rating]:
     """Rate the players of a tournament, best first (equals by name, since a table needs an order).
@@ -119,16 +118,14 @@ def bradley_terry(
     Args:
         matches: the judged debates; ties are half wins.
         players: those to list even without a match.
-        prior: see `strengths`.
         samples: how often to resample the matches for the intervals; 0 for none.
-        confidence: the share of resampled ratings within an interval (percentile bootstrap, Efron 1979).
         rng: the source of chance, by default seeded with 0, so that a table can be had again.
 
     Returns:
         One row a player; empty without players.
     """
     names = _names(matches, players)
-    rated = _elo(strengths(_wins(matches, np.ones(len(matches)), names), prior))
+    rated = _elo(strengths(_wins(matches, np.ones(len(matches)), names)))
     low, high = rated, rated
     if samples and matches:
         # Equal matches are one cell of a multinomial: the same distribution, far cheaper.
@@ -136,8 +133,7 @@ def bradley_terry(
         shares = np.array([n for _, n in cells]) / len(matches)
         drawn = (rng or np.random.default_rng(0)).multinomial(len(matches), shares, size=samples)
         wins = _wins([match for match, _ in cells], drawn.astype(np.float64), names)
-        tail = (1 - confidence) / 2
-        low, high = np.quantile(_elo(strengths(wins, prior, tolerance=1e-6)), [tail, 1 - tail], axis=0)
+        low, high = np.quantile(_elo(strengths(wins, tolerance=1e-6)), WITHIN, axis=0)
     rows = []
     for at, name in enumerate(names):
         scores = [m.score if m.first == name else 1 - m.score for m in matches if name in (m.first, m.second)]

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from moot.state.config import DebateConfig, JudgeSeat
-from moot.state.config.config_files import yaml_value
+from moot.state.config.config_files import data_in
 from moot.state.config.config_mistakes import mistakes_in
 from moot.state.errors import ConfigError
 from moot.state.verdict import CriterionScale
@@ -158,12 +156,7 @@ def _rubrics_in(folder: Path) -> dict[str, Rubric]:
 
 
 def _read_rubric(path: Path) -> Rubric:
-    text = path.read_text(encoding="utf-8")
-    try:
-        data = json.loads(text) if path.suffix.lower() == ".json" else yaml_value(text)
-    except (ValueError, yaml.YAMLError, RecursionError) as error:
-        raise ConfigError(f"{path}: cannot be parsed: {' '.join(str(error).split())}") from error
-    return parse_rubric(data, str(path))
+    return parse_rubric(data_in(path.read_text(encoding="utf-8"), path, "rubric"), str(path))
 
 
 def parse_rubric(data: object, source: str = "rubric") -> Rubric:

@@ -4,6 +4,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
+from moot.nodes.text.plain import excerpt
 from moot.nodes.tools.files import query_words
 from moot.nodes.tools.tool import Arguments, Surroundings
 from moot.state.amounts import amount
@@ -33,18 +34,11 @@ class SearchDebate:
         hits = []
         for entry in around.transcript:
             folded = entry["content"].casefold()
-            if kind_of(entry).by != "tools" and (count := sum(word in folded for word in words)):
-                line = f"{entry['speaker']} [{entry['id']}]: {_excerpt(entry['content'], words)}"
-                hits.append((count, entry["seq"], line))
+            found = [at for word in words if (at := folded.find(word)) >= 0]
+            if found and kind_of(entry).by != "tools":
+                passage = excerpt(entry["content"], EXCERPT_CHARS, min(found))
+                hits.append((len(found), entry["seq"], f"{entry['speaker']} [{entry['id']}]: {passage}"))
         if not hits:
             return f"no matches for {given.query!r}"
         best = sorted(hits, reverse=True)[:MAX_HITS]
         return f"{amount(len(hits), 'match')} for {given.query!r}\n" + "\n".join(line for _, _, line in best)
-
-
-def _excerpt(content: str, words: list[str]) -> str:
-    flat = " ".join(content.split())
-    folded = flat.casefold()
-    first = min((at for word in words if (at := folded.find(word)) >= 0), default=0)
-    start = max(0, min(first - EXCERPT_CHARS // 3, len(flat) - EXCERPT_CHARS))
-    return flat[start : start + EXCERPT_CHARS]

@@ -11,6 +11,7 @@ import yaml
 from moot.state.config.debate_config import DebateConfig
 from moot.state.errors import ConfigError
 
+ENDINGS = {".yaml", ".yml", ".toml", ".json"}
 MAX_YAML_NODES = 200_000
 """Values of one file; a configuration has some hundred, the largest recording that ships some thousand."""
 
@@ -26,41 +27,34 @@ def load_config(path: str | Path) -> dict[str, Any]:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read configuration {str(path)!r}: {error}") from error
-    data = _parse(text, path)
+    if path.suffix.lower() not in ENDINGS:
+        raise ConfigError(f"configuration {str(path)!r}: use a .yaml, .toml or .json file")
+    data = data_in(text, path, "configuration")
     if not isinstance(data, dict):
         raise ConfigError(f"configuration {str(path)!r} holds no mapping of keys to values")
     return data
 
 
-def _parse(text: str, path: Path) -> object:
+def data_in(text: str, path: Path, what: str) -> object:
+    """Return what the text of a file holds: JSON or TOML by its ending, YAML in any other.
+
+    Raises:
+        ConfigError: it is malformed, nested too deeply, its references multiply, or a key is given twice.
+    """
     try:
         match path.suffix.lower():
-            case ".yaml" | ".yml":
-                return yaml_value(text)
             case ".toml":
                 return tomllib.loads(text)
             case ".json":
                 return json.loads(text, object_pairs_hook=_pairs)
+            case _:
+                return yaml.load(text, _StrictLoader)  # noqa: S506  # a SafeLoader
     except (yaml.YAMLError, tomllib.TOMLDecodeError, json.JSONDecodeError) as error:
-        raise ConfigError(f"configuration {str(path)!r} is malformed: {error}") from error
+        raise ConfigError(f"{what} {str(path)!r} is malformed: {error}") from error
     except RecursionError as error:
-        raise ConfigError(f"configuration {str(path)!r} is nested too deeply") from error
+        raise ConfigError(f"{what} {str(path)!r} is nested too deeply") from error
     except ConfigError as error:
-        raise ConfigError(f"configuration {str(path)!r}: {error}") from error
-    raise ConfigError(f"configuration {str(path)!r}: use a .yaml, .toml or .json file")
-
-
-def yaml_value(text: str) -> Any:
-    """Return what YAML holds.
-
-    Raises:
-        ConfigError: a key is given twice, it is nested too deeply, or its references multiply.
-        YAMLError: it is no YAML.
-    """
-    try:
-        return yaml.load(text, _StrictLoader)  # noqa: S506  # a SafeLoader
-    except RecursionError as error:
-        raise ConfigError("it is nested too deeply") from error
+        raise ConfigError(f"{what} {str(path)!r}: {error}") from error
 
 
 def make_config(data: Mapping[str, object]) -> DebateConfig:

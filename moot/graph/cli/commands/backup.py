@@ -5,10 +5,10 @@ from typing import Annotated
 
 from typer import Argument
 
-from moot.graph.cli.database import opened_records
+from moot.graph.cli.database import present_records
 from moot.graph.cli.options import DbOption, JsonOption
 from moot.graph.cli.screen.output import print_json, remark
-from moot.state.errors import DebateNotFound, InputError
+from moot.state.errors import InputError
 
 
 def backup(
@@ -20,9 +20,7 @@ def backup(
     from moot.state.backups import back_up
     from moot.state.sql import SqliteSql
 
-    with opened_records(db) as records:
-        if records is None:
-            raise DebateNotFound("no debates: there is no database yet")
+    with present_records(db) as records:
         if not isinstance(records.sql, SqliteSql):
             raise InputError("moot backup copies SQLite files: use pg_dump for Postgres")
         back_up(records.sql, path)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from typer import Argument, Exit, Option
+from typer import Exit, Option
 
 from moot.graph.cli import options as shared
 from moot.state.errors import ConfigError, DebateNotFound, RunError
@@ -23,13 +23,8 @@ if TYPE_CHECKING:
 
 
 def batch(
-    path: Annotated[
-        Path,
-        Argument(metavar="FILE", help="Topics, one a line, or configurations: .jsonl, or a list in .yaml."),
-    ],
-    workers: Annotated[
-        int, Option("--workers", "-w", min=1, max=256, metavar="N", help="Debates at the same time.")
-    ] = 4,
+    path: shared.BatchArgument,
+    workers: shared.WorkersOption = 4,
     config: shared.ConfigOption = None,
     protocol: shared.ProtocolOption = None,
     turns: shared.TurnsOption = None,
@@ -128,15 +123,13 @@ def _sections(data: Mapping[str, object]) -> set[str]:
 
 def _items(path: Path) -> Iterator[tuple[str, object]]:
     """Yield what a file has, with the place in it."""
-    import yaml
-
     from moot.graph.cli.text_files import read_text
-    from moot.state.config.config_files import yaml_value
+    from moot.state.config.config_files import data_in
 
     text, kind = read_text(path, "batch"), path.suffix.lower()
     try:
         if kind in {".yaml", ".yml"}:
-            items = yaml_value(text)
+            items = data_in(text, path, "batch")
             if not isinstance(items, list):
                 raise ConfigError("give a list of topics or configurations")
             yield from ((f"{path.name}, item {number}", each) for number, each in enumerate(items, start=1))
@@ -145,7 +138,7 @@ def _items(path: Path) -> Iterator[tuple[str, object]]:
             place = f"{path.name}, line {number}"
             if line.strip() and (kind == ".jsonl" or not line.lstrip().startswith("#")):
                 yield place, json.loads(line) if kind == ".jsonl" else line.strip()
-    except (ValueError, RecursionError, yaml.YAMLError) as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"cannot read {str(path)!r}: {error}") from error
 
 

@@ -1,16 +1,14 @@
 """`moot delete`."""
 
-import sys
 from typing import Annotated
 
 import typer
 
 from moot.graph.cli.database import opened
 from moot.graph.cli.options import DbOption, JsonOption, debates_like
-from moot.graph.cli.screen.output import print_json, remark
+from moot.graph.cli.screen.output import consents, print_json, remark
 from moot.graph.cli.screen.terminal_text import one_line
 from moot.state.amounts import amount
-from moot.state.errors import InputError
 
 
 def delete(
@@ -25,12 +23,10 @@ def delete(
     """Delete debates with all their checkpoints. Their forks stay."""
     with opened(db) as debates:
         chosen = {each.id: each for each in map(debates.get, debate_ids)}.values()  # all of them are there
-        if not yes and not sys.stdin.isatty():
-            raise InputError("nothing is deleted: add --yes where nobody can be asked")
         deleted = []
         for debate in chosen:
             about = f"{debate.name}, {amount(debate.row.turns, 'turn')}: {one_line(debate.row.topic, 60)}"
-            if yes or typer.confirm(f"Delete {about}?", err=True):
+            if consents(f"Delete {about}?", "nothing is deleted", yes=yes):
                 debate.delete()
                 deleted.append({"deleted": debate.id, "name": debate.name})
             if not as_json:

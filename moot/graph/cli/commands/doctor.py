@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
 from typer import Exit, Option
 
 from moot.graph.cli.options import ConfigOption, DbOption, JsonOption, ModelOption
@@ -67,6 +65,7 @@ def _repaired(finding: Finding) -> Finding:
 
 def _models(config: Path | None, model: str | None, *, yes: bool) -> list[Finding]:
     """Ask whether models are to be called, and call them."""
+    from moot.graph.cli.screen.output import consents
     from moot.graph.cli.usual_config import configured
     from moot.graph.model_checkup import ROOM, callable_models, look_at_models
 
@@ -75,6 +74,4 @@ def _models(config: Path | None, model: str | None, *, yes: bool) -> list[Findin
     if not names:
         raise InputError("no model to call: give --config or --model")
     about = f"Call {', '.join(names)} once each, for at most {ROOM} tokens of answer?"
-    if not yes and not sys.stdin.isatty():
-        raise InputError("no model is called: add --yes where nobody can be asked")
-    return look_at_models(settings) if yes or typer.confirm(about, err=True) else []
+    return look_at_models(settings) if consents(about, "no model is called", yes=yes) else []

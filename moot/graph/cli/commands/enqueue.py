@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
-from typer import Argument, Option
+from typer import Option
 
 from moot.graph.cli import options as shared
 
 
 def enqueue(
-    path: Annotated[
-        Path,
-        Argument(metavar="FILE", help="Topics, one a line, or configurations: .jsonl, or a list in .yaml."),
-    ],
+    path: shared.BatchArgument,
     priority: Annotated[
         int | None, Option("--priority", metavar="N", help="The highest comes first; 0 without.")
     ] = None,

@@ -64,10 +64,7 @@ def retry(
 
 
 def _id_of(db: str | None, name: str) -> str:
-    from moot.graph.cli.database import opened_records
-    from moot.state.errors import DebateNotFound
+    from moot.graph.cli.database import present_records
 
-    with opened_records(db) as records:
-        if records is None:
-            raise DebateNotFound("no debates: there is no database yet")
+    with present_records(db) as records:
         return records.find(name).id

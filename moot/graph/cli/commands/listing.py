@@ -88,10 +88,11 @@ def _lines(known: list[tuple[DebateRow, ListedOutcome | None]]) -> list[Renderab
 
 
 def _table(known: list[tuple[DebateRow, ListedOutcome | None]]) -> Table:
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), expand=True)
+    from moot.graph.cli.screen.result_tables import borderless_table
+
+    table = borderless_table(expand=True)
     table.add_column("debate", max_width=36, overflow="fold")
     table.add_column("topic", ratio=2, no_wrap=True, overflow="ellipsis", min_width=12)
     for heading in ("status", "winner", "model"):

@@ -93,12 +93,12 @@ _TOKENS = {"prompt": "prompt tokens", "completion": "reply tokens"}
 
 def _screen(planned: Forecast, latency: float) -> list[RenderableType]:
     """Return the forecast as a table, one row a kind of batch, and what it comes to."""
-    from rich.table import Table
     from rich.text import Text
 
     from moot.graph.cli.screen.output import columns
+    from moot.graph.cli.screen.result_tables import borderless_table
 
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table = borderless_table()
     table.add_column("phase")
     table.add_column("purpose")
     headings = ("calls", "at once", "times", "prompt a call", "reply a call")

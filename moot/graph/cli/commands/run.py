@@ -134,7 +134,7 @@ def _run_new(asked: RunRequest, delivery: Delivery) -> int:
     check_database(asked.db)
     documents = run_request.read_documents([path for path in asked.context or () if path not in folders])
     tools = [name.strip() for name in (asked.tools or "").split(",") if name.strip()]
-    settings = run_request.run_config(asked.config, flags, tools)
+    settings = run_request.run_config(asked.config, flags, tools, topic=topic)
     if topic is None and not (settings.topic or "").strip():
         raise InputError("no topic: give TOPIC, @FILE or -, or `topic` in the configuration")
     run_request.warn_of_idle(flags, settings)

@@ -10,9 +10,7 @@ from moot.graph.cli import options as shared
 
 
 def worker(
-    workers: Annotated[
-        int, Option("--workers", "-w", min=1, max=256, metavar="N", help="Debates at the same time.")
-    ] = 4,
+    workers: shared.WorkersOption = 4,
     drain: Annotated[bool, Option("--drain", help="End once nothing waits or runs any more.")] = False,
     db: shared.DbOption = None,
     as_json: shared.JsonOption = False,

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import RenderableType
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
+from moot.graph.cli.screen.entry_words import debater_names
+from moot.graph.cli.screen.result_tables import borderless_table
 from moot.graph.cli.screen.terminal_text import one_line
 from moot.graph.cli.screen.verdict_screen import winner_text
 from moot.nodes.judging.opinion_check import confidence_of
@@ -17,6 +18,8 @@ from moot.nodes.protocols.protocol_table import rules_of
 from moot.state.amounts import amount
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from moot.graph.judge_benchmark import BenchmarkResult
     from moot.graph.judgement import Judgement
     from moot.state.verdict import PanelReport, Rate
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
 
 def agreement_parts(judgement: Judgement) -> list[RenderableType]:
     """Return the panel's table and figures; for one judge, whether the order changed its mind."""
-    names = {each["id"]: one_line(each["name"], 30) for each in judgement.config.get("debaters", [])}
+    names = debater_names(judgement.config, 30)
     report = judgement.verdict.get("agreement")
     if not report:
         return []
@@ -40,7 +43,7 @@ def agreement_parts(judgement: Judgement) -> list[RenderableType]:
 
 
 def _table(judgement: Judgement, report: PanelReport, names: Mapping[str, str]) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table = borderless_table()
     for heading in ("judge", "model", "says", "confidence", "orders"):
         table.add_column(heading)
     protocol = rules_of({"config": judgement.config})
@@ -58,7 +61,7 @@ def _table(judgement: Judgement, report: PanelReport, names: Mapping[str, str]) 
 
 def benchmark_parts(measured: BenchmarkResult) -> list[RenderableType]:
     """Return a judge's figures beside those of people."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table = borderless_table()
     table.add_column("")
     columns = [(name, who) for name in measured.settings for who in ("judge", "humans")]
     for name, who in columns:

@@ -81,6 +81,21 @@ def remark(text: str) -> None:
     print(fitted(safe(text), sys.stderr), file=sys.stderr, flush=True)
 
 
+def consents(question: str, without: str, *, yes: bool) -> bool:
+    """Return whether who types agrees; `yes` where that was said beforehand.
+
+    Raises:
+        InputError: nobody can be asked, so that what `without` says is so.
+    """
+    if yes:
+        return True
+    if not sys.stdin.isatty():
+        raise InputError(f"{without}: add --yes where nobody can be asked")
+    import typer
+
+    return typer.confirm(question, err=True)
+
+
 def ring(words: str) -> None:
     """Ring a terminal's bell and put some words into its title; elsewhere do nothing."""
     if sys.stderr.isatty():

@@ -71,24 +71,6 @@ def make_progress(names: Mapping[str, str], *, quiet: bool, as_json: bool = Fals
     return LiveScreen(names)
 
 
-def _shortened(topic: str, config: DebateConfig) -> list[str]:
-    """Return what is said of a topic that a full prompt cannot hold, `[]` for one that is always whole."""
-    from moot.nodes.prompts.material import problem_room
-
-    room = problem_room(config.memory.budget)
-    if len(topic.encode()) <= room:  # no token is less than a byte
-        return []
-    from moot.nodes.driving.environment import Environment
-
-    tokens = Environment().count_for(config)(topic)
-    if tokens <= room:
-        return []
-    return [
-        f"warning: the topic has {tokens:,} tokens. A full prompt has room for {room:,} of them: there it is "
-        "cut in its middle. Raise memory.budget, or give what is long with --context."
-    ]
-
-
 def _way_to_a_model() -> str:
     from moot.state.settings import api_key, base_url
 
@@ -110,7 +92,6 @@ def header_lines(topic: str, config: DebateConfig) -> list[str]:
     if all(name.startswith(RECORDED) for name in models):
         argues = "recorded with a capable model; facts unchecked"
     lines = [one_line(topic, 300), f"{config.protocol} · {one_line(names, 200)} · {one_line(argues, 200)}"]
-    lines += _shortened(topic, config)
     if models == [OFFLINE]:
         lines.append(_way_to_a_model())
     return lines

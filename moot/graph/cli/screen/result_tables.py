@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
+CELL_CHARS = 40
 Form = TypeVar("Form", bound=str)
 
 
@@ -29,17 +30,23 @@ class Grid:
         lines = [self.heading, ["---"] * len(self.heading), *self.rows]
         return "".join(f"| {' | '.join(map(markdown_cell, line))} |\n" for line in lines)
 
-    def screen(self, width: int = 40) -> Table:
-        """Return it for the screen, all but the first column to the right, a cell at most `width` wide."""
-        from rich.table import Table
+    def screen(self) -> Table:
+        """Return it for the screen, all but the first column to the right."""
         from rich.text import Text
 
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+        table = borderless_table()
         for number, title in enumerate(self.heading):
-            table.add_column(Text(one_line(title, width)), justify="right" if number else "left")
+            table.add_column(Text(one_line(title, CELL_CHARS)), justify="right" if number else "left")
         for row in self.rows:
-            table.add_row(*(Text(one_line(cell, width)) for cell in row))
+            table.add_row(*(Text(one_line(cell, CELL_CHARS)) for cell in row))
         return table
+
+
+def borderless_table(*, expand: bool = False) -> Table:
+    """Return a table without lines, whose columns stand two spaces apart."""
+    from rich.table import Table
+
+    return Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), expand=expand)
 
 
 def markdown_cell(text: str) -> str:

@@ -11,7 +11,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from moot.graph.cli.screen.entry_words import entry_words
+from moot.graph.cli.screen.entry_words import debater_names, entry_words
+from moot.graph.cli.screen.result_tables import borderless_table
 from moot.graph.cli.screen.terminal_text import json_text, local_time, one_line, safe
 from moot.graph.cli.screen.verdict_screen import verdict_parts
 from moot.nodes.models.registry import Models
@@ -30,7 +31,7 @@ Document = Mapping[str, Any]
 
 def overview(document: Document) -> Parts:
     """Return what a debate is and what came of it."""
-    names, usage = _names(document), document["usage"]
+    names, usage = debater_names(document["config"]), document["usage"]
     turns = turns_taken(document["transcript"], names)
     tokens = tokens_of(usage)
     named = document["name"] != document["id"]
@@ -89,7 +90,7 @@ def block(heading: Text, text: str, indent: int = 2) -> Parts:
 
 def transcript(document: Document) -> Parts:
     """Return everything that was said."""
-    names, parts = _names(document), []
+    names, parts = debater_names(document["config"]), []
     for entry in document["transcript"]:
         who = one_line(names.get(entry["speaker"], entry["speaker"]), 60)
         about = [entry["id"], entry_words(entry, names), amount(entry["tokens"], "token"), entry["model"]]
@@ -146,7 +147,7 @@ def blackboard(document: Document) -> Parts:
 
 def receipts(document: Document) -> Parts:
     """Return what each prompt was made of."""
-    names = _names(document)
+    names = debater_names(document["config"])
     return _receipts(
         document["receipts"],
         ("seq", "speaker", "phase"),
@@ -169,7 +170,7 @@ def _receipts(
     if not rows:
         return [Text("No prompt has been sent yet.")]
     sections = list(dict.fromkeys(section for row in rows for section in row["sections"]))
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table = borderless_table()
     for heading in headings:
         table.add_column(heading)
     for heading in (*sections, "total", "budget", "left out"):
@@ -184,7 +185,7 @@ def _receipts(
 
 def memory_costs(rows: Sequence[MemoryCost]) -> Parts:
     """Return what each kind of memory cost and how often it was shown."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table = borderless_table()
     table.add_column("memory")
     for heading in ("made", "calls", "tokens", "US$", "views", "tokens shown"):
         table.add_column(heading, justify="right")
@@ -232,9 +233,3 @@ def view(looked: Lookback) -> Parts:
         what, why = one_line(note["what"], 80), one_line(note["why"], 80)
         parts.append(Text(f"  {note.get('count', 1)} × {what}: {why}, {note['tokens']} tokens"))
     return parts
-
-
-def _names(document: Document) -> dict[str, str]:
-    return {
-        debater["id"]: one_line(debater["name"], 40) for debater in document["config"].get("debaters", [])
-    }

@@ -7,11 +7,12 @@ from typing import Any, cast
 
 from rich.console import RenderableType
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
+from moot.graph.cli.screen.entry_words import debater_names
 from moot.graph.cli.screen.markdown_text import MarkdownText
 from moot.graph.cli.screen.output import columns
+from moot.graph.cli.screen.result_tables import borderless_table
 from moot.graph.cli.screen.terminal_text import one_line, safe
 from moot.nodes.judging.decision import RULES
 from moot.nodes.judging.opinion_check import changed_text, confidence_of
@@ -35,9 +36,7 @@ def verdict_parts(document: Mapping[str, Any]) -> list[RenderableType]:
         return answer or [Text("No verdict.")]
     if verdict["status"] == "failed":
         return [Text(f"The verdict failed: {safe(verdict['error'])}", "bold red")]
-    names = {
-        debater["id"]: one_line(debater["name"], 30) for debater in document["config"].get("debaters", [])
-    }
+    names = debater_names(document["config"], 30)
     head: list[RenderableType] = [_headline(verdict, names, protocol)]
     if verdict.get("placeholder"):  # its scores mean nothing, and its words say so once more
         return [*head, *answer]
@@ -112,7 +111,7 @@ def _scores(verdict: Verdict, names: Mapping[str, str]) -> list[RenderableType]:
         return []
     total = {each: f"{totals[each]:.1f}" if each in totals else "–" for each in debaters}
     length = {each: f"{lengths[each]:,}" if each in lengths else "–" for each in debaters}
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table = borderless_table()
     table.add_column("")
     if len(debaters) > MOST_COLUMNS:
         table.add_column("total of 100", justify="right")
