@@ -30,6 +30,7 @@ from moot.nodes.text.tokens import counter, cut_end
 from moot.state.entries import JsonObject
 from moot.state.errors import MootError
 from moot.state.uncancelled import in_thread
+from moot.state.verdict import TIE
 
 INSTRUCTIONS = (
     "Moot has language models argue a question, a design or a decision, and a judge decide it. `debate` "
@@ -242,7 +243,7 @@ class McpDebates:
             status="running" if self._host.running(debate.id) else row.status,
             turns=row.turns,
             cost_usd=round(row.cost_usd, 4),
-            winner=winner if over and winner != "tie" else None,
+            winner=winner if over and winner != TIE else None,
             latest="" if over else cut_end(spoken[-1]["content"], LATEST_TOKENS, count),
             questions={
                 each["id"]: cut_end(each["question"], LATEST_TOKENS, count) for each in debate.questions()[:3]

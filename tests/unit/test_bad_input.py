@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from moot.graph.cli.run_request import run_config
 from moot.graph.cli.screen.showing import cost_text
 from moot.graph.preflight import check_config, warnings_about
 from moot.nodes.driving.environment import Environment
+from moot.state import plugins
 from moot.state.config.boundary import Claim
 from moot.state.config.config_files import make_config
 from moot.state.errors import ConfigError, InputError
@@ -119,3 +121,13 @@ def test_a_topic_that_a_full_prompt_cannot_hold_is_announced_before_the_run(
     (said,) = capsys.readouterr().err.splitlines()
     assert "6,001 tokens" in said
     assert "4,000" in said
+
+
+@pytest.mark.parametrize("value", ["json:Missing", "nowhere.at_all:Thing", "json:JSONDecodeError"])
+def test_a_plugged_in_protocol_that_cannot_be_made_is_refused_by_name(
+    value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    points = [EntryPoint("broken", value, "moot.protocols")]
+    monkeypatch.setattr(plugins, "entry_points", lambda group: points)
+    with pytest.raises(ConfigError, match=f"protocol: cannot make 'broken' \\({value}\\)"):
+        make_config({"protocol": "broken"})

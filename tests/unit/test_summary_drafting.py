@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from importlib.metadata import EntryPoint
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from moot.nodes.memory.summarizers.summarizer import Draft, SummaryRequest
 from moot.nodes.memory.summarizers.summarizer_table import ENTRY_POINT_GROUP, SUMMARIZERS, summarizer_named
 from moot.nodes.memory.versions import make_summary, version_of
 from moot.nodes.text.tokens import counter
+from moot.state import plugins
 from moot.state.config import DebateConfig
 from moot.state.entries import Entry, make_entry
 from moot.state.errors import ConfigError
@@ -209,12 +211,8 @@ def test_a_version_says_who_made_it_and_what_all_versions_took() -> None:
 def test_a_plugged_in_summariser_that_cannot_be_made_is_refused_by_name(
     value: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from importlib.metadata import EntryPoint
-
-    from moot.nodes.memory.summarizers import summarizer_table as table
-
     points = [EntryPoint("broken", value, ENTRY_POINT_GROUP)]
-    monkeypatch.setattr(table, "entry_points", lambda group: points)
+    monkeypatch.setattr(plugins, "entry_points", lambda group: points)
     with pytest.raises(ConfigError, match=f"'broken' \\({value}\\)"):
         summarizer_named("broken")
 

@@ -13,6 +13,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from moot.nodes.prompts.rendering import entry_tokens
 from moot.nodes.text.tokens import TokenCounter
+from moot.state.config import FLOOR_SPEAKERS
 from moot.state.config.budgets import MemoryConfig
 from moot.state.entries import Entry, kind_of, seq_of
 
@@ -70,7 +71,7 @@ class WindowLimits:
 
 def window_message(entry: Entry) -> BaseMessage:
     """Return an entry as the window holds it: same id, `name` = speaker."""
-    person = kind_of(entry).by == "person" or entry["speaker"] in {"user", "moderator"}
+    person = kind_of(entry).by == "person" or entry["speaker"] in FLOOR_SPEAKERS
     kind = HumanMessage if person else AIMessage
     return kind(content=entry["content"], id=entry["id"], name=entry["speaker"])
 

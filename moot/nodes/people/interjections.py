@@ -10,7 +10,7 @@ from moot.nodes.memory.window import window_message
 from moot.nodes.people.amendments import amended_entry
 from moot.nodes.reading.tool_results import use_of
 from moot.nodes.text.tokens import TokenCounter
-from moot.state.config import may_speak, slug
+from moot.state.config import FLOOR_SPEAKERS, may_speak, slug
 from moot.state.config.frozen import frozen_config
 from moot.state.config.people_config import PlannedInterjection
 from moot.state.conversation import StateValues
@@ -82,7 +82,7 @@ def _utterance(message: BaseMessage) -> tuple[str, EntryKind, str]:
     if isinstance(message, AIMessage):
         called = ", ".join(call["name"] for call in message.tool_calls)
         speaker = slug(message.name or "")
-        known = speaker if may_speak(speaker) and speaker not in ("user", "moderator") else "assistant"
+        known = speaker if may_speak(speaker) and speaker not in FLOOR_SPEAKERS else "assistant"
         return known, "interjection", words or f"(calls {called})"
     if isinstance(message, HumanMessage):
         return "user", "interjection", words

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from moot.nodes.protocols.baselines.single import Single
@@ -17,6 +16,7 @@ from moot.nodes.protocols.protocol import Protocol
 from moot.state.config import DebateConfig
 from moot.state.config.section import protocol_sections
 from moot.state.errors import ConfigError
+from moot.state.plugins import plugged_in, plugin_of
 
 PROTOCOLS: dict[str, Protocol] = {
     protocol.name: protocol
@@ -55,15 +55,15 @@ def protocol_named(name: str) -> Protocol:
     """
     found = find_protocol(name)
     if found is None:
-        known = ", ".join(sorted({*PROTOCOLS, *_plugged()}))
+        known = ", ".join(sorted({*PROTOCOLS, *plugged_in(ENTRY_POINT_GROUP)}))
         raise ConfigError(f"unknown protocol {name!r}: use one of {known}")
     return found
 
 
 def find_protocol(name: str) -> Protocol | None:
     """Return the protocol of this name, of the table or plugged in, `None` where there is none."""
-    if name not in PROTOCOLS and (point := _plugged().get(name)):
-        register(point.load()())
+    if name not in PROTOCOLS and (point := plugged_in(ENTRY_POINT_GROUP).get(name)):
+        register(plugin_of(point, "protocol"))
     return PROTOCOLS.get(name)
 
 
@@ -78,9 +78,5 @@ def rules_of(document: Mapping[str, Any]) -> Protocol:
 
 def load_plugged() -> None:
     """Put every protocol that installed packages bring into the table."""
-    for name in _plugged():
+    for name in plugged_in(ENTRY_POINT_GROUP):
         find_protocol(name)
-
-
-def _plugged() -> dict[str, EntryPoint]:
-    return {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}

@@ -13,15 +13,18 @@ from moot.state.config.budgets import OwnPerspective
 from moot.state.config.model_settings import check_model_name
 from moot.state.config.people_config import HUMAN
 from moot.state.config.personas import Persona
+from moot.state.verdict import SYNTHESIS, TIE
 
 SLUG, SLUG_LENGTH = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}"), 40
 _HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
-RESERVED_IDS = frozenset({"user", "moot", "judge", "moderator", "tie", "synthesis", "tools"})
+FLOOR_SPEAKERS = frozenset({"user", "moderator"})
+"""People who speak from the floor and are neither debaters nor guests."""
+RESERVED_IDS = FLOOR_SPEAKERS | {"moot", "judge", "tools", TIE, SYNTHESIS}
 
 
 def may_speak(speaker: str) -> bool:
     """Return whether an id can stand for a speaker from the floor: the moderator, a debater or a guest."""
-    return bool(SLUG.fullmatch(speaker)) and speaker not in RESERVED_IDS - {"moderator", "user"}
+    return bool(SLUG.fullmatch(speaker)) and speaker not in RESERVED_IDS - FLOOR_SPEAKERS
 
 
 def slug(name: str) -> str:

@@ -55,12 +55,12 @@ def _speaker(config: DebateConfig, name: str) -> str:
     Raises:
         InputError: nothing of the name makes an id, or it is nearly a debater's and nobody can be asked.
     """
-    from moot.state.config import slug
+    from moot.state.config import FLOOR_SPEAKERS, slug
 
     for known, shown in config.names().items():
         if name.casefold() in (known.casefold(), shown.casefold()):
             return known
-    if name in ("moderator", "user"):
+    if name in FLOOR_SPEAKERS:
         return name
     called = {known.casefold(): known for known in (*config.names().values(), *config.names(), "moderator")}
     near = get_close_matches(name.casefold(), called, n=1, cutoff=0.75)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from importlib.metadata import EntryPoint, entry_points
 
 from moot.nodes.memory.summarizers.hierarchical import Hierarchical
 from moot.nodes.memory.summarizers.llm import Llm
 from moot.nodes.memory.summarizers.rule_based import RuleBased
 from moot.nodes.memory.summarizers.summarizer import Summarizer
 from moot.state.errors import ConfigError
+from moot.state.plugins import plugged_in, plugin_of
 
 ENTRY_POINT_GROUP = "moot.summarizers"
 """A package brings a summariser by an entry point of this group that names a `Summarizer` class."""
@@ -30,21 +30,13 @@ def summarizer_named(name: str) -> Summarizer:
     """
     if name in SUMMARIZERS:
         return SUMMARIZERS[name]
-    plugged = {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
+    plugged = plugged_in(ENTRY_POINT_GROUP)
     if name not in plugged:
         known = ", ".join(sorted({*SUMMARIZERS, *plugged}))
         why = f"has gone, {RuleBased.name!r} tells more" if name in GONE else "is unknown"
         raise ConfigError(f"memory.summarizer: the method {name!r} {why}: use one of {known}")
-    return _made(plugged[name])
-
-
-def _made(point: EntryPoint) -> Summarizer:
-    try:
-        made: Summarizer = point.load()()
-    except Exception as error:  # whatever another package raises as it is imported or made
-        raise ConfigError(
-            f"memory.summarizer: cannot make {point.name!r} ({point.value}): {type(error).__name__}: {error}"
-        ) from error
+    point = plugged[name]
+    made: Summarizer = plugin_of(point, "memory.summarizer")
     if not callable(getattr(made, "summarize", None)):
         raise ConfigError(f"memory.summarizer: {point.name!r} ({point.value}) has no method `summarize`")
     return made
