@@ -12,14 +12,14 @@ from moot.nodes.reading.phrases import (
     HYPOTHETICAL,
     NEGATION,
     QUESTION,
-    any_of,
+    Phrases,
     around,
     stems,
     unquoted,
 )
 from moot.nodes.text.likeness import numbers
 
-_CONCESSION = any_of(
+_CONCESSION = Phrases(
     r"(?:i|we)(?:'ll|'d| will| would| do| must| have to| can| also| gladly| freely| readily)* "
     r"(?:grant|concede|admit|acknowledge|accept that|agree that|take (?:that|the|your) (?:point|correction)"
     r"|give you that)\b(?! (?:nothing|none|no one|you|him|her|them|me)\b)",
@@ -65,7 +65,7 @@ _CONCESSION = any_of(
     أعترف|أقر بأن|أنت محق|معك حق
     """,
 )
-_NO_CONCESSION = any_of(
+_NO_CONCESSION = Phrases(
     r"(?:nothing|no reason|never|not|n't|cannot|refuse to|rather than|before i|asks? (?:me|us) to"
     r"|wants? (?:me|us) to)\s+(?:\w+\s+){0,2}(?:grant|concede|admit|acknowledge|accept|agree)\b",
     r"""
@@ -76,7 +76,7 @@ _NO_CONCESSION = any_of(
     """,
 )
 _POINTS = "point|claim|remark|argument|figure|number|sentence|example|word|charge|complaint|objection to"
-_SHIFT = any_of(
+_SHIFT = Phrases(
     r"i (?:\w+ )?(?:withdraw|retract|give up|abandon|drop) (?:my|that|the|this|it)\b"
     rf"(?! (?:\w+ )?(?:{_POINTS}))",
     r"""
@@ -99,14 +99,14 @@ _SHIFT = any_of(
     我改变了|我改變了|改变了(?:看法|主意)|撤回します|考えを改め|意見を変え|أسحب|غيرت رأيي
     """,
 )
-_GIVEN_UP = any_of(
+_GIVEN_UP = Phrases(
     r"""
     (?<!if )(?<!when )i(?:'m| am|'d| would| do)? no longer\b(?! (?:know|remember|see|hear|work|live|have)\b)
     i(?:'m not| am not|'d not| don't| do not| wouldn't| would not| won't) [^.;?!]{1,60}\bany ?more\b
     """
 )
 """Shifts that are themselves a negation, which makes none of the others."""
-_NO_SHIFT = any_of(
+_NO_SHIFT = Phrases(
     r"""
     (?:not?|never|nobody|nothing|hardly|diga nadie|ne|pas|nicht)\b
     \w+n't\b
@@ -136,13 +136,13 @@ _SUGGESTED = re.compile(
 """How a suggestion or a request for the floor begins, which asks for no answer."""
 _ASKED_WORDS = 5
 """Words of a question at least: a shorter one only echoes."""
-_ADDRESS = any_of(
+_ADDRESS = Phrases(
     r"""
     (?:you|your|yours|du|dein\w*|sie|ihr\w*|vous|votre|tu|usted|su)\b
     你|您|ですか|でしょうか|ますか|ましたか
     """
 )
-_OWN = any_of(r"(?:i|my|ich|je|yo)\b")
+_OWN = Phrases(r"(?:i|my|ich|je|yo)\b")
 READ = 4096
 """Sentences kept as they were read: for importance as a message is born, for the minutes as it leaves."""
 SHARED = 3

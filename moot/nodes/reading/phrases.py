@@ -1,28 +1,53 @@
 """What the readers by rule share: a sentence without its quotations, its stems, its negations."""
 
 import re
-from functools import lru_cache
+from collections.abc import Callable, Iterator
+from functools import cached_property, lru_cache
 
 from moot.nodes.text.terms import term_set
 
 
-def any_of(*alternatives: str) -> re.Pattern[str]:
-    """Return the pattern of any of these, a line each; in spaced scripts each begins where a word does."""
-    lines = [line.strip() for text in alternatives for line in text.splitlines() if line.strip()]
-    anywhere = re.compile(r"[^\x00-\x7f]|[\^\[]")
-    return re.compile(
-        "|".join(line if anywhere.match(line) else rf"\b(?:{line})" for line in lines), re.IGNORECASE
-    )
+class Phrases:
+    """Ways to say something, a line each; in spaced scripts each begins where a word does.
+
+    The pattern is made when it is first asked for: all of them would take 40 ms as Moot is imported.
+    """
+
+    def __init__(self, *alternatives: str) -> None:
+        """Make them of texts of lines."""
+        self._alternatives = alternatives
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        anywhere = re.compile(r"[^\x00-\x7f]|[\^\[]")
+        lines = [line.strip() for text in self._alternatives for line in text.splitlines() if line.strip()]
+        begun = (line if anywhere.match(line) else rf"\b(?:{line})" for line in lines)
+        return re.compile("|".join(begun), re.IGNORECASE)
+
+    @cached_property
+    def search(self) -> Callable[[str], re.Match[str] | None]:
+        """Look for the first of them."""
+        return self._pattern.search
+
+    @cached_property
+    def finditer(self) -> Callable[..., Iterator[re.Match[str]]]:
+        """Look for each of them."""
+        return self._pattern.finditer
+
+    @cached_property
+    def findall(self) -> Callable[[str], list[str]]:
+        """Return all of them."""
+        return self._pattern.findall
 
 
-HYPOTHETICAL = any_of(
+HYPOTHETICAL = Phrases(
     r"""
     (?:if|unless|whether|until|suppose|imagine|before i)\b
     (?:wenn|falls|ob|si|cuando)\b
     如果|もし|إذا
     """
 )
-NEGATION = any_of(
+NEGATION = Phrases(
     r"""
     (?:not|no|never|none|nobody|nothing|neither|nor|without|hardly|cannot|\w+n't)\b
     (?:nicht|kein\w*|nie|ne|pas|jamais|aucun\w*|nunca|ningun\w*|tampoco)\b

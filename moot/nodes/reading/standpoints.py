@@ -12,7 +12,7 @@ from moot.nodes.reading.phrases import (
     HYPOTHETICAL,
     NEGATION,
     QUESTION,
-    any_of,
+    Phrases,
     around,
     stems,
     unquoted,
@@ -42,7 +42,7 @@ _ANSWER = (
     r"(?:my|our|the) (?:answer|vote|verdict|position) (?:\w+ ){0,4}(?:is|remains|stays) "
     r"(?:still |therefore |a |clear )*"
 )
-_FOR = any_of(
+_FOR = Phrases(
     rf"{_ANSWER}(?:yes|for)\b",
     rf"{_I}(?:for|in fav(?:ou)?r of|pro|supporting)\b"
     r"(?! (?:example|instance|now|sure|years|the (?:first|last|moment)))",
@@ -62,7 +62,7 @@ _FOR = any_of(
     赞成|支持(?!者)|賛成です|賛成します|に賛成|支持します|أؤيد|أنا مع
     """,
 )
-_AGAINST = any_of(
+_AGAINST = Phrases(
     rf"{_ANSWER}(?:no|against)\b",
     rf"{_I}(?:against|opposed to|opposed|an opponent of)\b",
     rf"{_I}(?:oppose|reject|object to|decline|refuse|vote (?:against|no)|say no|keep my (?:opposition|no))\b",
@@ -87,13 +87,13 @@ _AGAINST = any_of(
     反对|反對|反対です|反対します|に反対|には反対|أعارض|أنا ضد|أرفض
     """,
 )
-_LIKES = any_of(
+_LIKES = Phrases(
     r"""
     (?:i|we) (?:really )?(?:like|want|need|love)\b(?! to (?:know|hear|see|say|ask|add|point))
     i(?:'d| would) (?:like|love|prefer|rather have|go with)\b(?! to (?:know|hear|see|say|ask|add|point))
     """
 )
-_DISLIKES = any_of(
+_DISLIKES = Phrases(
     r"i(?:'m| am) (?:not (?:comfortable|happy|okay|keen|convinced|sure)|uncomfortable|unhappy) "
     r"(?:with|on|about|by|of)\b",
     r"""
@@ -101,7 +101,7 @@ _DISLIKES = any_of(
     (?:doesn't|does not|makes? no) (?:make )?sense\b|(?:isn't|is not) worth\b|is a (?:bad idea|mistake)\b
     """,
 )
-_OTHER_SIDE = any_of(
+_OTHER_SIDE = Phrases(
     r"""
     (?:and|but) (?:i am |i'm )?(?:against|opposed)
     without (?:that|this|it)
@@ -109,7 +109,7 @@ _OTHER_SIDE = any_of(
     if not
     """
 )
-_CONDITION = any_of(
+_CONDITION = Phrases(
     r"""
     only if|provided(?: that)?|on (?:the )?condition|unless|if and only if
     could (?:support|accept|live with|go for)
@@ -119,7 +119,7 @@ _CONDITION = any_of(
     条件|ただし|بشرط
     """
 )
-_DEMAND = any_of(
+_DEMAND = Phrases(
     r"""
     (?:should|must|ought to|needs? to|have to|has to|let's|cannot|can't|shouldn't|mustn't)\b
     (?:i'd|i would|i wouldn't|i say|i think|i want|i propose|i suggest|i ask|i urge)\b
@@ -135,7 +135,7 @@ _POINTING = re.compile(
     r"|the (?:proposal|plan|motion|idea|measure|move|change|ban|bill|tax|law|deal|scheme|project|rule))\b",
     re.IGNORECASE,
 )
-_UNCHANGED = any_of(
+_UNCHANGED = Phrases(
     r"my (?:view|position|answer|opinion|vote|verdict|conclusion|recommendation) "
     r"(?:is (?:still )?(?:the same|unchanged)|remains|stays|has not|hasn't|stands)\b",
     r"""
