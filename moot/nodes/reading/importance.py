@@ -22,7 +22,8 @@ def importance(entry: Entry) -> int:
     if kind.mechanical:
         return kind.importance
     said = [each.text for each in split_sentences(entry["content"])[:_READ] if each.kind != "quote"]
-    score = 2 if len(set(terms(entry["content"][:2000]))) >= _SAYS_SOMETHING else 1
+    # Most say something in their first words: the others are not stemmed before they must be.
+    score = 1 + any(len(set(terms(entry["content"][:chars]))) >= _SAYS_SOMETHING for chars in (200, 2_000))
     score += min(2, sum(shows_evidence(text) is not None for text in said)) + any(map(asks_somebody, said))
     floor = kind.importance
     if conceded := sum(map(concedes, said)):

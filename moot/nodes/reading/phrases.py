@@ -21,8 +21,10 @@ class Phrases:
     def _pattern(self) -> re.Pattern[str]:
         anywhere = re.compile(r"[^\x00-\x7f]|[\^\[]")
         lines = [line.strip() for text in self._alternatives for line in text.splitlines() if line.strip()]
-        begun = (line if anywhere.match(line) else rf"\b(?:{line})" for line in lines)
-        return re.compile("|".join(begun), re.IGNORECASE)
+        spaced = "|".join(line for line in lines if not anywhere.match(line))
+        # One look for where a word begins, not one a line: most places are none, and are left at once.
+        begun = [rf"\b(?:{spaced})"] if spaced else []
+        return re.compile("|".join([*begun, *filter(anywhere.match, lines)]), re.IGNORECASE)
 
     @cached_property
     def search(self) -> Callable[[str], re.Match[str] | None]:
