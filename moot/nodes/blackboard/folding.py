@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from moot.nodes.blackboard.bounds import OVERALL
-from moot.nodes.blackboard.standing import Ledger, Turn, is_conditional, leaning, said_at
+from moot.nodes.blackboard.standing import NO_COURSE, Course, Ledger, Turn, is_conditional, leaning, said_at
 from moot.state.ledger import MOTION, Event, EventKind, Note, Proposition, Sameness
 
 RANK = {"rule": 0, "model": 1, "person": 2}
@@ -136,27 +136,32 @@ def _highest(
     return found
 
 
-def _courses(ledger: Ledger, events: Iterable[Event]) -> Mapping[str, Sequence[Turn]]:
+def _courses(ledger: Ledger, events: Iterable[Event]) -> Mapping[str, Course]:
     """Return what was said of each proposition, with more events."""
     courses = dict(ledger.courses)
     touched: dict[str, list[Event]] = defaultdict(list)
     for event in events:
         touched[event["proposition"]].append(event)
     for key, said in touched.items():
-        earlier = [turn.event for turn in courses.get(key, ())]
-        signs: dict[str, int] = {}
-        last: dict[str, EventKind] = {}
-        course = []
-        for event in sorted([*earlier, *said], key=said_at):
-            who, kind = event["debater"], event["kind"]
-            before = signs.get(who, 0)
-            again = kind == "concedes" == last.get(who)
-            others = [sign for other, sign in signs.items() if other != who]
-            after = before if again else _sign_after(event, before, others)
-            signs[who], last[who] = after, kind
-            course.append(Turn(event, before, after))
-        courses[key] = course
+        courses[key] = _continued(courses.get(key, NO_COURSE), sorted(said, key=said_at))
     return courses
+
+
+def _continued(course: Course, said: Sequence[Event]) -> Course:
+    """Return a course with more events; all of it is worked out anew where they are not the latest."""
+    if course and said_at(said[0]) < said_at(course[-1].event):
+        earlier = (turn.event for turn in course)
+        course, said = NO_COURSE, sorted([*earlier, *said], key=said_at)
+    last = dict(course.last)
+    turns = []
+    for event in said:
+        who = event["debater"]
+        before = last[who].after if who in last else 0
+        again = event["kind"] == "concedes" and who in last and last[who].event["kind"] == "concedes"
+        others = [turn.after for other, turn in last.items() if other != who]
+        last[who] = Turn(event, before, before if again else _sign_after(event, before, others))
+        turns.append(last[who])
+    return Course((*course, *turns))
 
 
 def _leading(

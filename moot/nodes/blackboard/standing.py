@@ -44,6 +44,84 @@ class Change(NamedTuple):
     """What the debater had said of it before, `None` where that was not noted."""
 
 
+class Course(tuple[Turn, ...]):
+    """What was said of one proposition, in order.
+
+    What follows from it is worked out once, however often the ledger grows elsewhere.
+    """
+
+    @cached_property
+    def last(self) -> Mapping[str, Turn]:
+        """The last turn of each debater, in the order of the debaters' first ones."""
+        return {turn.event["debater"]: turn for turn in self}
+
+    @cached_property
+    def changes(self) -> Sequence[Change]:
+        """Changes of mind, oldest first: a withdrawal, a yes that became a no, a no a yes, if on a condition.
+
+        One that is told again is none.
+        """
+        last: dict[str, Event] = {}
+        changed = []
+        for turn in self:
+            before = last.get(turn.event["debater"])
+            withdrew = turn.event["kind"] == "withdraws" and not is_given_up(before)
+            if withdrew or turn.before * turn.after < 0:
+                changed.append(Change(turn.event, before))
+            last[turn.event["debater"]] = turn.event
+        return changed
+
+    @cached_property
+    def repeated(self) -> Set[str]:
+        """Ids of the concessions that were made before."""
+        same = (turn.event for turn in self if turn.before == turn.after)
+        return {event["id"] for event in same if event["kind"] == "concedes"}
+
+    @cached_property
+    def grounds(self) -> Set[str]:
+        """Whose stances on the motion were said to rest on it."""
+        return {turn.event["debater"] for turn in self if turn.event["ground"]}
+
+    @cached_property
+    def was_disputed(self) -> bool:
+        """Whether some said yes while others said no."""
+        held: dict[str, int] = {}
+        for event, _, after in self:
+            held[event["debater"]] = leaning(event) if is_conditional(event) else after
+            if {1, -1} <= set(held.values()):
+                return True
+        return False
+
+    @cached_property
+    def sides(self) -> tuple[Sequence[str], Sequence[str]]:
+        """Who asserts it and who denies it, be it on a condition."""
+        leanings = {who: leaning(turn.event) for who, turn in self.last.items()}
+        yes = [who for who, side in leanings.items() if side > 0]
+        return yes, [who for who, side in leanings.items() if side < 0]
+
+    @cached_property
+    def given_up(self) -> Set[str]:
+        """Who conceded it or took it back, and has not taken it up again."""
+        return {who for who, turn in self.last.items() if is_given_up(turn.event)}
+
+    @cached_property
+    def unpressed(self) -> Status:
+        """How it stands where nobody who gave it up had been challenged on it."""
+        yes, no = self.sides
+        if yes and no:
+            return "disputed"
+        if self.given_up and self.was_disputed:
+            return "settled"
+        held = Counter(turn.after for turn in self.last.values() if not is_conditional(turn.event))
+        if max(held[1], held[-1]) > 1:
+            return "agreed"
+        # Who denied it and now says yes on a condition has ended the dispute, too.
+        return "settled" if len(yes or no) > 1 and self.was_disputed else "open"
+
+
+NO_COURSE = Course()
+
+
 @dataclass(frozen=True)
 class Ledger:
     """The notes that stand."""
@@ -52,8 +130,8 @@ class Ledger:
     """All notes that it is made of, by kind."""
     propositions: Mapping[str, Proposition]
     """By id, the motion first; what is the same as another, or its negation, is only there as that one."""
-    courses: Mapping[str, Sequence[Turn]]
-    """What was said of each proposition, in order; by `""` what nobody knows the proposition of."""
+    courses: Mapping[str, Course]
+    """What was said of each proposition; by `""` what nobody knows the proposition of."""
     challenges: Mapping[str, Challenge]
     questions: Mapping[str, Question]
     answers: Mapping[str, Answer]
@@ -76,54 +154,33 @@ class Ledger:
         noted = (standing.get(note["id"]) for note in self.notes.get("event", ()))
         return sorted((event for event in noted if event), key=said_at)
 
-    @cached_property
-    def _stances(self) -> Mapping[str, Mapping[str, Turn]]:
-        """The last turn of each debater on each proposition, in the order of the debaters' first ones."""
-        return {key: {turn.event["debater"]: turn for turn in turns} for key, turns in self.courses.items()}
+    def course(self, proposition: str) -> Course:
+        """Return what was said of a proposition."""
+        return self.courses.get(proposition, NO_COURSE)
 
     def stances(self, proposition: str) -> Mapping[str, Event]:
         """Return each debater's last event on a proposition."""
-        return {who: turn.event for who, turn in self._stances.get(proposition, {}).items()}
+        return {who: turn.event for who, turn in self.course(proposition).last.items()}
 
     def stance(self, debater: str, proposition: str = MOTION) -> Event | None:
         """Return a debater's stance, `None` where it has none."""
-        turn = self._stances.get(proposition, {}).get(debater)
+        turn = self.course(proposition).last.get(debater)
         return turn.event if turn else None
 
     def sign(self, debater: str, proposition: str = MOTION) -> int:
         """Return 1 where a debater now says yes, -1 for no, 0 for neither."""
-        turn = self._stances.get(proposition, {}).get(debater)
+        turn = self.course(proposition).last.get(debater)
         return turn.after if turn else 0
 
-    def sides(self, proposition: str) -> tuple[list[str], list[str]]:
+    def sides(self, proposition: str) -> tuple[Sequence[str], Sequence[str]]:
         """Return who asserts a proposition and who denies it, be it on a condition."""
-        stances = self.stances(proposition)
-        yes = [who for who, event in stances.items() if leaning(event) > 0]
-        return yes, [who for who, event in stances.items() if leaning(event) < 0]
+        return self.course(proposition).sides
 
     def status(self, proposition: str) -> Status:
         """Return how a proposition stands."""
-        return self._statuses.get(proposition, "open")
-
-    @cached_property
-    def _statuses(self) -> Mapping[str, Status]:
-        return {key: self._status(key) for key in self.courses}
-
-    def _status(self, proposition: str) -> Status:
-        yes, no = self.sides(proposition)
-        if yes and no:
-            return "disputed"
-        stances = self.stances(proposition)
-        given_up = {who for who, event in stances.items() if is_given_up(event)}
-        if given_up and (self._pressed[proposition] & given_up or self._was_disputed(proposition)):
-            return "settled"
-        held = Counter(
-            self.sign(who, proposition) for who, event in stances.items() if not is_conditional(event)
-        )
-        if max(held[1], held[-1]) > 1:
-            return "agreed"
-        # Who denied it and now says yes on a condition has ended the dispute, too.
-        return "settled" if len(yes or no) > 1 and self._was_disputed(proposition) else "open"
+        course = self.course(proposition)
+        pressed = course.given_up and self._pressed.get(proposition, set()) & course.given_up
+        return "settled" if pressed and course.unpressed != "disputed" else course.unpressed
 
     @cached_property
     def _pressed(self) -> Mapping[str, set[str]]:
@@ -132,14 +189,6 @@ class Ledger:
         for each in self.challenges.values():
             pressed[each["proposition"]].add(each["to"])
         return pressed
-
-    def _was_disputed(self, proposition: str) -> bool:
-        held: dict[str, int] = {}
-        for event, _, after in self.courses.get(proposition, ()):
-            held[event["debater"]] = leaning(event) if is_conditional(event) else after
-            if {1, -1} <= set(held.values()):
-                return True
-        return False
 
     def pairs(self, proposition: str) -> list[tuple[str, str]]:
         """Return everybody who asserts a proposition with everybody who denies it."""
@@ -151,7 +200,7 @@ class Ledger:
         """On which propositions each debater has a stance, by salience."""
         spoken: dict[str, list[str]] = defaultdict(list)
         for key in self.by_salience:
-            for who in self._stances.get(key, ()):
+            for who in self.course(key).last:
                 spoken[who].append(key)
         return spoken
 
@@ -177,7 +226,7 @@ class Ledger:
         """Return the propositions on which two debaters agree and those on which they differ, by salience."""
         agreed, differing = [], []
         for key in self._spoken_on.get(one, ()):
-            if other not in self._stances[key]:
+            if other not in self.course(key).last:
                 continue
             signs = self.sign(one, key), self.sign(other, key)
             if (one, other) in self.pairs(key) or (other, one) in self.pairs(key):
@@ -203,47 +252,30 @@ class Ledger:
     @cached_property
     def repeated(self) -> Set[str]:
         """Ids of the concessions that were made before, on the same proposition."""
-        courses = (course for key, course in self.courses.items() if key)
-        turns = (turn for course in courses for turn in course if turn.before == turn.after)
-        return {turn.event["id"] for turn in turns if turn.event["kind"] == "concedes"}
+        return {each for key, course in self.courses.items() if key for each in course.repeated}
 
     def is_core(self, concession: Event) -> bool:
         """Return whether a concession gives up the motion, or what the debater's stance on it rests on."""
         key, who = concession["proposition"], concession["debater"]
-        return key == MOTION or any(
-            turn.event["ground"] and turn.event["debater"] == who for turn in self.courses.get(key, ())
-        )
+        return key == MOTION or who in self.course(key).grounds
 
     @cached_property
     def changes(self) -> list[Change]:
-        """Changes of mind, oldest first: a withdrawal, a yes that became a no, a no a yes, if on a condition.
-
-        One that is told again is none.
-        """
-        last: dict[tuple[str, str], Event] = {}
-        changed = []
-        turns = [turn for course in self.courses.values() for turn in course if turn.event["proposition"]]
-        for turn in sorted(turns, key=lambda turn: said_at(turn.event)):
-            key = (turn.event["proposition"], turn.event["debater"])
-            before = last.get(key)
-            withdrew = turn.event["kind"] == "withdraws" and not is_given_up(before)
-            if withdrew or turn.before * turn.after < 0:
-                changed.append(Change(turn.event, before))
-            last[key] = turn.event
-        return changed
+        """Changes of mind, oldest first."""
+        changed = (change for key, course in self.courses.items() if key for change in course.changes)
+        return sorted(changed, key=lambda change: said_at(change.event))
 
     def weight(self, proposition: str) -> int:
         """Return how many debaters' stances on the motion were said to rest on a proposition."""
-        turns = self.courses.get(proposition, ())
-        return len({turn.event["debater"] for turn in turns if turn.event["ground"]})
+        return len(self.course(proposition).grounds)
 
     @cached_property
     def by_salience(self) -> list[str]:
         """Ids of all propositions: the motion, then disputed before others, by weight, the newest first."""
 
         def urgency(key: str) -> tuple[Any, ...]:
-            course = self.courses.get(key) or ()
-            last = max((said_at(turn.event) for turn in course), default=-1)
+            course = self.course(key)
+            last = said_at(course[-1].event) if course else -1
             return (key != MOTION, self.status(key) != "disputed", -self.weight(key), -last, key)
 
         return sorted(self.propositions, key=urgency)
