@@ -4,7 +4,7 @@ For every reducer here `r(r(s, xs), ys) == r(s, xs + ys)`, and no reducer change
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, Self, TypeVar, cast
 
 from langchain_core.messages import (
     BaseMessage,
@@ -26,9 +26,22 @@ def latest(state: T, writes: Sequence[T]) -> T:
     return writes[-1] if writes else state
 
 
+class Appended(list[T]):
+    """A list that nobody changes: a copy of it is itself.
+
+    LangGraph copies every channel wherever it decides where to go next, of long debates twice a turn.
+    """
+
+    def __copy__(self) -> Self:
+        return self
+
+
 def append(state: list[T], writes: Sequence[list[T]]) -> list[T]:
     """Append each write's items."""
-    return [*state, *(item for write in writes for item in write)]
+    grown = Appended(state)
+    for write in writes:
+        grown += write
+    return grown
 
 
 def merge(state: Mapping[str, T], writes: Sequence[Mapping[str, T | None]]) -> dict[str, T]:
