@@ -12,6 +12,9 @@ from importlib.resources import files
 MAX_WORD = 40
 """Characters of a word that count: longer runs are addresses and encoded data."""
 
+MAX_KEPT = 65_536
+"""Words whose terms are remembered."""
+
 UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Burmese, Khmer
     "\u1100-\u11ff\u3005-\u3007\u3041-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
@@ -21,6 +24,9 @@ UNSPACED = (
 
 _ASCII_WORD = re.compile(r"[a-z0-9]+")
 _SPELLED = re.compile(r"(?<![^\W_])(?:[^\W\d_][._]){2,}[^\W\d_]?(?![^\W_])")
+_MAYBE_SPELLED = re.compile(r"[._][^\W\d_][._]")
+_PRINTED = re.compile("[‘’“”„‚‹›«»–—…•·]")
+"""Marks of print, which stand between words as their plain forms do."""
 # Vowel signs and accents are marks, not letters, to `re`: without them words of Hindi or Hebrew fall apart.
 _MARKS = (
     "\u0300-\u036f\u0591-\u05bd\u064b-\u065f\u0900-\u0963\u0966-\u0dff"
@@ -44,7 +50,19 @@ STOP_WORDS = word_table("stop_words")
 """Words that carry grammar rather than content."""
 
 
-@lru_cache(maxsize=65_536)  # a debate repeats its words, and every message is read for several purposes
+class _Terms(dict[str, str]):
+    """Word to term, kept: a debate repeats its words, and every message is read for several purposes."""
+
+    def __missing__(self, word: str) -> str:
+        if len(self) >= MAX_KEPT:
+            self.clear()
+        term = self[word] = _term(word)
+        return term
+
+
+_terms_of = _Terms()
+
+
 def _term(word: str) -> str:
     """Return the term that a lower-case word stands for, `""` for a stop word."""
     word = word[:MAX_WORD]
@@ -60,11 +78,11 @@ def _term(word: str) -> str:
 
 def words(text: str) -> list[str]:
     """Return the lower-case words of `text`; a run without spaces gives its pairs of characters."""
-    text = _SPELLED.sub(
-        lambda match: re.sub(r"[._]", "", match[0]) + " ", text
-    )  # U.S., and L_C_D_ in transcripts
-    if text.isascii():  # the same by a plainer pattern, in a fraction of the time
-        return _ASCII_WORD.findall(text.lower())
+    if _MAYBE_SPELLED.search(text):  # U.S., and L_C_D_ in transcripts
+        text = _SPELLED.sub(lambda match: re.sub(r"[._]", "", match[0]) + " ", text)
+    plain = text if text.isascii() else _PRINTED.sub(" ", text)
+    if plain.isascii():  # the same by a plainer pattern, in a fraction of the time
+        return _ASCII_WORD.findall(plain.lower())
     found: list[str] = []
     for word in WORD.findall(unicodedata.normalize("NFKC", text).casefold()):
         if word.isascii() or not UNSPACED_CHARACTER.search(word):
@@ -93,7 +111,7 @@ def terms(text: str) -> list[str]:
 
 @lru_cache(maxsize=256)  # of one message, what it is born, indexed, folded, searched and answered by
 def _terms(text: str) -> tuple[str, ...]:
-    return tuple(filter(None, map(_term, words(text))))
+    return tuple(filter(None, map(_terms_of.__getitem__, words(text))))
 
 
 @lru_cache(maxsize=2048)  # the same points and messages are compared turn after turn
