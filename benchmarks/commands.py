@@ -1,7 +1,8 @@
 """What users wait for: the first request, a cold council, many debates at once, the offline model.
 
-    python -m benchmarks.commands [--times 3] [--debates 20] [--quick]
+    python -m benchmarks.commands [--times 3] [--debates 20] [--python PATH] [--quick]
 
+The first request is set beside that of a graph of one node that asks the same model, with the same packages.
 Commands are cold processes against a server on loopback that takes 200 ms a call. What a request waits for
 others is not the machine's: overlap is the share of the waiting that could be spared and was.
 """
@@ -28,6 +29,18 @@ from tests.support.openai_process import serving
 
 LATENCY_S = 0.2
 TURNS = 10
+BARE = """
+import asyncio
+from typing import TypedDict
+from langchain_openai import ChatOpenAI
+from langgraph.graph import StateGraph
+class State(TypedDict): said: str
+async def speak(state): return {"said": (await ChatOpenAI(model="test-model").ainvoke("Hello")).content}
+graph = StateGraph(State).add_node(speak).set_entry_point("speak").set_finish_point("speak").compile()
+asyncio.run(graph.ainvoke({"said": ""}))
+"""
+"""The least that asks a model in a graph."""
+MOOT = "from moot.graph.cli import main; main()"
 LENGTHY = ("--plan-function", "benchmarks.council:lengthy")
 
 
@@ -36,8 +49,10 @@ def started(record: Path) -> list[float]:
     return sorted(json.loads(line)["started"] for line in record.read_text(encoding="utf-8").splitlines())
 
 
-def command(folder: Path, *words: str, plan: Sequence[str] = ()) -> tuple[float, float]:
-    """Run a cold `moot`; return the seconds to its first request, and to its end."""
+def command(
+    folder: Path, *words: str, plan: Sequence[str] = (), python: str = sys.executable, code: str = MOOT
+) -> tuple[float, float]:
+    """Run a cold `moot`, or other code; return the seconds to its first request, and to its end."""
     record = folder / f"{time.time_ns()}.jsonl"
     with serving("--latency", LATENCY_S, "--record", record, *plan) as base_url:
         there = {
@@ -46,7 +61,7 @@ def command(folder: Path, *words: str, plan: Sequence[str] = ()) -> tuple[float,
             "OPENAI_API_KEY": "none",
             "MOOT_DB": f"{record}.db",
         }
-        run = [sys.executable, "-c", "from moot.graph.cli import main; main()", *words]
+        run = [python, "-c", code, *words]
         began = time.time()
         subprocess.run(run, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=there)
         ended = time.time()
@@ -80,6 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="What users wait for.")
     parser.add_argument("--times", type=int, default=3, help="of each command: the median counts")
     parser.add_argument("--debates", type=int, default=20)
+    parser.add_argument("--python", default=sys.executable, help="where Moot is installed, without its tests")
     parser.add_argument("--quick", action="store_true", help="once, four debates")
     given = parser.parse_args(arguments)
     times, debates = (1, 4) if given.quick else (given.times, given.debates)
@@ -90,10 +106,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
         folder = Path(name)
         (folder / "council.json").write_text(json.dumps(council_config().to_json()))
         simple = ("run", TOPIC, "-m", "test-model", "--turns", "1", "--no-judge", "-q")
-        first = statistics.median(command(folder, *simple)[0] for _ in range(times))
+        both = [
+            (
+                command(folder, *simple, python=given.python)[0],
+                command(folder, python=given.python, code=BARE)[0],
+            )
+            for _ in range(times)
+        ]
+        first, least = map(statistics.median, zip(*both, strict=True))
         print(f"`moot run` to the first request: {first:.2f} s (target ≤ 1.0)")
+        print(f"    a graph of one node to the same: {least:.2f} s")
         council = ("run", TOPIC, "-c", str(folder / "council.json"), "-q")
-        wall = statistics.median(command(folder, *council, plan=LENGTHY)[1] for _ in range(times))
+        walls = (command(folder, *council, plan=LENGTHY, python=given.python)[1] for _ in range(times))
+        wall = statistics.median(walls)
         most = 1.25 * critical + 1.2
         print(f"a cold council of 3 × 3: {wall:.1f} s, critical path {critical:.1f} s (target ≤ {most:.1f})")
         took, worked = side_by_side(folder, debates)
