@@ -169,6 +169,8 @@ class Killing:
     ) -> None:
         """Make the folder's files, which scenarios name."""
         self._folder, self._rng, self._latency, self._plan = folder, rng, latency, plan
+        self._took: dict[tuple[str, ...], float] = {}
+        """Seconds that each step takes that is left alone: a kill must come before its end."""
         (folder / "dossier").mkdir(parents=True, exist_ok=True)
         (folder / "dossier" / "facts.md").write_text(DOSSIER)
         (folder / "talk.csv").write_text(TALK)
@@ -182,11 +184,13 @@ class Killing:
                 while not done.wrong and (left := _left(db, words)):
                     deadly, room = len(done.kills) < kills, self._room(db) if done.full < full else 0
                     number = next(numbers)
+                    began, most = time.monotonic(), self._took.get(words, PATIENT_S)
                     with self._started(server, db, left, room, key=f"k{number}") as process:
-                        if deadly and self._killed(process, server, calls=left[0] in CALLING):
+                        if deadly and self._killed(process, server, most, calls=left[0] in CALLING):
                             done.kills[number] = _journalled(db)
                             continue
                         code = process.wait(PATIENT_S)
+                        self._took.setdefault(words, time.monotonic() - began)
                     if room and code and NO_ROOM.search(process.errors()):
                         done.full += 1
                         continue
@@ -213,14 +217,17 @@ class Killing:
         has = max(path.stat().st_size if path.exists() else 0 for path in (Path(db), log))
         return self._rng.randrange(4096, max(has, 8192) + 100_000)
 
-    def _killed(self, process: WarmProcess, server: OpenAIServer, *, calls: bool) -> bool:
-        """Kill a process, soon after it `calls` or at any moment; return whether it was still there."""
+    def _killed(self, process: WarmProcess, server: OpenAIServer, most: float, *, calls: bool) -> bool:
+        """Kill a process, soon after it `calls` or at any moment; return whether it was still there.
+
+        It takes `most` seconds undisturbed.
+        """
         asked, patience = len(server.requests), self._rng.choice((0.0, *[3.0] * 3)) if calls else 0.0
         until = time.monotonic() + patience
         while process.poll() is None and len(server.requests) == asked and time.monotonic() < until:
             time.sleep(0.005)
         try:
-            process.wait(timeout=self._rng.uniform(0, 0.4 if patience else 1.5))
+            process.wait(timeout=self._rng.uniform(0, min(0.4, most / 2) if patience else min(1.5, most)))
         except subprocess.TimeoutExpired:
             process.kill()
             return process.wait() < 0

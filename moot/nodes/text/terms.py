@@ -50,7 +50,7 @@ STOP_WORDS = word_table("stop_words")
 """Words that carry grammar rather than content."""
 
 
-class _Terms(dict[str, str]):
+class _KnownTerms(dict[str, str]):
     """Word to term, kept: a debate repeats its words, and every message is read for several purposes."""
 
     def __missing__(self, word: str) -> str:
@@ -60,7 +60,7 @@ class _Terms(dict[str, str]):
         return term
 
 
-_terms_of = _Terms()
+_terms_of = _KnownTerms()
 
 
 def _term(word: str) -> str:
