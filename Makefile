@@ -18,7 +18,7 @@ AUDITED := import json, sys; every = json.load(sys.stdin)["dependencies"]; known
 # The same order everywhere: that of `sort` is the locale's.
 BY_NAME := import sys; sys.stdout.writelines(sorted(sys.stdin, key=lambda line: line.partition("==")[0].lower()))
 
-OTHERS ?= python3.11 python3.12 python3.13 python3.14
+OTHERS ?= python3.11 python3.12 python3.13
 
 # The tests start hundreds of processes: what Python compiles is kept, whatever the environment says.
 unexport PYTHONDONTWRITEBYTECODE
@@ -40,9 +40,10 @@ check: $(VENV)/.dev ## The quick part of `make test`: lint, types and unit tests
 	$(MAKE) --no-print-directory lint types
 	$(BIN)/python -m pytest -n 2 tests/unit
 
-pythons: ## The unit tests on each other Python from 3.11 on that is found, each in an environment of its own
-	@for python in $(OTHERS); do $$python -c "" 2>/dev/null || continue; \
-	  here=$(VENV)/$$python; echo "Unit tests on $$($$python --version):"; \
+pythons: $(VENV)/bin/python ## The unit tests on each other Python from 3.11 on that is found, each in an environment of its own
+	@own=$$($(BIN)/python --version); for python in $(OTHERS); do found=$$($$python --version 2>/dev/null) || continue; \
+	  [ "$${found%.*}" != "$${own%.*}" ] || { echo "$$found: has the whole run"; continue; }; \
+	  here=$(VENV)/$$python; echo "Unit tests on $$found:"; \
 	  $$python -m venv $$here && $$here/bin/python -m pip install --quiet --disable-pip-version-check \
 	    --constraint constraints.txt --editable '.[dev]' && $$here/bin/python -m pytest -n 2 tests/unit || exit 1; done
 

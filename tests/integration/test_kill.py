@@ -9,6 +9,7 @@ import signal
 import sqlite3
 import time
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ def _finish(server: OpenAIServer, folder: Path, *arguments: str) -> dict[str, An
 def _journalled(database: Path) -> int:
     if not database.exists():
         return 0
-    with sqlite3.connect(database) as connection:
+    with closing(sqlite3.connect(database)) as connection:
         try:
             return int(connection.execute("SELECT count(*) FROM moot_journal").fetchone()[0])
         except sqlite3.OperationalError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -54,7 +55,7 @@ def test_a_check_up_names_what_is_broken_and_nothing_else(tmp_path: Path) -> Non
             entry = held.state().values["full_transcript"][1]
             gap = StateUpdate({"full_transcript": [{**entry, "id": "m000009", "seq": 9}]}, "close")
             call_from_sync(CompiledStateGraph.abulk_update_state, held.graph, held.run_config, [[gap]])
-        with sqlite3.connect(path) as file:
+        with closing(sqlite3.connect(path)) as file, file:
             broken = debates.get("broken").id
             file.execute("DELETE FROM checkpoints WHERE thread_id = ?", (broken,))
         wrong = {each.what: each.says for each in look_at_database(debates) if not each.ok}
