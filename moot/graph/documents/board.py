@@ -138,7 +138,7 @@ def standing_of(state: StateValues) -> Standing:
 
 def _stances(ledger: Ledger, key: str) -> dict[str, Stance]:
     history: dict[str, list[str]] = {}
-    for turn in ledger.courses.get(key, ()):
+    for turn in ledger.course(key):
         history.setdefault(turn.event["debater"], []).append(turn.event["id"])
     return {
         who: {

@@ -199,8 +199,7 @@ def _alike(event: Event, ledger: Ledger) -> tuple[str, ...]:
         return ("unsure", "open")
     if not is_given_up(event):
         return (event["kind"], "conditional") if event["condition"] else (event["kind"],)
-    turns = ledger.courses.get(event["proposition"], ())
-    sign = next((turn.after for turn in turns if turn.event["id"] == event["id"]), 0)
+    sign = ledger.course(event["proposition"]).sign_after(event["id"])
     same = {1: ("asserts",), -1: ("denies",)} if event["kind"] == "concedes" else {}
     return (*GIVES_UP, *same.get(sign, ()))
 

@@ -238,8 +238,8 @@ class _Board:
         Who has spoken since the ledger was read may have answered: what waits for them nobody knows.
         """
         challenges, questions = self.ledger.open_challenges(to), self.ledger.open_questions(to)
-        waits = challenges or questions
-        since = {*_spoken_since(self.state, self.ledger.read_through)} if waits else set[str]()
+        unread = _spoken_since(self.state, self.ledger.read_through) if challenges or questions else ()
+        since = set(unread)
         for verb, notes in (("", challenges), (" asks", questions)):
             for note in [note for note in notes if note["to"] not in since][:MOST]:
                 whom = f" to {self.name(note['to'])}" if note["to"] and not to else verb
@@ -274,7 +274,7 @@ class _Board:
         key = event["proposition"]
         if key in ("", MOTION) or self.text(key) == noted(event["quote"]):
             return quotation(event)
-        sign = next((t.after for t in self.ledger.courses.get(key, ()) if t.event["id"] == event["id"]), 0)
+        sign = self.ledger.course(key).sign_after(event["id"])
         if event.get("kind") == "concedes" and sign:
             return f"{'yes' if sign > 0 else 'no'} to {self.named(key)} [{event['message_id']}]"
         return f"{self.named(key)}: {quotation(event)}"

@@ -100,7 +100,7 @@ def _news(after: Ledger) -> News:
 
 def _without(ledger: Ledger, key: str, events: Set[str]) -> Ledger:
     """Return the ledger of one proposition alone, without some events."""
-    earlier = [turn.event for turn in ledger.courses[key] if turn.event["id"] not in events]
+    earlier = [turn.event for turn in ledger.course(key) if turn.event["id"] not in events]
     return grown(empty_ledger(""), [ledger.propositions[key], *earlier])
 
 

@@ -56,6 +56,15 @@ class Course(tuple[Turn, ...]):
         return {turn.event["debater"]: turn for turn in self}
 
     @cached_property
+    def firsts(self) -> Mapping[str, Turn]:
+        """The first turn of each debater."""
+        return {turn.event["debater"]: turn for turn in reversed(self)}
+
+    def sign_after(self, event: str) -> int:
+        """Return its debater's sign after the event of this id: 1, -1 or 0; 0 where it is none of these."""
+        return next((turn.after for turn in self if turn.event["id"] == event), 0)
+
+    @cached_property
     def changes(self) -> Sequence[Change]:
         """Changes of mind, oldest first: a withdrawal, a yes that became a no, a no a yes, if on a condition.
 
@@ -196,15 +205,6 @@ class Ledger:
         return [(one, other) for one in yes for other in no]
 
     @cached_property
-    def _spoken_on(self) -> Mapping[str, Sequence[str]]:
-        """On which propositions each debater has a stance, by salience."""
-        spoken: dict[str, list[str]] = defaultdict(list)
-        for key in self.by_salience:
-            for who in self.course(key).last:
-                spoken[who].append(key)
-        return spoken
-
-    @cached_property
     def _points(self) -> Mapping[tuple[str, bool], Sequence[tuple[str, Event]]]:
         """The stances of each debater, by whether it gave them up, the motion aside, by salience."""
         points: dict[tuple[str, bool], list[tuple[str, Event]]] = defaultdict(list)
@@ -225,8 +225,8 @@ class Ledger:
     def shared(self, one: str, other: str) -> tuple[list[str], list[str]]:
         """Return the propositions on which two debaters agree and those on which they differ, by salience."""
         agreed, differing = [], []
-        for key in self._spoken_on.get(one, ()):
-            if other not in self.course(key).last:
+        for key in self.by_salience:
+            if not {one, other} <= self.course(key).last.keys():
                 continue
             signs = self.sign(one, key), self.sign(other, key)
             if (one, other) in self.pairs(key) or (other, one) in self.pairs(key):
@@ -283,16 +283,11 @@ class Ledger:
     @cached_property
     def last_progress(self) -> int:
         """`seq` of the last message that brought evidence, a concession, a shift, or a new stance."""
-        news = [turns for course in self.courses.values() for turns in self._firsts(course)]
+        news = [turn.event for course in self.courses.values() for turn in course.firsts.values()]
         moves = [change.event for change in self.changes]
         return max(
             (said_at(note) for note in (*self.evidence, *news, *moves, *self.concessions())), default=-1
         )
-
-    @staticmethod
-    def _firsts(course: Sequence[Turn]) -> Iterable[Event]:
-        """Return the first event of each debater on a proposition."""
-        return {turn.event["debater"]: turn.event for turn in reversed(course)}.values()
 
     @cached_property
     def _waiting(self) -> tuple[Sequence[Challenge], Sequence[Question]]:

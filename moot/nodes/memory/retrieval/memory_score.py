@@ -109,10 +109,11 @@ def recall(
     items = items or MemoryItems()
     wanted = _wanted(index, items, query, answering)
     cosine = _cosines(index, f"{query}\n{answering}".strip(), limit) if semantic else None
-    good = [
-        *_entries(index, wanted, limit, frozenset(exclude), cosine, floor),
-        *_items(items, wanted, frozenset(exclude_items), floor),
+    found = [
+        *_entries(index, wanted, limit, frozenset(exclude), cosine),
+        *_items(items, wanted, frozenset(exclude_items)),
     ]
+    good = [each for each in found if each.relevance >= floor or each.importance >= IMPORTANT]
     draft = _RecallDraft(index, items, index_costs(index) if costs is None else costs, budget)
     taken = draft.take(_ranked(good), top)
     draft.bring_neighbours(neighbours, limit, frozenset(exclude))
@@ -143,9 +144,7 @@ def _entries(
     limit: int,
     exclude: frozenset[int],
     cosine: Floats | None,
-    floor: float,
 ) -> Iterator[_Candidate]:
-    """Yield the entries that are good enough."""
     positions = _matching(index.postings, index.important, wanted, limit)
     if cosine is not None:
         positions = np.union1d(positions, np.argsort(-cosine, kind="stable")[:MAX_PER_TERM])
@@ -153,21 +152,16 @@ def _entries(
     if cosine is not None:
         relevance = np.maximum(relevance, cosine[positions])
     for position, relevant in zip(positions.tolist(), relevance.tolist(), strict=True):
-        importance, seq = index.importance[position], index.seqs[position]
-        if (relevant >= floor or importance >= IMPORTANT) and seq not in exclude:
-            yield _Candidate(position, True, seq, importance, relevant)
+        if (seq := index.seqs[position]) not in exclude:
+            yield _Candidate(position, True, seq, index.importance[position], relevant)
 
 
-def _items(
-    items: MemoryItems, wanted: dict[str, float], exclude: frozenset[str], floor: float
-) -> Iterator[_Candidate]:
-    """Yield the items that are good enough."""
+def _items(items: MemoryItems, wanted: dict[str, float], exclude: frozenset[str]) -> Iterator[_Candidate]:
     positions = _matching(items.postings, items.important, wanted, len(items.items))
     relevance = _relevance(items.postings, positions, wanted)
     for position, relevant in zip(positions.tolist(), relevance.tolist(), strict=True):
         item = items.items[position]
-        good = relevant >= floor or item.importance >= IMPORTANT
-        if good and items.is_current(position) and item.id not in exclude:
+        if items.is_current(position) and item.id not in exclude:
             yield _Candidate(position, False, item.seq, item.importance, relevant)
 
 

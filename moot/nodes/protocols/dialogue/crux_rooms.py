@@ -101,7 +101,7 @@ def _worthy(state: ConversationState, config: DebateConfig) -> list[Contest]:
 
 def _contest(ledger: Ledger, config: DebateConfig, key: str, pair: tuple[str, str]) -> Contest:
     events = [ledger.stances(key)[who] for who in pair]
-    rests = sum(turn.event["ground"] and turn.event["debater"] in pair for turn in ledger.courses[key])
+    rests = sum(turn.event["ground"] and turn.event["debater"] in pair for turn in ledger.course(key))
     confidence = min(event["confidence"] for event in events)
     findable = any(item["proposition"] == key for item in ledger.evidence)
     findable |= any(config.debater(who).flip_conditions for who in pair)
@@ -122,7 +122,7 @@ def _is_relevant(state: ConversationState, ledger: Ledger, key: str, pair: Seque
 
     What it may share them with is the topic, the aspects, and what the two said for their stances.
     """
-    if any(turn.event["ground"] for turn in ledger.courses[key]):
+    if ledger.course(key).grounds:
         return True
     stances = [event["quote"] for who in pair if (event := ledger.stance(who))]
     aspects = [str(text) for text in (state.get("protocol_state") or {}).get("aspects") or []]
