@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import httpx
 
@@ -34,6 +35,16 @@ class LangGraphServer:
     def log(self) -> str:
         """Return what the server has written so far."""
         return self.log_file.read_text(errors="replace")
+
+
+Client = Any
+"""The SDK's client: its own types are unions over all modes and name no graph's state."""
+
+
+def assistant_id(client: Client) -> str:
+    """Return the id of the assistant that is the graph itself."""
+    found: str = client.assistants.search(graph_id="debate", name="debate")[0]["assistant_id"]
+    return found
 
 
 @contextmanager

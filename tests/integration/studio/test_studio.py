@@ -6,43 +6,20 @@ import os
 import re
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from langgraph_sdk import get_sync_client
 
 from moot import DebateConfig, open_debates
 from moot.graph.server_records import ASSISTANTS
-from moot.state.config.section import protocol_sections
-from tests.support.langgraph_server import LangGraphServer, langgraph_server
+from tests.support.langgraph_server import Client, LangGraphServer
 from tests.support.patience import until
 
 pytestmark = pytest.mark.slow
 
-Client = Any
-"""The SDK's client: its own types are unions over all modes and name no graph's state."""
-
 TOPIC = "Should cities ban private cars from their centres?"
 SHORT = {"turns": 2, "judge": {"swap": False}}
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LangGraphServer]:
-    with langgraph_server(tmp_path_factory.mktemp("studio")) as running:
-        yield running
-
-
-@pytest.fixture
-def client(server: LangGraphServer) -> Iterator[Client]:
-    with get_sync_client(url=server.url) as connected:
-        yield connected
-
-
-def assistant_id(client: Client) -> str:
-    found: str = client.assistants.search(graph_id="debate", name="debate")[0]["assistant_id"]
-    return found
 
 
 def new_thread(client: Client) -> str:
@@ -74,10 +51,6 @@ def journal(server: LangGraphServer, thread: str) -> list[tuple[Any, ...]]:
         connection.close()
 
 
-def test_the_graph_is_listed_under_its_name(client: Client) -> None:
-    assert {found["graph_id"] for found in client.assistants.search()} == {"debate"}
-
-
 def test_assistants_are_ready_and_stored_debates_known_by_their_topic(
     client: Client, server: LangGraphServer
 ) -> None:
@@ -96,58 +69,6 @@ def test_assistants_are_ready_and_stored_debates_known_by_their_topic(
     assert found["council"]["context"] == {"protocol": "council"}
     ran = client.runs.wait(new_thread(client), found["quick"]["assistant_id"], input={"topic": TOPIC})
     assert ran["status"] == "done"
-
-
-def test_the_input_schema_offers_topic_messages_transcript_and_documents(client: Client) -> None:
-    schemas = client.assistants.get_schemas(assistant_id(client))
-    assert set(schemas["input_schema"]["properties"]) == {
-        "topic",
-        "messages",
-        "full_transcript",
-        "context_documents",
-        "settings",
-    }
-    given, over = (schemas["input_schema"]["$defs"][name] for name in ("GivenEntry", "InputSettings"))
-    assert given["required"] == ["speaker", "content"]
-    for part in (schemas["input_schema"], given, over, schemas["output_schema"]):
-        assert all(each["description"] for each in part["properties"].values())
-
-
-def test_the_context_schema_is_the_configuration(client: Client) -> None:
-    schema = client.assistants.get_schemas(assistant_id(client))["context_schema"]
-    settings = schema["properties"]
-    assert set(settings) == {*DebateConfig.model_fields, *protocol_sections()}
-    parts = [schema, *schema["$defs"].values()]
-    told = [each for part in parts for each in part.get("properties", {}).items()]
-    assert [key for key, each in told if "description" not in each] == []
-    assert {"council", "dialogue"} <= set(settings["protocol"]["enum"])
-    assert settings["turns"]["anyOf"][0] == {"minimum": 1, "type": "integer"}
-    assert schema["$defs"]["Budget"]["properties"]["total"]["description"]
-
-
-def test_the_output_schema_has_the_decision_and_the_state_schema_everything(
-    client: Client,
-) -> None:
-    schemas = client.assistants.get_schemas(assistant_id(client))
-    assert set(schemas["output_schema"]["properties"]) == {
-        "topic",
-        "verdict",
-        "solution",
-        "status",
-        "messages",
-    }
-    assert {"full_transcript", "rolling_summary", "receipts", "config"} <= set(
-        schemas["state_schema"]["properties"]
-    )
-
-
-def test_the_graph_is_drawn_with_its_nodes_and_edges(client: Client) -> None:
-    drawn = client.assistants.get_graph(assistant_id(client))
-    nodes = {node["id"] for node in drawn["nodes"]}
-    edges = {(edge["source"], edge["target"]) for edge in drawn["edges"]}
-    assert {"open", "plan", "turn", "record", "trim", "summarize", "judge", "close"} <= nodes
-    assert "messages left the window" in {edge.get("data") for edge in drawn["edges"]}
-    assert {("__start__", "open"), ("plan", "turn"), ("trim", "summarize"), ("close", "__end__")} <= edges
 
 
 def test_a_topic_alone_is_a_debate_with_a_verdict(client: Client) -> None:

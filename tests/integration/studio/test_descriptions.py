@@ -1,0 +1,67 @@
+"""What LangGraph Studio is told of the graph before a debate is held: its name, its schemas, its drawing."""
+
+from __future__ import annotations
+
+import pytest
+
+from moot import DebateConfig
+from moot.state.config.section import protocol_sections
+from tests.support.langgraph_server import Client, assistant_id
+
+pytestmark = pytest.mark.slow
+
+
+def test_the_graph_is_listed_under_its_name(client: Client) -> None:
+    assert {found["graph_id"] for found in client.assistants.search()} == {"debate"}
+
+
+def test_the_input_schema_offers_topic_messages_transcript_and_documents(client: Client) -> None:
+    schemas = client.assistants.get_schemas(assistant_id(client))
+    assert set(schemas["input_schema"]["properties"]) == {
+        "topic",
+        "messages",
+        "full_transcript",
+        "context_documents",
+        "settings",
+    }
+    given, over = (schemas["input_schema"]["$defs"][name] for name in ("GivenEntry", "InputSettings"))
+    assert given["required"] == ["speaker", "content"]
+    for part in (schemas["input_schema"], given, over, schemas["output_schema"]):
+        assert all(each["description"] for each in part["properties"].values())
+
+
+def test_the_context_schema_is_the_configuration(client: Client) -> None:
+    schema = client.assistants.get_schemas(assistant_id(client))["context_schema"]
+    settings = schema["properties"]
+    assert set(settings) == {*DebateConfig.model_fields, *protocol_sections()}
+    parts = [schema, *schema["$defs"].values()]
+    told = [each for part in parts for each in part.get("properties", {}).items()]
+    assert [key for key, each in told if "description" not in each] == []
+    assert {"council", "dialogue"} <= set(settings["protocol"]["enum"])
+    assert settings["turns"]["anyOf"][0] == {"minimum": 1, "type": "integer"}
+    assert schema["$defs"]["Budget"]["properties"]["total"]["description"]
+
+
+def test_the_output_schema_has_the_decision_and_the_state_schema_everything(
+    client: Client,
+) -> None:
+    schemas = client.assistants.get_schemas(assistant_id(client))
+    assert set(schemas["output_schema"]["properties"]) == {
+        "topic",
+        "verdict",
+        "solution",
+        "status",
+        "messages",
+    }
+    assert {"full_transcript", "rolling_summary", "receipts", "config"} <= set(
+        schemas["state_schema"]["properties"]
+    )
+
+
+def test_the_graph_is_drawn_with_its_nodes_and_edges(client: Client) -> None:
+    drawn = client.assistants.get_graph(assistant_id(client))
+    nodes = {node["id"] for node in drawn["nodes"]}
+    edges = {(edge["source"], edge["target"]) for edge in drawn["edges"]}
+    assert {"open", "plan", "turn", "record", "trim", "summarize", "judge", "close"} <= nodes
+    assert "messages left the window" in {edge.get("data") for edge in drawn["edges"]}
+    assert {("__start__", "open"), ("plan", "turn"), ("trim", "summarize"), ("close", "__end__")} <= edges
