@@ -11,11 +11,10 @@ from moot.nodes.driving.environment import NodeContext
 from moot.nodes.effects import Body, errors_update
 from moot.nodes.memory.scribe import Scribe
 from moot.nodes.people.questions import QUESTIONS_TOKENS, PersonQuestion, ask_people
-from moot.nodes.prompts.enumerated import many, narrowed
 from moot.nodes.prompts.fitting import KEEP, Block, fit
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.prompts.rendering import render_entry
-from moot.nodes.prompts.request import make_call, voice_of
+from moot.nodes.prompts.request import make_call, many, narrowed, voice_of
 from moot.nodes.protocols.protocol import make_floor, make_step
 from moot.nodes.roles.role import shipped_role
 from moot.nodes.text.tokens import TokenCounter

@@ -3,7 +3,7 @@
 from moot.nodes.driving.environment import Environment, NodeContext
 from moot.nodes.effects import Body
 from moot.nodes.memory.window import WindowLimits, compact, first_seq
-from moot.nodes.prompts.pins import pin_blocks, pins_tokens
+from moot.nodes.prompts.material import pin_blocks, pins_tokens
 from moot.nodes.views.head import head_tokens
 from moot.state.config.frozen import frozen_config
 from moot.state.conversation import ConversationState

@@ -14,7 +14,7 @@ from moot.nodes.floors.seats import Seat, embedding_work, make_seats, whole_view
 from moot.nodes.memory.scribe import Scribe
 from moot.nodes.models.failures import REFUSALS
 from moot.nodes.protocols.protocol_table import protocol_named
-from moot.nodes.reading.importance import importance
+from moot.nodes.reading.moves import importance
 from moot.nodes.reading.tool_results import use_of
 from moot.nodes.text.tokens import TokenCounter, cut_middle
 from moot.nodes.tools.exchange import RESULT_TOKENS, Exchange, arguments_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from moot.nodes.views.extract import NO_MODEL, NOTHING, extract_for
+from moot.nodes.views.answer import NO_MODEL, NOTHING, extract_for
 from moot.state.entries import Entry, make_entry
 
 NAMES = {"ada": "Ada Quay", "ben": "Ben Ray"}

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.nodes.text.tokens import CUT, counter
-from moot.nodes.views.passages import Place, Splitting, key_of, place_of
-from moot.nodes.views.question_quotes import EntryLines
+from moot.nodes.views.question_quotes import EntryLines, Place, Splitting, key_of, place_of
 from moot.state.entries import Entry, make_entry
 
 count = counter()

@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.nodes.reading.exhibits import find_evidence
-from moot.nodes.reading.importance import importance
+from moot.nodes.reading.moves import importance
 from moot.nodes.reading.names import mentions
-from moot.nodes.text.likeness import likeness
-from moot.nodes.text.terms import terms
+from moot.nodes.text.terms import likeness, terms
 from moot.state.entries import make_entry
 
 NAMES = {"ada": "Ada Lovelace", "ben": "Ben", "chen": "陈明", "will": "Will Power"}

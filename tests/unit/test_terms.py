@@ -2,8 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.nodes.text.asking import question_terms
-from moot.nodes.text.terms import MAX_WORD, terms
+from moot.nodes.text.terms import MAX_WORD, question_terms, terms
 
 
 @pytest.mark.parametrize(

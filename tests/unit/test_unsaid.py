@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from moot.nodes.memory.retrieval import EvidenceIndex, read_question
-from moot.nodes.views.unknown_words import unsaid
+from moot.nodes.views.question_view import unsaid
 from moot.state.entries import make_entry
 
 SAID = [

@@ -8,7 +8,7 @@ from moot.graph.documents import DebateDocument, as_far_as_it_goes, whole_docume
 from moot.graph.importing.transcript import ImportedTranscript, Speaker
 from moot.nodes.driving.environment import Environment
 from moot.nodes.memory.window import WindowLimits, compact, window_message
-from moot.nodes.reading.importance import importance
+from moot.nodes.reading.moves import importance
 from moot.nodes.views.head import head_tokens
 from moot.state.catalogue import TOPIC_CHARS, DebateRow, new_debate_id, row_amounts
 from moot.state.config import RESERVED_IDS, DebateConfig, DebaterConfig

@@ -11,12 +11,11 @@ from moot.nodes.blackboard.bounds import OVERALL, noted
 from moot.nodes.blackboard.minutes import Minutes, standing_changes
 from moot.nodes.blackboard.standing import Ledger, is_given_up, said_at
 from moot.nodes.calls import Flow, Hints, ModelCall, Purpose, Reply, WireMessage
-from moot.nodes.prompts.enumerated import between, many, narrowed, one_of
 from moot.nodes.prompts.fitting import fit_messages
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.prompts.material import common_length
 from moot.nodes.prompts.rendering import LABEL_TOKENS, render_entry
-from moot.nodes.prompts.request import make_call, voice_of
+from moot.nodes.prompts.request import between, make_call, many, narrowed, one_of, voice_of
 from moot.nodes.text.plain import inert
 from moot.nodes.text.tokens import TokenCounter, batches, cut_middle
 from moot.state.config import DebateConfig

@@ -20,9 +20,8 @@ from moot.nodes.reading.moves import (
 from moot.nodes.reading.names import debaters_among, mentions
 from moot.nodes.reading.phrases import HYPOTHETICAL, QUESTION, stems, unquoted
 from moot.nodes.reading.standpoints import Side, keeps_position, standpoint
-from moot.nodes.text.likeness import likeness
 from moot.nodes.text.sentences import Sentence, split_sentences
-from moot.nodes.text.terms import term_set
+from moot.nodes.text.terms import likeness, term_set
 from moot.state.entries import Entry
 from moot.state.ledger import MOTION, EventKind, EvidenceKind
 

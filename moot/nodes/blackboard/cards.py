@@ -13,13 +13,12 @@ from moot.nodes.blackboard.folding import ledger_of
 from moot.nodes.blackboard.minutes import Minutes
 from moot.nodes.blackboard.rooms import CYCLES, claim_now
 from moot.nodes.calls import ModelCall
-from moot.nodes.prompts.enumerated import many, narrowed, one_of
 from moot.nodes.prompts.library import load_prompt
+from moot.nodes.prompts.request import many, narrowed, one_of
 from moot.nodes.reading.moves import concedes, shifts
 from moot.nodes.reading.standpoints import keeps_position
-from moot.nodes.text.likeness import likeness
 from moot.nodes.text.sentences import split_sentences
-from moot.nodes.text.terms import term_set
+from moot.nodes.text.terms import likeness, term_set
 from moot.nodes.text.tokens import TokenCounter, cut_middle
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState

@@ -17,8 +17,8 @@ from moot.nodes.blackboard.digest import render_blackboard
 from moot.nodes.blackboard.folding import empty_ledger, grown, ledger_of
 from moot.nodes.blackboard.standing import Ledger
 from moot.nodes.calls import ModelCall
-from moot.nodes.prompts.enumerated import cited, many, narrowed, one_of
 from moot.nodes.prompts.library import load_prompt
+from moot.nodes.prompts.request import cited, many, narrowed, one_of
 from moot.nodes.text.tokens import TokenCounter, cut_middle
 from moot.state.at_sight import at_sight
 from moot.state.config import DebateConfig

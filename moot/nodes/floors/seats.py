@@ -17,7 +17,7 @@ from moot.nodes.memory.embeddings import embeddings_of
 from moot.nodes.memory.recall import Memories, cue_for, embedding_job
 from moot.nodes.memory.window import first_seq
 from moot.nodes.prompts.fitting import fit
-from moot.nodes.prompts.pins import pin_blocks, pins_tokens, with_pins
+from moot.nodes.prompts.material import pin_blocks, pins_tokens, with_pins
 from moot.nodes.prompts.request import make_call, voice_of
 from moot.nodes.protocols.protocol_table import protocol_named
 from moot.nodes.text.tokens import TokenCounter

@@ -14,8 +14,7 @@ from moot.nodes.judging.opinions import reasons_each
 from moot.nodes.judging.rubrics import Rubric
 from moot.nodes.prompts.fitting import Block, cut_block, fit
 from moot.nodes.prompts.library import load_prompt
-from moot.nodes.prompts.material import problem_block
-from moot.nodes.prompts.pins import pin_blocks, with_pins
+from moot.nodes.prompts.material import pin_blocks, problem_block, with_pins
 from moot.nodes.prompts.rendering import cut_message, render_entry
 from moot.nodes.text.tokens import TokenCounter, message_tokens, prompt_tokens
 from moot.state.config import DebateConfig

@@ -8,7 +8,7 @@ from typing import Any, Union
 from pydantic import BaseModel, Field
 
 from moot.nodes.judging.rubrics import Rubric
-from moot.nodes.prompts.enumerated import between, cited, many, narrowed, one_of
+from moot.nodes.prompts.request import between, cited, many, narrowed, one_of
 from moot.state.verdict import SYNTHESIS, TIE
 
 MOST_POINTS = 12

@@ -15,7 +15,7 @@ from typing import TypeVar
 from moot.nodes.judging.agreement import flip_rate
 from moot.nodes.judging.opinion_check import cap_confidence
 from moot.nodes.judging.opinions import reasons_each
-from moot.nodes.text.likeness import same_statement
+from moot.nodes.text.terms import same_statement
 from moot.state.reducers import add_up
 from moot.state.verdict import TIE, Case, Flip, Rate, Reason, ScoreRecord, Unmet, Verdict, tenths
 

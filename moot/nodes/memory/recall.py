@@ -19,9 +19,9 @@ from moot.nodes.blackboard.standing import Change, Ledger
 from moot.nodes.effects import Job
 from moot.nodes.memory.window import first_seq
 from moot.nodes.prompts.rendering import display_name, speaker_label
-from moot.nodes.text.asking import question_terms
 from moot.nodes.text.plain import excerpt, inert
 from moot.nodes.text.sentences import sentence_terms
+from moot.nodes.text.terms import question_terms
 from moot.nodes.text.tokens import TokenCounter, cut_middle
 from moot.state.at_sight import at_sight
 from moot.state.config.budgets import RetrievalConfig

@@ -1,4 +1,4 @@
-"""What a speaker does with a sentence: concedes, takes something back, asks, denies what was said.
+"""What a speaker does with a sentence: concedes, takes something back, asks, denies; how much that matters.
 
 Few patterns, in the first person wherever a language has one, each held against labelled excerpts
 (`benchmarks/minutes.py`): what is quoted, hypothetical, negated or somebody else's is no move.
@@ -7,6 +7,7 @@ Few patterns, in the first person wherever a language has one, each held against
 import re
 from functools import lru_cache
 
+from moot.nodes.reading.exhibits import shows_evidence
 from moot.nodes.reading.phrases import (
     CLAUSE_END,
     HYPOTHETICAL,
@@ -17,7 +18,9 @@ from moot.nodes.reading.phrases import (
     stems,
     unquoted,
 )
-from moot.nodes.text.likeness import numbers
+from moot.nodes.text.sentences import split_sentences
+from moot.nodes.text.terms import numbers, terms
+from moot.state.entries import Entry, kind_of
 
 _CONCESSION = Phrases(
     r"(?:i|we)(?:'ll|'d| will| would| do| must| have to| can| also| gladly| freely| readily)* "
@@ -150,6 +153,11 @@ SHARED = 3
 _SAME = 0.7, 0.5
 """Share of the shorter and of the longer sentence's terms that both have where one contradicts the other."""
 
+_SAYS_SOMETHING = 8
+"""Different terms of a message that is more than a courtesy."""
+_READ = 2_000
+"""Sentences of a message that are looked at."""
+
 
 @lru_cache(READ)
 def concedes(sentence: str) -> bool:
@@ -201,3 +209,24 @@ def contradicts(one: str, other: str) -> int:
     if numbers(first) != numbers(second):
         return 0
     return len(NEGATION.findall(second)) % 2 - len(NEGATION.findall(first)) % 2
+
+
+def importance(entry: Entry) -> int:
+    """Return how much an entry matters, 1–10; what its kind is rated at least apart.
+
+    A courtesy is 1, a concession at least 7 and a change of mind at least 8; figures and sources count up to
+    two, a question to somebody one.
+    """
+    kind = kind_of(entry)
+    if kind.mechanical:
+        return kind.importance
+    said = [each.text for each in split_sentences(entry["content"])[:_READ] if each.kind != "quote"]
+    # Most say something in their first words: the others are not stemmed before they must be.
+    score = 1 + any(len(set(terms(entry["content"][:chars]))) >= _SAYS_SOMETHING for chars in (200, 2_000))
+    score += min(2, sum(shows_evidence(text) is not None for text in said)) + any(map(asks_somebody, said))
+    floor = kind.importance
+    if conceded := sum(map(concedes, said)):
+        floor = max(floor, 7 + (conceded > 1))
+    if any(map(shifts, said)):
+        floor = max(floor, 8 + bool(conceded))
+    return max(1, min(10, max(score, floor)))

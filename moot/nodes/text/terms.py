@@ -1,4 +1,4 @@
-"""Terms: what texts are compared by, in any script. One tokeniser for everything that compares words.
+"""Terms: what texts are compared by, in any script, and how alike they are by them. One tokeniser for all.
 
 Words are lower-cased and lightly stemmed (Porter 2) where they are Latin; scripts without spaces between
 words give overlapping pairs of characters, as Lucene's CJK analyser does.
@@ -36,6 +36,8 @@ WORD = re.compile(rf"(?:[^\W_]|[{_MARKS}])+")
 """A word in any script, as it is written."""
 _RUNS = re.compile(f"[{UNSPACED}]+|[^{UNSPACED}]+")
 UNSPACED_CHARACTER = re.compile(f"[{UNSPACED}]")
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+_ALIKE = 0.7  # likeness from which two texts say the same
 
 
 def word_table(name: str) -> frozenset[str]:
@@ -48,6 +50,8 @@ TITLES = word_table("titles")
 """What may stand before a name and is no part of it."""
 STOP_WORDS = word_table("stop_words")
 """Words that carry grammar rather than content."""
+ASKING = word_table("asking")
+"""Words of asking, such as "summarize" or "opinion"."""
 
 
 class _KnownTerms(dict[str, str]):
@@ -118,3 +122,40 @@ def _terms(text: str) -> tuple[str, ...]:
 def term_set(text: str) -> frozenset[str]:
     """Return the distinct terms of `text`."""
     return frozenset(terms(text))
+
+
+@lru_cache(maxsize=1)
+def asking_terms() -> frozenset[str]:
+    """Return the terms of the words of asking."""
+    return frozenset(term for word in ASKING for term in terms(word))
+
+
+def question_terms(text: str) -> list[str]:
+    """Return what `text` asks about: its terms without those of asking, or all if no other is left."""
+    every = terms(text)
+    return [term for term in every if term not in asking_terms()] or every
+
+
+def without_asking(text: str) -> str:
+    """Return `text` without the words of asking: what an embedding model should compare."""
+    kept = [word for word in text.split() if not asking_terms().issuperset(terms(word) or [""])]
+    return " ".join(kept) or text
+
+
+def likeness(first: str, second: str) -> float:
+    """Return how alike two short texts are, 0–1: Jaccard's index of their terms, or equality without any."""
+    ours, theirs = term_set(first), term_set(second)
+    if not ours or not theirs:
+        return float(first.casefold() == second.casefold())
+    return len(ours & theirs) / len(ours | theirs)
+
+
+@lru_cache(maxsize=4096)
+def numbers(text: str) -> frozenset[str]:
+    """Return the distinct numbers of a short `text`, as written in digits."""
+    return frozenset(_NUMBER.findall(text))
+
+
+def same_statement(first: str, second: str) -> bool:
+    """Whether two short texts say nearly the same: terms in common, and no number differs."""
+    return numbers(first) == numbers(second) and likeness(first, second) >= _ALIKE

@@ -1,22 +1,34 @@
-"""The answer to a question about a debate: one structured call, its citations checked."""
+"""The answer to a question about a debate: one structured call, its citations checked.
+
+Where no model is configured, the passages that bear on the question stand for it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel, Field
 
 from moot.nodes.calls import Flow, Hints
-from moot.nodes.prompts.enumerated import cited, narrowed
-from moot.nodes.prompts.request import make_call, voice_of
-from moot.nodes.views.extract import extract_for
+from moot.nodes.prompts.rendering import display_name
+from moot.nodes.prompts.request import cited, make_call, narrowed, voice_of
+from moot.nodes.text.plain import inert
+from moot.nodes.views.question_quotes import Splitting, place_of
 from moot.nodes.views.question_view import AskView, named_seqs
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState
-from moot.state.entries import JsonObject, cited_id, seq_of
+from moot.state.entries import Entry, JsonObject, cited_id, entry_id, seq_of
+
+PASSAGE = Splitting(long=48, passage=48)
+"""Two or three sentences: a message of any length says more than what was asked."""
+PASSAGES = 5
+NO_MODEL = "No model is configured; this is what was said."
+NOTHING = "No model is configured, and nothing was said that bears on the question."
+CUT = "[…]"
 
 
 class AskAnswer(BaseModel):
@@ -128,3 +140,53 @@ def _receipt(asked: AskView, state: ConversationState) -> JsonObject:
         "unknown_terms": list(asked.unknown),
         "embeddings_error": asked.failure,
     }
+
+
+class Extract(NamedTuple):
+    """Passages in the order of the transcript."""
+
+    text: str
+    """Markdown, one list item a message."""
+    ids: tuple[str, ...]
+
+
+def extract_for(
+    question: str, entries: Sequence[Entry], names: Mapping[str, str], asked_for: Sequence[int] = ()
+) -> Extract:
+    """Return the passages of `entries` that match a question best, of the speakers whom it names if of any.
+
+    Where it asks for messages by their ids, whose `seq` are `asked_for`, the passages are theirs alone, the
+    first ones where none matches.
+    """
+    from moot.nodes.memory.retrieval import EvidenceIndex, read_question, recall
+
+    # How much a message matters says nothing of its passages.
+    among = [entry for entry in entries if not asked_for or entry["seq"] in asked_for]
+    pieces: list[Entry] = [{**piece, "importance": 0} for entry in among for piece in PASSAGE.pieces(entry)]
+    index = EvidenceIndex(pieces, names=names)
+    read = read_question(index, question)
+    whose = {index.speakers[number] for number in read.speakers}
+    others = {piece["seq"] for piece in pieces if whose and piece["speaker"] not in whose}
+    room = sum(index.tokens)
+    keys = recall(index, read.about, budget=room, exclude=others, top=PASSAGES, neighbours=0).seqs
+    keys = keys or tuple(piece["seq"] for piece in pieces[: PASSAGES if asked_for else 0])
+    by_key = {piece["seq"]: piece for piece in pieces}
+    lines, ids = list[str](), list[str]()
+    for seq, group in groupby(keys, key=lambda key: place_of(key).seq):
+        chosen = list(group)
+        who = inert(display_name(by_key[chosen[0]]["speaker"], names))
+        lines.append(f"- [{entry_id(seq)}] {who}: {' '.join(_quoted(chosen, by_key))}")
+        ids.append(entry_id(seq))
+    return Extract("\n".join([NO_MODEL, "", *lines]) if lines else NOTHING, tuple(ids))
+
+
+def _quoted(keys: Sequence[int], by_key: Mapping[int, Entry]) -> Iterator[str]:
+    """Yield the passages of one message with a mark wherever something of it is left out."""
+    after = keys[0] - place_of(keys[0]).part
+    for key in keys:
+        if key > after:
+            yield CUT
+        yield inert(by_key[key]["content"])
+        after = key + 1
+    if after in by_key:
+        yield CUT

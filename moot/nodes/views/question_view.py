@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
@@ -13,15 +14,13 @@ from moot.nodes.calls import View, WireMessage
 from moot.nodes.memory.summarizers.points_layout import lay_out, render
 from moot.nodes.prompts.fitting import Block, fit
 from moot.nodes.prompts.library import load_prompt
-from moot.nodes.prompts.pins import pinned_entries
-from moot.nodes.prompts.rendering import cut_message
+from moot.nodes.prompts.material import pinned_entries
+from moot.nodes.prompts.rendering import PEOPLE, cut_message
 from moot.nodes.text.plain import inert
-from moot.nodes.text.terms import term_set
+from moot.nodes.text.terms import ASKING, asking_terms, is_unspaced, spelled, term_set, terms
 from moot.nodes.text.tokens import REPLY_PRIMING, TokenCounter, cut_middle, message_tokens
-from moot.nodes.views.passages import Splitting
-from moot.nodes.views.question_quotes import HEADING, EntryLines, Quoted, headed, quote, quote_cut
+from moot.nodes.views.question_quotes import HEADING, EntryLines, Quoted, Splitting, headed, quote, quote_cut
 from moot.nodes.views.rolling import SUMMARY
-from moot.nodes.views.unknown_words import unsaid
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState
 from moot.state.entries import entry_id, ids_in, kind_of, seq_of
@@ -39,6 +38,12 @@ FRAME_SHARE = 0.2
 """Most of the budget that each of instruction and question takes, however long topic and question are."""
 LEDGER_SHARE = 0.4
 """Most of the summary's room that the position ledger takes."""
+
+# What parts the words of Chinese, longest first, and all that is no Han or Katakana: Hiragana is grammar.
+_BETWEEN = re.compile(
+    "|".join(sorted(filter(is_unspaced, ASKING), key=lambda word: (-len(word), word)))
+    + "|[^\u3005\u30a1-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f]"
+)
 
 
 @dataclass(frozen=True)
@@ -238,3 +243,33 @@ def recent_seqs(state: ConversationState, lines: EntryLines, total: int) -> list
             break
         kept.append(entry["seq"])
     return kept
+
+
+def unsaid(
+    question: RetrievalQuestion, names: Mapping[str, str], *, ids: Iterable[str] = ()
+) -> tuple[str, ...]:
+    """Return the content words of a question that the transcript never uses, in lower case, in order.
+
+    Where words are written without spaces between them, what is returned is each stretch of Chinese or
+    Katakana in which no two characters stand together as they do in the transcript; in other such scripts a
+    word's bounds are not known, and nothing is.
+    """
+    called = frozenset(terms(" ".join([*names, *names.values(), *PEOPLE, *PEOPLE.values(), *ids])))
+    unknown = frozenset(question.unknown) - called - asking_terms()
+    found: dict[str, None] = {}
+    for run in map(str.casefold, spelled(question.text)):
+        if is_unspaced(run):
+            found |= dict.fromkeys(_stretches(run, unknown))
+        elif len(run) > 1 and not unknown.isdisjoint(terms(run)):
+            found[run] = None
+    return tuple(found)
+
+
+def _stretches(run: str, unknown: frozenset[str]) -> list[str]:
+    """Return the stretches of a run without spaces that no known pair of characters touches."""
+    said = set[int]()
+    for place in range(len(run) - 1):
+        if run[place : place + 2] not in unknown:
+            said |= {place, place + 1}
+    open_places = "".join(" " if place in said else character for place, character in enumerate(run))
+    return [part for part in _BETWEEN.sub(" ", open_places).split() if len(part) > 1]

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from moot.nodes.memory.retrieval.index import IMPORTANT, EvidenceIndex, Postings
 from moot.nodes.memory.retrieval.items import MemoryItems
 from moot.nodes.memory.retrieval.selection import Costs, index_costs
-from moot.nodes.text.asking import question_terms
+from moot.nodes.text.terms import question_terms
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from moot.nodes.memory.retrieval.index import EvidenceIndex
-from moot.nodes.text.asking import question_terms
-from moot.nodes.text.terms import STOP_WORDS, WORD, terms, words
+from moot.nodes.text.terms import STOP_WORDS, WORD, question_terms, terms, words
 from moot.nodes.text.tokens import rarity
 
 _ALIAS = re.compile(r"[(（]([^()（）]*)[)）]")

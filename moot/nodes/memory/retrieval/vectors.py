@@ -7,7 +7,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from moot.nodes.text.asking import without_asking
+from moot.nodes.text.terms import without_asking
 
 BLOCK_TOKENS = 64
 """Tokens of a block at least: a lone "yes, that one" has no meaning to embed."""

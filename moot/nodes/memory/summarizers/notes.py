@@ -21,8 +21,7 @@ from moot.nodes.prompts.library import load_prompt
 from moot.nodes.prompts.material import problem_room
 from moot.nodes.prompts.rendering import render_entry
 from moot.nodes.prompts.request import make_call, voice_of
-from moot.nodes.text.likeness import numbers
-from moot.nodes.text.terms import term_set
+from moot.nodes.text.terms import numbers, term_set
 from moot.nodes.text.tokens import batches, cut_middle, prompt_tokens
 from moot.state.entries import Entry
 

@@ -9,9 +9,8 @@ from moot.nodes.prompts.library import load_prompt
 from moot.nodes.prompts.material import problem_block, with_pieces
 from moot.nodes.protocols.protocol import Protocol
 from moot.nodes.text.tokens import cut_once
-from moot.nodes.views.entry_pieces import given_entries, given_piece
 from moot.nodes.views.head import contract_text
-from moot.nodes.views.scene import Scene
+from moot.nodes.views.scene import Scene, given_entries, given_piece
 from moot.nodes.views.tail import plain_tail
 from moot.state.config import DebateConfig, DebaterConfig
 from moot.state.entries import Entry, kind_of

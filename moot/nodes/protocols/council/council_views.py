@@ -10,9 +10,8 @@ from moot.nodes.prompts.rendering import display_name, render_entry
 from moot.nodes.protocols.agreeableness import with_agreement
 from moot.nodes.roles.role import role_of
 from moot.nodes.text.tokens import cut_middle
-from moot.nodes.views.entry_pieces import entry_piece, given_entries, given_piece, tool_pieces
 from moot.nodes.views.head import contract_text, members_text, rules_block
-from moot.nodes.views.scene import Scene
+from moot.nodes.views.scene import Scene, entry_piece, given_entries, given_piece, tool_pieces
 from moot.nodes.views.tail import plain_tail
 from moot.state.conversation import MemoryKind
 from moot.state.entries import Entry

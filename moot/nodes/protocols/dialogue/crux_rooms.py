@@ -12,8 +12,7 @@ from moot.nodes.prompts.library import load_prompt
 from moot.nodes.protocols.agreeableness import with_agreement
 from moot.nodes.protocols.dialogue.dialogue_settings import DialogueConfig
 from moot.nodes.protocols.protocol import make_floor, make_step
-from moot.nodes.text.likeness import numbers
-from moot.nodes.text.terms import term_set
+from moot.nodes.text.terms import numbers, term_set
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState, Floor, Step
 from moot.state.entries import seq_of

@@ -21,10 +21,9 @@ from moot.nodes.blackboard.by_model import debater_lines, found_in
 from moot.nodes.blackboard.outcome import at_a_glance, findings_text
 from moot.nodes.calls import Hints, ModelCall, Reply, WireMessage
 from moot.nodes.judging.brief import JudgeBrief
-from moot.nodes.prompts.enumerated import many, narrowed
 from moot.nodes.prompts.fitting import Block, fit_messages
 from moot.nodes.prompts.library import load_prompt
-from moot.nodes.prompts.request import counter_of, make_call, voice_of
+from moot.nodes.prompts.request import counter_of, make_call, many, narrowed, voice_of
 from moot.nodes.protocols.agreeableness import with_agreement
 from moot.nodes.protocols.dialogue.crux_rooms import (
     STAGES,

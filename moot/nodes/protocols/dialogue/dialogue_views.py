@@ -19,9 +19,8 @@ from moot.nodes.prompts.fitting import Block
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.prompts.material import Piece, with_pieces
 from moot.nodes.prompts.rendering import display_name
-from moot.nodes.views.entry_pieces import entry_piece, given_entries, given_piece, tool_pieces
 from moot.nodes.views.head import contract_text, rules_block, topic_block
-from moot.nodes.views.scene import Scene
+from moot.nodes.views.scene import Scene, entry_piece, given_entries, given_piece, tool_pieces
 from moot.nodes.views.tail import anchors_part, blackboard_part, tail_block
 from moot.state.conversation import MemoryKind
 from moot.state.entries import Entry, kind_of

@@ -11,10 +11,9 @@ from moot.nodes.blackboard.bounds import noted
 from moot.nodes.blackboard.by_model import debater_lines, found_in, known_debater, shown_entries
 from moot.nodes.blackboard.digest import render_blackboard
 from moot.nodes.calls import Hints, ModelCall, Reply, WireMessage
-from moot.nodes.prompts.enumerated import narrowed, one_of
 from moot.nodes.prompts.fitting import fit_messages
 from moot.nodes.prompts.library import load_prompt
-from moot.nodes.prompts.request import counter_of, make_call, voice_of
+from moot.nodes.prompts.request import counter_of, make_call, narrowed, one_of, voice_of
 from moot.nodes.protocols.long_form.long_form import (
     LongForm,
     is_stuck,
