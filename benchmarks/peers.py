@@ -14,7 +14,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
-from moot.nodes.models.scripted import ScriptedModel
+from moot.nodes.models.local import ScriptedModel
 from moot.nodes.text.tokens import REPLY_PRIMING, counter
 
 

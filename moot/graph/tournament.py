@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from moot.graph.many import run_many
 from moot.graph.tournament_config import Pairing, TournamentConfig, pairings
 from moot.nodes.judging.agreement import rate_of
+from moot.nodes.judging.decision import winning_side
 from moot.nodes.judging.ratings import Match, Rating, WinMatrix, bradley_terry, win_matrix
-from moot.nodes.judging.sides import winning_side
 from moot.state.entries import tokens_of
 from moot.state.errors import DebateNotFound
 from moot.state.verdict import TIE, Decision, Rate

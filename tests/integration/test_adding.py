@@ -15,7 +15,7 @@ from moot.nodes.calls import Flow
 from moot.nodes.driving.environment import Environment
 from moot.nodes.memory.summarizers.summarizer import Draft, SummaryRequest
 from moot.nodes.memory.summarizers.summarizer_table import SUMMARIZERS, summarizer_named
-from moot.nodes.models.scripted import ScriptedModel
+from moot.nodes.models.local import ScriptedModel
 from moot.nodes.tools.tool import Arguments, Surroundings
 from moot.nodes.tools.tool_table import TOOLS
 

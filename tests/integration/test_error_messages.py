@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from moot.nodes.models.backoff import Backoff
+from moot.nodes.models.failures import Backoff
 from moot.nodes.models.registry import Models
 from moot.state.config.model_settings import ModelSettings
 from moot.state.errors import ConfigError

@@ -23,7 +23,7 @@ from mcp.types import TextResourceContents
 from moot import DebateConfig, open_debates
 from moot.graph.debate_host import DebateHost
 from moot.graph.mcp_server import MOST_TOKENS, McpDebates
-from moot.nodes.models.scripted import ScriptedModel
+from moot.nodes.models.local import ScriptedModel
 from moot.nodes.text.tokens import counter
 from tests.support.moot_command import command
 from tests.support.openai_answers import Json

@@ -16,7 +16,7 @@ from pydantic import PrivateAttr
 
 from moot.graph.api import DebateConfig, Debates, open_debates
 from moot.graph.live.page_server import page_app
-from moot.nodes.models.scripted import ScriptedModel
+from moot.nodes.models.local import ScriptedModel
 
 WORDS_FIRST = 6
 """Words of a speech that come before it is held."""

@@ -12,8 +12,8 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END, START, MessagesState, StateGraph
 
 from moot.nodes.calls import ModelCall, Reply, SpeakAs, WireMessage
-from moot.nodes.models.backoff import Backoff
 from moot.nodes.models.complete import complete
+from moot.nodes.models.failures import Backoff
 from moot.nodes.models.registry import Models
 from moot.state.config.model_settings import ModelSettings
 from tests.support.openai_server import OpenAIServer

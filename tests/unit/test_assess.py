@@ -22,7 +22,7 @@ from moot.nodes.judge import assess_debate
 from moot.nodes.judging.assess import Assessment
 from moot.nodes.judging.opinion_check import failed_verdict
 from moot.nodes.judging.panel import panel_report
-from moot.nodes.models.scripted import ScriptedModel
+from moot.nodes.models.local import ScriptedModel
 from moot.state.config import DebateConfig
 from moot.state.config.boundary import Claim
 from moot.state.config.config_files import make_config

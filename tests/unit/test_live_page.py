@@ -16,8 +16,8 @@ from moot.graph.debate_host import DebateHost
 from moot.graph.live.debate_feed import DebateReader, follow
 from moot.graph.live.page_routes import FILES, MOST_BYTES, POLICY, STATIC
 from moot.graph.live.page_server import page_app
+from moot.nodes.models.local import ScriptedModel
 from moot.nodes.models.recorded import recording_config
-from moot.nodes.models.scripted import ScriptedModel
 from tests.support.live_page import opened
 from tests.support.patience import until
 

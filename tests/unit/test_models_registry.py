@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from langchain_core.language_models.chat_models import BaseChatModel
 
+from moot.nodes.models.local import ScriptedModel
 from moot.nodes.models.offline import OfflineModel
 from moot.nodes.models.registry import Models, make_model
-from moot.nodes.models.scripted import ScriptedModel
 from moot.state.config.model_settings import ModelSettings
 from moot.state.errors import ConfigError
 

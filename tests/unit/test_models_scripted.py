@@ -9,10 +9,10 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from pydantic import BaseModel
 
 from moot.nodes.calls import ModelCall, Reply
-from moot.nodes.models.backoff import Backoff
 from moot.nodes.models.complete import complete
+from moot.nodes.models.failures import Backoff
+from moot.nodes.models.local import Script, ScriptedModel
 from moot.nodes.models.registry import Models
-from moot.nodes.models.scripted import Script, ScriptedModel
 from moot.state.config.model_settings import ModelSettings
 from moot.state.errors import ModelError
 

@@ -12,8 +12,8 @@ from moot.nodes.calls import ModelCall, Reply
 from moot.nodes.driving.bookkeeping import note_progress
 from moot.nodes.effects import Body
 from moot.nodes.memory.indexes import Indexes
-from moot.nodes.models.backoff import Backoff
 from moot.nodes.models.complete import complete
+from moot.nodes.models.failures import Backoff
 from moot.nodes.models.registry import ChatSource, Factory, Models, make_model
 from moot.nodes.text.tokens import DEFAULT_ENCODING, TokenCounter, counter, encoding_for
 from moot.state.at_sight import at_sight

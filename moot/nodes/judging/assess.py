@@ -7,15 +7,13 @@ from dataclasses import dataclass
 
 from moot.nodes.calls import Flow, Hints, ModelCall
 from moot.nodes.judging.blinding import Debater, make_blinding
-from moot.nodes.judging.brief import JudgeBrief
 from moot.nodes.judging.docket import Docket, is_argued
 from moot.nodes.judging.judge_view import Bench, judge_view
-from moot.nodes.judging.opinion_check import OpinionCheck
-from moot.nodes.judging.opinions import JudgeOpinion, opinion_schema, opinion_tokens
+from moot.nodes.judging.opinion_check import OpinionCheck, Sitting
+from moot.nodes.judging.opinions import JudgeBrief, JudgeOpinion, opinion_schema, opinion_tokens
 from moot.nodes.judging.orders import presentation_orders, reconcile
 from moot.nodes.judging.panel import decision_of
 from moot.nodes.judging.rubrics import rubric_for
-from moot.nodes.judging.sitting import Sitting
 from moot.nodes.prompts.request import make_call, voice_of
 from moot.nodes.text.tokens import TokenCounter
 from moot.state.config import DebateConfig, JudgeSeat

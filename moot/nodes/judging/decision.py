@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import fsum
+from statistics import fmean
 from typing import NamedTuple
 
 from typing_extensions import TypedDict
 
 from moot.state.errors import ConfigError, JudgeFailed
-from moot.state.verdict import SYNTHESIS, TIE, Dissent, Outcome, Rule, Verdict, tenths
+from moot.state.verdict import SYNTHESIS, TIE, Decision, Dissent, Outcome, Rule, Verdict, tenths
 
 APPROVED = 60.0
 """Total from which a debater counts as approved of, of 100: above the middle of every scale."""
@@ -97,6 +98,29 @@ def ballots_of(verdicts: Iterable[Verdict]) -> list[Ballot]:
             Ballot(judge=verdict["judge"], winner=winner, scores=scores, approved=sorted(approved))
         )
     return ballots
+
+
+def winning_side(decision: Decision, verdicts: Sequence[Verdict], sides: Mapping[str, str]) -> str:
+    """Return the side that a panel's judgement comes to, by the panel's own rule; `tie` for none."""
+    own = [verdict for verdict in verdicts if verdict.get("judging") == decision.get("judging")]
+    ballots = ballots_of(verdict_on_sides(verdict, sides) for verdict in own)
+    winner = decide(ballots, decision["outcome"]["rule"])["winner"] if ballots else ""
+    named = winner or sides.get(decision["winner"], TIE)
+    return named if named in sides.values() else TIE
+
+
+def verdict_on_sides(verdict: Verdict, sides: Mapping[str, str]) -> Verdict:
+    """Return a verdict as if it had been given on sides; a side's total is the mean of its members'."""
+    named = [sides.get(winner, winner) for winner in verdict["flip"]["winners"]]
+    agreed = len(set(named)) == 1
+    members = {side: [who for who in verdict["totals"] if sides.get(who) == side] for side in sides.values()}
+    flipped = None if verdict["flip"]["flipped"] is None else not agreed
+    return {
+        **verdict,
+        "winner": named[0] if agreed else TIE,
+        "totals": {side: fmean(verdict["totals"][who] for who in of) for side, of in members.items() if of},
+        "flip": {**verdict["flip"], "winners": named, "flipped": flipped},
+    }
 
 
 def mean_scores(ballots: Iterable[Ballot]) -> dict[str, float]:

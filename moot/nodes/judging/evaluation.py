@@ -13,11 +13,10 @@ from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema, create_m
 from typing_extensions import TypedDict
 
 from moot.nodes.calls import Flow, Hints, Reply, View
-from moot.nodes.judging.opinion_check import OpinionCheck
+from moot.nodes.judging.opinion_check import OpinionCheck, Sitting
 from moot.nodes.judging.opinions import CriterionScore
 from moot.nodes.judging.panel import mean_scores_of
 from moot.nodes.judging.rubrics import Criterion, Rubric, load_rubric
-from moot.nodes.judging.sitting import Sitting
 from moot.nodes.prompts.fitting import Block, fit
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.prompts.material import Piece, with_pieces

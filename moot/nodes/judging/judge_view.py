@@ -8,9 +8,8 @@ from moot.nodes.blackboard.digest import board_memory, render_blackboard
 from moot.nodes.blackboard.folding import ledger_of
 from moot.nodes.calls import View, WireMessage
 from moot.nodes.judging.blinding import Blinding
-from moot.nodes.judging.brief import JudgeBrief
 from moot.nodes.judging.docket import Docket, Selection, is_argued, within_share
-from moot.nodes.judging.opinions import reasons_each
+from moot.nodes.judging.opinions import JudgeBrief, reasons_each
 from moot.nodes.judging.rubrics import Rubric
 from moot.nodes.prompts.fitting import Block, cut_block, fit
 from moot.nodes.prompts.library import load_prompt

@@ -6,7 +6,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 
-from moot.nodes.calls import Reply
+from pydantic import BaseModel
+
+from moot.nodes.calls import ModelCall, Reply
+from moot.nodes.judging.blinding import Blinding
 from moot.nodes.judging.opinions import (
     CitedReason,
     CriterionScore,
@@ -155,6 +158,27 @@ class OpinionCheck:
         else:
             verdict["winner"] = TIE
             verdict["notes"].append(f"The judge named {named} and does not say why: {figures}. A tie.")
+
+
+@dataclass(frozen=True)
+class Sitting:
+    """What a judge is asked, and what its answer is held to."""
+
+    call: ModelCall
+    check: OpinionCheck
+    blinding: Blinding | None = None
+
+    def opinion(self, reply: Reply) -> BaseModel | None:
+        """Return what the judge said, names and all; `None` where it gave no structured answer."""
+        if not reply.ok or reply.data is None or self.call.schema is None:
+            return None
+        data = self.blinding.unblind_data(reply.data) if self.blinding else reply.data
+        return self.call.schema.model_validate(data)
+
+    def failed(self, reply: Reply) -> Verdict:
+        """Return the verdict where there is no opinion."""
+        error = reply.error or "the judge gave no structured answer"
+        return self.check.failed(error, model=self.call.model, usage=reply.usage)
 
 
 def failed_verdict(

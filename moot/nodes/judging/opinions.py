@@ -1,8 +1,9 @@
-"""What a judging model may say; what is recorded of it is checked first, by `OpinionCheck`."""
+"""What judges are asked, and what they may say; what is recorded of it `OpinionCheck` checks first."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Union
 
 from pydantic import BaseModel, Field
@@ -18,6 +19,23 @@ MOST_REASONS = 3
 REASONING_TOKENS, SCORE_TOKENS, REASON_TOKENS, POINTS_TOKENS, SOLUTION_TOKENS = 300, 80, 60, 600, 1_100
 """What the parts of an opinion take as JSON, tokens: 200 words of reasoning, a score with a reason of one
 sentence and its citations, a reason for or against an answer, the other lists, 700 words of solution."""
+
+
+@dataclass(frozen=True)
+class JudgeBrief:
+    """What a protocol wants of its judge where the configuration does not say."""
+
+    wanted: str = ""
+    """What the verdict must hold beyond the rubric, and how it ends where a solution is asked for."""
+    solution: bool = False
+    """Whether a solution is asked for, and held against what was required; else a judge is asked for none."""
+    rubric: str = "debate"
+    swap: bool = True
+    """Whether the order of presentation can decide: then every judge judges twice."""
+    heard: bool = True
+    """Whether those who are judged heard each other."""
+    judged: bool = True
+    """Whether there is anything to judge."""
 
 
 class CriterionScore(BaseModel):

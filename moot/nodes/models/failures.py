@@ -1,9 +1,10 @@
-"""A provider's failures, sorted by whether trying again can help."""
+"""A provider's failures, sorted by whether trying again can help, and how long to wait before that."""
 
 from __future__ import annotations
 
+import random
 import re
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -14,6 +15,7 @@ from moot.state.config.model_settings import ModelSettings
 from moot.state.entries import JsonObject
 from moot.state.errors import ModelError
 from moot.state.redaction import shown_url
+from moot.state.uncancelled import rest
 
 RETRYABLE = frozenset({408, 409, 425, 429})
 """Statuses below 500 after which the same request may succeed."""
@@ -87,6 +89,31 @@ class Failure(Exception):
         if self.status == 429:
             return "rate limited"
         return f"HTTP {self.status}" if self.status else self.text[:80]
+
+
+@dataclass(frozen=True)
+class Backoff:
+    """Exponential waits with jitter; the sleep and the dice are injected, so tests do not wait."""
+
+    first_s: float = 0.5
+    """Wait after the first failure, seconds, before jitter."""
+    longest_s: float = 30.0
+    """No wait of our own is longer, seconds."""
+    patience_s: float = 300.0
+    """A provider that asks for a longer wait than this, seconds, is given up instead."""
+    sleep: Callable[[float], Awaitable[None]] = rest
+    dice: Callable[[], float] = random.random
+
+    def wait_s(self, failures: int, asked_s: float | None = None) -> float:
+        """Return the seconds to wait after so many failures in a row.
+
+        What the provider asks for is kept to, with a little jitter so that many callers do not return at
+        the same moment; else half to all of the exponential step.
+        """
+        if asked_s is not None:
+            return asked_s + self.dice() * min(0.1 * asked_s, self.first_s)
+        step = min(self.longest_s, self.first_s * 2.0 ** min(failures - 1, 30))
+        return step * (0.5 + 0.5 * self.dice())
 
 
 def failure_of(error: Exception, *, timeout_s: float) -> Failure:

@@ -9,9 +9,9 @@ from weakref import WeakKeyDictionary
 
 from langchain_core.language_models.chat_models import BaseChatModel
 
-from moot.nodes.models.backoff import Backoff
-from moot.nodes.models.prices import configured_price, list_price
+from moot.nodes.models.failures import Backoff
 from moot.nodes.models.schemas import Method
+from moot.nodes.models.usage import configured_price, list_price
 from moot.nodes.text.tokens import encoding, encoding_for
 from moot.state import settings as environment
 from moot.state.config.model_settings import (

@@ -9,7 +9,7 @@ from typing import Literal
 
 from moot.nodes.blackboard.by_model import asks_model
 from moot.nodes.calls import Flow, ModelCall, Purpose, Reply
-from moot.nodes.judging.brief import JudgeBrief
+from moot.nodes.judging.opinions import JudgeBrief
 from moot.nodes.prompts.fitting import Block
 from moot.nodes.text.tokens import TokenCounter
 from moot.nodes.views.scene import Scene

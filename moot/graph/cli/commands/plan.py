@@ -127,7 +127,7 @@ def _cost_line(cost: ExpectedCost | list[str]) -> str:
         return f"US$             unknown: nobody lists {', '.join(cost)}; give prices under `models`"
     if not cost["usd_at_most"]:
         return "US$             0"
-    from moot.nodes.models.prices import lists_words
+    from moot.nodes.models.usage import lists_words
 
     at_least, most = cost["usd_at_least"], cost["usd_at_most"]
     figures = f"{cost['usd']:.4f} (at least {at_least:.4f}, at most {most:.4f})"

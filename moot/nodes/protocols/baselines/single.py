@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from moot.nodes.judging.brief import JudgeBrief
+from moot.nodes.judging.opinions import JudgeBrief
 from moot.nodes.protocols.baselines.alone import PHASE, Alone, answers_since
 from moot.nodes.protocols.protocol import End, make_floor, make_step
 from moot.state.config import DebateConfig

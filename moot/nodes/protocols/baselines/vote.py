@@ -14,8 +14,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from moot.nodes.judging.brief import JudgeBrief
 from moot.nodes.judging.opinion_check import failed_verdict
+from moot.nodes.judging.opinions import JudgeBrief
 from moot.nodes.judging.panel import as_decision
 from moot.nodes.protocols.baselines.alone import PHASE, Alone, answers_since
 from moot.nodes.protocols.protocol import End, make_floor, make_step

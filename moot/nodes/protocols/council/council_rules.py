@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from types import MappingProxyType
 
 from moot.nodes.calls import Flow
-from moot.nodes.judging.brief import JudgeBrief
+from moot.nodes.judging.opinions import JudgeBrief
 from moot.nodes.memory.perspective import latest_proposals
 from moot.nodes.prompts.fitting import Block
 from moot.nodes.prompts.library import load_prompt

@@ -20,7 +20,7 @@ from moot.nodes.blackboard.bounds import OVERALL, SHORT, noted
 from moot.nodes.blackboard.by_model import debater_lines, found_in
 from moot.nodes.blackboard.outcome import at_a_glance, findings_text
 from moot.nodes.calls import Hints, ModelCall, Reply, WireMessage
-from moot.nodes.judging.brief import JudgeBrief
+from moot.nodes.judging.opinions import JudgeBrief
 from moot.nodes.prompts.fitting import Block, fit_messages
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.prompts.request import counter_of, make_call, many, narrowed, voice_of
