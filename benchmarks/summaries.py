@@ -27,7 +27,7 @@ from moot.nodes.text.sentences import split_sentences
 from moot.nodes.text.terms import terms
 from moot.nodes.text.tokens import TokenCounter, counter
 from moot.state.config import slug
-from moot.state.config.budgets import MemoryConfig
+from moot.state.config.memory_config import MemoryConfig
 from moot.state.entries import Entry, make_entry, seq_of
 
 ROOM = MemoryConfig().budget.summary - FRAME_TOKENS

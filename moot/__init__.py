@@ -21,7 +21,7 @@ from moot.state.errors import (
     UserError,
     WaitingForPerson,
 )
-from moot.state.home import protocols_are_in
+from moot.state.plugins import protocols_are_in
 
 if TYPE_CHECKING:
     from moot.graph.api import (

@@ -17,7 +17,7 @@ from moot.nodes.effects import Work
 from moot.nodes.floors.model_floors import ModelFloor, Spoken, let_speak
 from moot.nodes.floors.seats import make_seats
 from moot.state.config import DebateConfig
-from moot.state.config.frozen import frozen_config
+from moot.state.config.debate_config import frozen_config
 from moot.state.config.model_settings import is_built_in
 from moot.state.conversation import ConversationState, MemoryKind, Receipt
 from moot.state.entries import tokens_of

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 from moot.graph.session import is_over
 from moot.nodes.summarize import unsummarised
-from moot.state.config.frozen import frozen_config
+from moot.state.config.debate_config import frozen_config
 from moot.state.conversation import ConversationState, StateValues
 from moot.state.errors import MootError
 from moot.state.langgraph_internals import TRIED

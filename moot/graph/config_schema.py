@@ -7,7 +7,7 @@ from pydantic import Field, create_model
 from moot.graph.field_docs import describe
 from moot.nodes.memory.summarizers.summarizer_table import SUMMARIZERS
 from moot.state.config import DebateConfig
-from moot.state.config.budgets import NO_SUMMARY
+from moot.state.config.memory_config import NO_SUMMARY
 from moot.state.config.section import protocol_sections, terms_table
 from moot.state.entries import JsonObject
 

@@ -10,15 +10,15 @@ from langchain_core.messages import AIMessageChunk
 from langgraph.types import Command, StateSnapshot
 
 from moot.graph.session import DebateSession, Values, is_over
-from moot.nodes.driving.lost_work import with_failures
 from moot.nodes.driving.portal import entered_in_thread, iterate_from_async, iterate_from_sync
 from moot.nodes.effects import is_pause
 from moot.nodes.people.questions import PersonQuestion, answer_problem, questions_in
 from moot.nodes.protocols.limits import limit_reached
 from moot.nodes.protocols.protocol_table import protocol_named
-from moot.state.config.frozen import frozen_config
+from moot.state.config.debate_config import frozen_config
 from moot.state.config.model_settings import RECORDED
 from moot.state.errors import DebatePaused, InputError, WaitingForPerson
+from moot.state.failed_runs import with_failures
 
 Event = dict[str, Any]
 """`{"event": "token"|"step"|"entry"|"summary"|"verdict"|"end"|…, …}`: one thing that happened in a run."""

@@ -51,7 +51,7 @@ from moot.nodes.trim import trim
 from moot.nodes.turn import turn
 from moot.state.config import DebateConfig
 from moot.state.config.boundary import ForeignConfig
-from moot.state.config.frozen import frozen_config
+from moot.state.config.debate_config import frozen_config
 from moot.state.conversation import ConversationInput, ConversationOutput, ConversationState, StateValues
 from moot.state.entries import JsonObject, topic_text
 from moot.state.errors import InputError

@@ -14,7 +14,7 @@ from moot.graph.api import Debate, DebateConfig, Debates, Event
 from moot.graph.shortening import shortened
 from moot.state.config.boundary import Claim, reaches, requested
 from moot.state.errors import DebatePaused, MootError, WaitingForPerson
-from moot.state.uncancelled import in_thread
+from moot.state.event_loop import in_thread
 
 Hearer = Callable[[Event], object]
 

@@ -23,7 +23,7 @@ from moot.state.config import DebateConfig
 from moot.state.config.boundary import requested
 from moot.state.conversation import ConversationInput, ConversationOutput
 from moot.state.errors import InputError, MootError
-from moot.state.uncancelled import in_thread
+from moot.state.event_loop import in_thread
 
 VERDICT_TOKENS = 300
 """What an agent's context spares for a verdict, o200k; the rest is `Debate.document`'s."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from moot.graph.api import Debate, Debates
 from moot.nodes.protocols.stand_in import forecast
+from moot.state.catalogue import handle
 from moot.state.config import DebateConfig
 from moot.state.config.model_settings import RECORDED
 from moot.state.errors import DebateNotFound, InputError
@@ -21,7 +22,7 @@ def baseline_of(debates: Debates, debate: Debate, protocol: str) -> Debate:
     A single answer takes what one call takes; of a vote there are as many answers as the debate's tokens pay:
     each takes what the single answer took, where that has been given, else what is expected.
     """
-    name = debate.name if debate.name != debate.id else debate.id[:8]
+    name = handle(debate.id, debate.name)
     if made := _found(debates, f"{name}-{protocol}"):
         return made
     values, old = debate.state().values, debate.config().to_json()

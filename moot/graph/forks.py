@@ -8,7 +8,7 @@ from moot.graph.session import DebateSession, Values, written
 from moot.nodes.driving.portal import call_from_sync
 from moot.state.catalogue import new_debate_id, row_amounts
 from moot.state.config import OFFLINE
-from moot.state.config.frozen import frozen_config
+from moot.state.config.debate_config import frozen_config
 from moot.state.errors import InputError
 from moot.state.langgraph_internals import runs_next
 

@@ -15,7 +15,7 @@ from moot.nodes.effects import Body, Emit, Hear, Heard, Job, LookUp, Remember, W
 from moot.nodes.floors.seats import whole_view
 from moot.nodes.judge import assess_debate
 from moot.nodes.tools.exchange import wire_tokens
-from moot.state.config.frozen import frozen_config
+from moot.state.config.debate_config import frozen_config
 from moot.state.conversation import CallReceipt, ConversationState, Receipt
 from moot.state.earlier_builds import up_to_date
 from moot.state.entries import JsonObject

@@ -11,7 +11,7 @@ from moot.graph.continuation import verdict_failed
 from moot.nodes.driving.portal import MANY, iterate_from_sync
 from moot.state.config import DebateConfig
 from moot.state.errors import DebateBusy, DebateExists, DebateNotFound, MootError
-from moot.state.uncancelled import in_thread
+from moot.state.event_loop import in_thread
 
 if TYPE_CHECKING:
     from moot.graph.api import Debates

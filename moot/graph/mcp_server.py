@@ -29,7 +29,7 @@ from moot.nodes.protocols.stand_in import forecast
 from moot.nodes.text.tokens import counter, cut_end
 from moot.state.entries import JsonObject
 from moot.state.errors import MootError
-from moot.state.uncancelled import in_thread
+from moot.state.event_loop import in_thread
 from moot.state.verdict import TIE
 
 INSTRUCTIONS = (

@@ -21,7 +21,7 @@ from moot.nodes.views.head import head_tokens
 from moot.state.amounts import amount
 from moot.state.config import DebateConfig
 from moot.state.config.boundary import Claim
-from moot.state.config.budgets import NO_SUMMARY
+from moot.state.config.memory_config import NO_SUMMARY
 from moot.state.config.model_settings import OFFLINE
 from moot.state.errors import ConfigError
 

@@ -17,7 +17,7 @@ from moot.nodes.driving.portal import call_from_sync
 from moot.nodes.effects import is_pause
 from moot.state.config import DebateConfig
 from moot.state.config.boundary import Claim, reaches
-from moot.state.config.frozen import frozen_config
+from moot.state.config.debate_config import frozen_config
 from moot.state.conversation import ConversationInput
 from moot.state.leases import Lease, with_lease
 from moot.state.records import Records

@@ -13,19 +13,19 @@ from moot.graph.lifetime import delete_debate
 from moot.graph.preflight import check_config
 from moot.graph.session import DebateSession, is_over
 from moot.nodes.blackboard.corrections import corrected, joined
-from moot.nodes.driving.lost_work import with_failures
 from moot.nodes.people.amendments import pinnable
 from moot.nodes.people.questions import PersonQuestion
 from moot.nodes.protocols.limits import limit_reached
 from moot.state.catalogue import DebateRow
 from moot.state.config import DebateConfig, differing_keys, may_speak
 from moot.state.config.boundary import Claim, reaches
-from moot.state.config.frozen import frozen_config
+from moot.state.config.debate_config import frozen_config
 from moot.state.conversation import ConversationState
 from moot.state.entries import JsonObject, clean_text
 from moot.state.errors import InputError
+from moot.state.event_loop import in_thread
+from moot.state.failed_runs import with_failures
 from moot.state.ledger import Note
-from moot.state.uncancelled import in_thread
 
 if TYPE_CHECKING:
     from moot.graph.judgement import Judgement

@@ -16,17 +16,16 @@ from typing import TYPE_CHECKING
 
 from moot.graph.many import brought_to_its_end
 from moot.nodes.driving.portal import MANY, call_from_sync, iterate_from_sync
-from moot.state.errors import ConfigError, DebateBusy, ModelError, MootError, StorageError
+from moot.state.errors import DebateBusy, ModelError, MootError, StorageError
+from moot.state.event_loop import in_thread
+from moot.state.plugins import extra
 from moot.state.redaction import shown_url
-from moot.state.uncancelled import in_thread
 
-try:
+with extra("queue", "a queue of debates"):
     from procrastinate import App, BaseRetryStrategy, JobContext, PsycopgConnector, RetryDecision
     from procrastinate import exceptions as queue_errors
     from procrastinate.job_context import AbortReason
     from procrastinate.jobs import Job as Entry
-except ImportError as error:
-    raise ConfigError("a queue of debates needs more packages: pip install 'moot[queue]'") from error
 
 if TYPE_CHECKING:
     from moot.graph.api import Debates

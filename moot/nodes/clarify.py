@@ -21,7 +21,7 @@ from moot.nodes.text.tokens import TokenCounter
 from moot.nodes.views.head import contract_text, rules_block, topic_block
 from moot.nodes.views.scene import Scene
 from moot.state.config import DebateConfig, DebaterConfig
-from moot.state.config.frozen import frozen_config
+from moot.state.config.debate_config import frozen_config
 from moot.state.conversation import ConversationState, Step
 from moot.state.entries import JsonObject, clean_text, kind_of
 

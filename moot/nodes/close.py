@@ -8,7 +8,7 @@ from moot.nodes.judging.opinion_check import confidence_of
 from moot.nodes.memory.earlier import remember_positions
 from moot.nodes.protocols.protocol_table import protocol_named
 from moot.nodes.text.plain import clip
-from moot.state.config.frozen import frozen_config
+from moot.state.config.debate_config import frozen_config
 from moot.state.conversation import ConversationState, StateValues
 from moot.state.reducers import OUTCOME
 from moot.state.verdict import PLACEHOLDER, Decision

@@ -9,7 +9,7 @@ from moot.nodes.memory.versions import version_of
 from moot.nodes.protocols.protocol_table import protocol_named
 from moot.nodes.text.tokens import TokenCounter
 from moot.state.config import DebateConfig
-from moot.state.config.frozen import frozen_config
+from moot.state.config.debate_config import frozen_config
 from moot.state.conversation import ConversationState
 from moot.state.entries import JsonObject
 

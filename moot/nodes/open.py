@@ -20,7 +20,7 @@ from moot.nodes.tools.context_documents import check_tools, context_document
 from moot.nodes.views.afterwards import answered, goes_on
 from moot.nodes.views.head import head_tokens
 from moot.state.config import DebateConfig
-from moot.state.config.frozen import frozen_config
+from moot.state.config.debate_config import frozen_config
 from moot.state.conversation import SCHEMA_VERSION, ConversationState
 from moot.state.entries import Entry, clean_text, gifts_in, kind_of, topic_text
 from moot.state.errors import InputError

@@ -9,16 +9,16 @@ from typing import Literal, cast
 from moot.nodes.calls import ModelCall, Reply
 from moot.nodes.clarify import clarification_step
 from moot.nodes.driving.environment import NodeContext
-from moot.nodes.driving.lost_work import failures_update, with_failures
 from moot.nodes.effects import PAUSE, Ask, Body, Emit, Hear, Heard, errors_update
 from moot.nodes.people.interjections import interjected, planned_interjections, taken_up
 from moot.nodes.protocols.limits import following, limit_reached
 from moot.nodes.protocols.protocol import Consult, End, make_step
 from moot.nodes.protocols.protocol_table import protocol_named
 from moot.state.config import DebateConfig
-from moot.state.config.frozen import frozen_config
+from moot.state.config.debate_config import frozen_config
 from moot.state.conversation import ConversationState, StateValues, Step
 from moot.state.entries import JsonObject, gifts_in
+from moot.state.failed_runs import failures_update, with_failures
 
 
 def plan(state: ConversationState, context: NodeContext) -> Body:

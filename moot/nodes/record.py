@@ -14,7 +14,7 @@ from moot.nodes.effects import Body, Update, errors_update
 from moot.nodes.protocols.protocol_table import protocol_named
 from moot.nodes.trim import leaves_through
 from moot.state.config import DebateConfig
-from moot.state.config.frozen import frozen_config
+from moot.state.config.debate_config import frozen_config
 from moot.state.conversation import ConversationState
 from moot.state.entries import Entry, JsonObject, ids_in, kind_of, seq_of
 

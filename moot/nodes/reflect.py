@@ -22,7 +22,7 @@ from moot.nodes.driving.environment import NodeContext
 from moot.nodes.effects import Body, Emit, Update, errors_update
 from moot.nodes.protocols.protocol_table import protocol_named
 from moot.nodes.record import reads_by_model
-from moot.state.config.frozen import frozen_config
+from moot.state.config.debate_config import frozen_config
 from moot.state.conversation import ConversationState
 from moot.state.ledger import Note
 

@@ -21,7 +21,7 @@ from moot.nodes.protocols.limits import following
 from moot.nodes.protocols.protocol import Consult, End
 from moot.nodes.protocols.protocol_table import protocol_named
 from moot.state.config import DebateConfig
-from moot.state.config.frozen import frozen_config
+from moot.state.config.debate_config import frozen_config
 from moot.state.conversation import ConversationState
 from moot.state.entries import Entry, kind_of
 

@@ -5,7 +5,7 @@ from moot.nodes.effects import Body
 from moot.nodes.memory.window import WindowLimits, compact, first_seq
 from moot.nodes.prompts.material import pin_blocks, pins_tokens
 from moot.nodes.views.head import head_tokens
-from moot.state.config.frozen import frozen_config
+from moot.state.config.debate_config import frozen_config
 from moot.state.conversation import ConversationState
 
 

@@ -19,7 +19,7 @@ from moot.nodes.reading.tool_results import use_of
 from moot.nodes.text.tokens import TokenCounter, cut_middle
 from moot.nodes.tools.exchange import RESULT_TOKENS, Exchange, arguments_of
 from moot.state.config import DebateConfig
-from moot.state.config.frozen import frozen_config
+from moot.state.config.debate_config import frozen_config
 from moot.state.conversation import ConversationState, Floor, Receipt
 from moot.state.entries import Entry, EntryKind, turns_taken
 

@@ -1,15 +1,22 @@
-"""The catalogue of debates: what `moot list` reads, without loading a single state."""
+"""The catalogue of debates, with who argued and who won: what `moot list` reads, and it loads no state."""
+
+from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
+from typing import TYPE_CHECKING
 
 from typing_extensions import TypedDict
 
 from moot.state.entries import tokens_of
 from moot.state.errors import DebateExists, DebateNotFound, InputError
 from moot.state.sql import DebateTable
+from moot.state.verdict import NO_WINNER, PLACEHOLDER
+
+if TYPE_CHECKING:
+    from moot.state.conversation import StateValues
 
 
 @dataclass(frozen=True)
@@ -49,8 +56,7 @@ def row_amounts(usage: Mapping[str, float]) -> Amounts:
 
 _COLUMNS = [field.name for field in fields(DebateRow)]
 TOPIC_CHARS = 200
-
-
+ANSWER_CHARS = 200
 MAX_NAME = 200
 """Characters of a debate's name."""
 
@@ -77,6 +83,11 @@ def new_debate_id(name: str | None) -> str:
         return str(uuid.uuid4())
     check_name(name)
     return thread_id_of(name)
+
+
+def handle(debate: str, name: str) -> str:
+    """Return what a person types for a debate: its name, else the beginning of its id."""
+    return name if name != debate else debate[:8]
 
 
 def thread_id_of(name: str) -> str:
@@ -163,3 +174,51 @@ class Catalogue(DebateTable):
     def _select(self, clause: str, parameters: list[str]) -> list[DebateRow]:
         rows = self._sql.execute(f"SELECT {', '.join(_COLUMNS)} FROM moot_debates {clause}", parameters)  # noqa: S608  # constants of ours
         return [DebateRow(*row) for row in rows]
+
+
+@dataclass(frozen=True)
+class ListedOutcome:
+    """What is listed of a debate beside its row in the catalogue."""
+
+    model: str = ""
+    winner: str = ""
+    """Display name, or what stands for it; `""` while nobody has won."""
+
+
+class Outcomes(DebateTable):
+    """Outcomes by debate; a debate of an earlier build has none until it goes on."""
+
+    name = "moot_outcomes"
+    columns = "debate TEXT PRIMARY KEY, model TEXT NOT NULL, winner TEXT NOT NULL"
+
+    def note(self, debate: str, state: StateValues, update: StateValues) -> None:
+        """Write down who argues and who has won, once a debate's state is updated like this."""
+        config = update.get("config") or state.get("config") or {}
+        outcome = ListedOutcome(
+            config.get("model", ""), _winner(update.get("verdict", state.get("verdict")), config)
+        )
+        self._sql.execute(
+            "INSERT INTO moot_outcomes VALUES (?, ?, ?) ON CONFLICT (debate) "
+            "DO UPDATE SET model = excluded.model, winner = excluded.winner",
+            (debate, outcome.model, outcome.winner),
+        )
+
+    def all(self) -> dict[str, ListedOutcome]:
+        """Return the outcomes of all debates; none of a database that cannot be written."""
+        if self._sql.read_only:
+            return {}
+        return {
+            row[0]: ListedOutcome(*row[1:]) for row in self._sql.execute("SELECT * FROM moot_outcomes", ())
+        }
+
+
+def _winner(verdict: Mapping[str, object] | None, config: Mapping[str, object]) -> str:
+    if not verdict or verdict.get("status") != "ok":
+        return ""
+    if verdict.get("placeholder"):
+        return PLACEHOLDER
+    names = {each["id"]: each["name"] for each in config.get("debaters") or []}  # type: ignore[attr-defined]  # a configuration's
+    winner = str(verdict.get("winner") or "")
+    if winner in names and len(names) == 1:  # who votes alone has an answer, and beats nobody
+        return " ".join(str(verdict.get("solution_markdown") or "").split())[:ANSWER_CHARS]
+    return NO_WINNER.get(winner) or names.get(winner, winner)

@@ -19,12 +19,12 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-from moot.state.at_once import at_once
-from moot.state.errors import ConfigError, StorageError
+from moot.state.errors import StorageError
+from moot.state.event_loop import at_once, to_the_end
+from moot.state.plugins import extra
 from moot.state.records import Records, open_records
 from moot.state.settings import database_url
 from moot.state.sql import BUSY_TIMEOUT_S, SqliteSql, Statement
-from moot.state.uncancelled import to_the_end
 
 COMPRESS_FROM = 512
 """Blobs of at least this many bytes are compressed: snapshots shrink to a fifth, small writes would not."""
@@ -239,10 +239,8 @@ async def _open_sqlite(sql: SqliteSql, records: Records) -> AsyncIterator[BaseCh
 
 @asynccontextmanager
 async def _open_postgres(url: str, records: Records) -> AsyncIterator[BaseCheckpointSaver[str]]:
-    try:
+    with extra("postgres", "Postgres"):
         from moot.state.postgres import MootPostgresSaver, open_pool
-    except ImportError as error:
-        raise ConfigError("Postgres needs more packages: pip install 'moot[postgres]'") from error
     async with open_pool(url) as pool:
         saver = MootPostgresSaver(pool, serde=CompressingSerializer(), records=records)
         await saver.setup()

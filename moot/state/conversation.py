@@ -13,8 +13,7 @@ from langgraph.channels import DeltaChannel, EphemeralValue
 from typing_extensions import TypedDict
 
 from moot.state.entries import Entry, EntryUsage, GivenEntry, JsonObject
-from moot.state.ledger import CruxCard, Note, Reflection
-from moot.state.progress import Clarifications, ConvergenceCheck, Room
+from moot.state.ledger import CruxCard, Note, Reflection, Room
 from moot.state.reducers import add_up, append, fold_window, latest, merge
 from moot.state.verdict import Decision, Verdict
 
@@ -79,6 +78,25 @@ class Step(TypedDict, total=False):
     """What the protocol wants to remember: `plan` merges it into `protocol_state` and drops it here."""
     rooms: dict[str, Room]
     """Crux rooms that it opens or moves on: `plan` merges them into `crux_rooms` and drops them here."""
+
+
+class Clarifications(TypedDict, total=False):
+    """How far debaters have asked a person, before the first round."""
+
+    rounds: int
+    """Times that they were asked for questions."""
+    settled: bool
+    """Whether nobody had a question left."""
+
+
+class ConvergenceCheck(TypedDict):
+    """How far a council's proposals agreed at the end of a round."""
+
+    round: int
+    agreement: float | None
+    """Share of agreement, 0 to 1; `null` where it could not be found out."""
+    in_dispute: list[str]
+    """What was still in dispute, one point each."""
 
 
 class SummaryFacts(TypedDict):

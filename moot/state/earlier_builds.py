@@ -11,8 +11,7 @@ from typing import Any, TypeVar, cast
 from moot.state.conversation import SCHEMA_VERSION
 from moot.state.entries import gifts_in
 from moot.state.errors import InputError
-from moot.state.ledger import CruxCard
-from moot.state.progress import Room
+from moot.state.ledger import CruxCard, Room
 
 _LIMIT = "limit: "
 _State = TypeVar("_State", bound=Mapping[str, object])

@@ -6,8 +6,12 @@ nothing is counted twice, whatever dies in between.
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 
+from moot.state.conversation import StateValues
+from moot.state.entries import JsonObject
+from moot.state.reducers import add_up
 from moot.state.sql import DebateTable, Sql
 
 
@@ -60,3 +64,34 @@ class FailedRuns(DebateTable):
             FailedRun(run, step, node, error, at, json.loads(usage))
             for run, step, node, error, at, usage in rows
         ]
+
+
+def failures_update(state: StateValues, failed: Sequence[FailedRun]) -> JsonObject:
+    """Return the update that takes up the failed runs which a state has not taken up yet, `{}` for none.
+
+    A run of a later step than the state's is left: it is another branch's.
+    """
+    taken = {error.get("run") for error in state.get("errors") or ()} if failed else set()
+    step = int((state.get("step") or {}).get("no", 0))
+    new = [each for each in failed if each.run not in taken and each.step <= step]
+    if not new:
+        return {}
+    return {
+        "usage": add_up({}, [each.usage for each in new]),
+        "errors": [
+            {"step": each.step, "node": each.node, "error": each.error, "at": each.at, "run": each.run}
+            for each in new
+        ],
+    }
+
+
+def with_failures(state: StateValues, failed: Sequence[FailedRun]) -> JsonObject:
+    """Return the state's values as they will be once all failed runs are taken up."""
+    update = failures_update(state, failed)
+    if not update:
+        return dict(state)
+    return {
+        **state,
+        "usage": add_up(dict(state.get("usage") or {}), [update["usage"]]),
+        "errors": [*(state.get("errors") or ()), *update["errors"]],
+    }

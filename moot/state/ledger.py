@@ -231,3 +231,32 @@ class CruxCard(TypedDict):
     round: int
     room: NotRequired[str]
     """The room; absent in debates stored by earlier builds."""
+
+
+Stage = Literal["", "positions", "exchange", "steelman"]
+
+
+class Room(TypedDict):
+    """One crux room: a pair of debaters with one proposition."""
+
+    id: str
+    claim: str
+    """Id of the proposition that it is about."""
+    between: list[str]
+    round: int
+    """Round in which it opened."""
+    stage: Stage
+    """Stage that was given last, `""` before the first."""
+    cycle: int
+    """Exchanges with steelmanning so far, the current one included."""
+    cycles: NotRequired[int]
+    """Exchanges that there may be; absent in debates stored by earlier builds."""
+    second: NotRequired[bool]
+    """Whether one of the two has spoken in this stage and the other is next."""
+    assessed: int
+    """Cycles that `reflect` has looked at."""
+    closed: bool
+    trigger: list[str]
+    """Ids of the messages that led to it."""
+    message_ids: list[str]
+    """What was said in it."""

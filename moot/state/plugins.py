@@ -1,13 +1,48 @@
-"""What other installed packages bring, by entry points that name a class."""
+"""What stands above the state or outside Moot: the table of protocols, what other packages bring."""
 
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from moot.state.errors import ConfigError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+_modules: dict[str, str] = {}
+
+
+def protocols_are_in(module: str) -> None:
+    """Say which module holds the table of protocols, which whoever puts Moot together knows."""
+    _modules["protocols"] = module
+
+
+def protocol_table() -> ModuleType:
+    """Return the module that holds the table of protocols, imported when it is first asked for."""
+    return import_module(_modules["protocols"])
+
+
+@contextmanager
+def extra(name: str, what: str) -> Iterator[None]:
+    """Say which extra of Moot's installs what a `with` block imports, where that is missing.
+
+    Raises:
+        ConfigError: it is.
+    """
+    try:
+        yield
+    except ImportError as error:
+        raise ConfigError(f"{what} needs more packages: pip install 'moot[{name}]'") from error
 
 
 def plugged_in(group: str) -> dict[str, EntryPoint]:
     """Return the entry points of a group by their names."""
+    from importlib.metadata import entry_points  # takes 13 ms, which most commands need not spend
+
     return {point.name: point for point in entry_points(group=group)}
 
 

@@ -6,19 +6,19 @@ import logging
 import sqlite3
 import threading
 import weakref
+from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from moot.state.at_sight import at_sight
-from moot.state.catalogue import Catalogue, DebateRow, check_name, thread_id_of
+from moot.state.catalogue import Catalogue, DebateRow, Outcomes, check_name, thread_id_of
+from moot.state.config.boundary import Reach
 from moot.state.errors import DebateExists, InputError
 from moot.state.failed_runs import FailedRuns
 from moot.state.floor import FloorTable
-from moot.state.grants import Grants
 from moot.state.journal import Journal, WentOn, went_on_in
 from moot.state.leases import Lease, Leases
-from moot.state.outcomes import Outcomes
 from moot.state.settings import is_postgres, sqlite_path
 from moot.state.sql import DATABASE_VERSION, DebateTable, PermittedSql, PostgresSql, Sql, SqliteSql
 from moot.state.traffic import Traffic
@@ -26,6 +26,29 @@ from moot.state.traffic import Traffic
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
     from langgraph.checkpoint.base import BaseCheckpointSaver
+
+
+class Grants(DebateTable):
+    """What operators granted single debates: the reaches of configurations that they gave them themselves.
+
+    No request and no document writes here.
+    """
+
+    name = "moot_grants"
+    columns = """
+        debate TEXT NOT NULL, kind TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (debate, kind, value)"""
+
+    def of(self, debate: str) -> frozenset[Reach]:
+        """Return what a debate was granted."""
+        rows = self._sql.execute("SELECT kind, value FROM moot_grants WHERE debate = ?", (debate,))
+        return frozenset(Reach(kind, value) for kind, value in rows)
+
+    def add(self, debate: str, reached: Iterable[Reach]) -> None:
+        """Grant a debate more."""
+        for reach in reached:
+            self._sql.execute(
+                "INSERT INTO moot_grants VALUES (?, ?, ?) ON CONFLICT DO NOTHING", (debate, *reach)
+            )
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from copy import copy
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self, TypeVar
 
-from moot.state.at_once import Waits, haste
 from moot.state.errors import DebateBusy, InputError
+from moot.state.event_loop import Waits, haste
 from moot.state.redaction import shown_url
 from moot.state.storage_failures import primary_code, remedy, server_error, storage_error
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from langgraph.store.base import BaseStore, Op, Result
 
-from moot.state.errors import ConfigError
+from moot.state.plugins import extra
 from moot.state.settings import database_url, is_postgres, sqlite_path
 
 
@@ -63,10 +63,8 @@ async def _sqlite(url: str) -> AsyncIterator[BaseStore]:
 
 @asynccontextmanager
 async def _postgres(url: str) -> AsyncIterator[BaseStore]:
-    try:
+    with extra("postgres", "Postgres"):
         from langgraph.store.postgres.aio import AsyncPostgresStore
-    except ImportError as error:
-        raise ConfigError("Postgres needs more packages: pip install 'moot[postgres]'") from error
     async with AsyncPostgresStore.from_conn_string(url) as store:
         await store.setup()
         try:

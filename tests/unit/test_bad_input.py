@@ -13,7 +13,6 @@ from moot.graph.cli.run_request import run_config
 from moot.graph.cli.screen.showing import cost_text
 from moot.graph.preflight import check_config, warnings_about
 from moot.nodes.driving.environment import Environment
-from moot.state import plugins
 from moot.state.config.boundary import Claim
 from moot.state.config.config_files import make_config
 from moot.state.errors import ConfigError, InputError
@@ -128,6 +127,6 @@ def test_a_plugged_in_protocol_that_cannot_be_made_is_refused_by_name(
     value: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     points = [EntryPoint("broken", value, "moot.protocols")]
-    monkeypatch.setattr(plugins, "entry_points", lambda group: points)
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: points)
     with pytest.raises(ConfigError, match=f"protocol: cannot make 'broken' \\({value}\\)"):
         make_config({"protocol": "broken"})

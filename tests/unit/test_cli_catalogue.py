@@ -16,7 +16,7 @@ from moot.graph.cli.group import app_of
 from moot.graph.cli.screen.output import fitted
 from moot.nodes.models.recorded import recording_config
 from moot.state.errors import DebateExists, DebateNotFound, InputError
-from moot.state.uncancelled import rest, stop
+from moot.state.event_loop import rest, stop
 
 SPEECHES = (
     "Ann: Trams are cheap.\nBob: Trams are slow.\nPhil: And the clock says time.\nAnn: Not in the rain.\n"

@@ -13,7 +13,7 @@ from moot.graph.cli.running import Delivery, run_to_end, terminated_like_interru
 from moot.state.catalogue import DebateRow
 from moot.state.config import DebateConfig
 from moot.state.errors import DebateBusy, DebatePaused, JudgeFailed, ModelError, WaitingForPerson
-from moot.state.uncancelled import stop
+from moot.state.event_loop import stop
 
 ROW = DebateRow("d0000000-0000", "mine", "Why?", "round-robin", "running", 1, 2, 0.0, "", "then", "now")
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from moot.graph.importing import slugs
 from moot.state.config import DebateConfig, differing_keys, slug
-from moot.state.config.budgets import Budget
 from moot.state.config.config_files import load_config, make_config
+from moot.state.config.memory_config import Budget
 from moot.state.errors import ConfigError
 
 

@@ -18,7 +18,7 @@ from moot.nodes.protocols.stand_in import forecast
 from moot.nodes.text.tokens import counter
 from moot.nodes.views.anchors import anchor_text, fitting
 from moot.state.config import DebateConfig
-from moot.state.config.personas import Anchor
+from moot.state.config.debaters import Anchor
 from moot.state.conversation import ConversationState, Step
 from moot.state.entries import make_entry
 from moot.state.errors import ConfigError

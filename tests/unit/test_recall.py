@@ -19,7 +19,7 @@ from moot.nodes.memory.recall import Cue, Memories, cue_for, memory_items, recal
 from moot.nodes.memory.window import window_message
 from moot.nodes.text.tokens import counter
 from moot.state.config import DebateConfig
-from moot.state.config.budgets import RetrievalConfig
+from moot.state.config.memory_config import RetrievalConfig
 from moot.state.conversation import ConversationState
 from moot.state.entries import Entry, make_entry
 from moot.state.errors import ConfigError

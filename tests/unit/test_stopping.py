@@ -10,8 +10,8 @@ import time
 import pytest
 
 from moot.graph.cli.running import terminated_like_interrupted
-from moot.state import uncancelled
-from moot.state.uncancelled import landed, stop
+from moot.state import event_loop
+from moot.state.event_loop import landed, stop
 
 
 async def _answer(seconds: float) -> str:
@@ -49,7 +49,7 @@ def test_a_call_is_cut_off_where_nobody_waits_for_it(asked: int, twice: bool) ->
 
 
 def test_a_call_that_never_ends_is_cut_off_after_the_grace(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(uncancelled, "GRACE_S", 0.05)
+    monkeypatch.setattr(event_loop, "GRACE_S", 0.05)
     with pytest.raises(asyncio.CancelledError):
         _cancelled_after(1)
 

@@ -17,7 +17,6 @@ from moot.nodes.memory.summarizers.summarizer import Draft, SummaryRequest
 from moot.nodes.memory.summarizers.summarizer_table import ENTRY_POINT_GROUP, SUMMARIZERS, summarizer_named
 from moot.nodes.memory.versions import make_summary, version_of
 from moot.nodes.text.tokens import counter
-from moot.state import plugins
 from moot.state.config import DebateConfig
 from moot.state.entries import Entry, make_entry
 from moot.state.errors import ConfigError
@@ -212,7 +211,7 @@ def test_a_plugged_in_summariser_that_cannot_be_made_is_refused_by_name(
     value: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     points = [EntryPoint("broken", value, ENTRY_POINT_GROUP)]
-    monkeypatch.setattr(plugins, "entry_points", lambda group: points)
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: points)
     with pytest.raises(ConfigError, match=f"'broken' \\({value}\\)"):
         summarizer_named("broken")
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from moot.nodes.memory.window import WindowLimits, compact, first_seq, window_message
 from moot.nodes.prompts.rendering import render_entry
 from moot.nodes.text.tokens import counter, message_tokens
-from moot.state.config.budgets import MemoryConfig
+from moot.state.config.memory_config import MemoryConfig
 from moot.state.entries import Entry, kind_of, make_entry
 
 count = counter()

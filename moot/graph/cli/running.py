@@ -22,11 +22,12 @@ from moot.graph.cli.screen.terminal_text import one_line
 from moot.nodes.people.questions import questions_in
 from moot.state import settings
 from moot.state.amounts import amount
+from moot.state.catalogue import handle
 from moot.state.config.model_settings import RECORDED, is_built_in
 from moot.state.entries import takes_turn, tokens_of
 from moot.state.errors import DebatePaused, JudgeFailed, RunError, WaitingForPerson
+from moot.state.event_loop import GRACE_S, stop
 from moot.state.redaction import shown_url
-from moot.state.uncancelled import GRACE_S, stop
 
 if TYPE_CHECKING:
     from moot.graph.api import Debate, Event
@@ -90,7 +91,7 @@ def run_to_end(debate: Debate, delivery: Delivery, *, turns: int | None = None, 
         complain(f"{error}\nThe debate is saved. Go on with: {resume}")
     document = debate.document()
     if delivery.bell or settings.bell():
-        ring(f"{handle(debate)}: {document['status']}")
+        ring(f"{handle(debate.id, debate.name)}: {document['status']}")
     deliver(debate, document, delivery, finished=code == 0)
     verdict = document["verdict"] or {}
     if not code and verdict.get("status") == "failed":
@@ -102,12 +103,7 @@ def run_to_end(debate: Debate, delivery: Delivery, *, turns: int | None = None, 
 
 def resume_line(debate: Debate, db: str | None, *more: str) -> str:
     """Return the command that goes on with a debate."""
-    return command_line("resume", handle(debate), *more, db=db)
-
-
-def handle(debate: Debate) -> str:
-    """Return what a debate is called in a command to copy: its name, else the beginning of its id."""
-    return debate.name if debate.name != debate.id else debate.id[:8]
+    return command_line("resume", handle(debate.id, debate.name), *more, db=db)
 
 
 def _run_answering(debate: Debate, delivery: Delivery, turns: int | None, answer: object) -> None:
@@ -193,7 +189,9 @@ def deliver(debate: Debate, document: dict[str, Any], delivery: Delivery, *, fin
 def _say_what_next(debate: Debate, usage: Usage, delivery: Delivery) -> None:
     remark(f"\n{amount(usage['calls'], 'call')} · {spent_words(tokens_of(usage), usage['cost_usd'])}")
     remark(f"Stored as {debate.name} in {shown_url(check_database(delivery.db))}")
-    remark(f"  read it    {command_line('show', handle(debate), '--transcript', db=delivery.db)}")
+    remark(
+        f"  read it    {command_line('show', handle(debate.id, debate.name), '--transcript', db=delivery.db)}"
+    )
     if debate.can_go_on() and not debate.config().model.startswith(RECORDED):
         remark(f"  extend it  {resume_line(debate, delivery.db, '--turns', '6')}")
     if delivery.output is not None:

@@ -7,9 +7,18 @@ from typing_extensions import TypedDict
 
 from moot.graph.documents.board import Blackboard
 from moot.nodes.people.questions import PersonQuestion
-from moot.state.conversation import CallReceipt, Problem, Receipt, Step, Summary, SummaryVersion
+from moot.state.conversation import (
+    CallReceipt,
+    Clarifications,
+    ConvergenceCheck,
+    Problem,
+    Receipt,
+    Step,
+    Summary,
+    SummaryVersion,
+)
 from moot.state.entries import Entry, JsonObject
-from moot.state.progress import Clarifications, ConvergenceCheck, Room
+from moot.state.ledger import Room
 from moot.state.verdict import Decision, PanelReport, Verdict
 
 FORMAT: Literal["moot.debate/1"] = "moot.debate/1"

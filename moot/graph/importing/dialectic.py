@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from moot.state.config import RESERVED_IDS, SLUG, slug
-from moot.state.config.budgets import Budget
+from moot.state.config.memory_config import Budget
 from moot.state.entries import JsonObject
 from moot.state.errors import ConfigError
 

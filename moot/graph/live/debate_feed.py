@@ -19,9 +19,9 @@ from moot.graph.documents import DebateDocument, as_far_as_it_goes
 from moot.graph.reports.cast import People
 from moot.graph.session import is_over
 from moot.nodes.protocols.stand_in import forecast
-from moot.state.config.frozen import frozen_config
+from moot.state.config.debate_config import frozen_config
 from moot.state.entries import JsonObject
-from moot.state.uncancelled import in_thread
+from moot.state.event_loop import in_thread
 
 LOOK_AGAIN_S = 0.3
 """Between two looks at a debate's row and latest checkpoint, which take a millisecond."""

@@ -11,7 +11,7 @@ from moot.graph.api import Debate
 from moot.graph.debate_host import DebateHost
 from moot.state.entries import JsonObject, seq_of
 from moot.state.errors import InputError
-from moot.state.uncancelled import in_thread
+from moot.state.event_loop import in_thread
 
 REFUSED_WITHIN_S = 1.0
 """A run that is refused, for its answer or its configuration, is so within it; what fails later is shown."""

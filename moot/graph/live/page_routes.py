@@ -41,8 +41,8 @@ from moot.state import settings as environment
 from moot.state.config.config_mistakes import mistakes_in
 from moot.state.entries import JsonObject
 from moot.state.errors import DebateBusy, DebateNotFound, MootError
+from moot.state.event_loop import in_thread
 from moot.state.redaction import redacted
-from moot.state.uncancelled import in_thread
 
 STATIC = Path(__file__).parent / "static"
 POLICY = (

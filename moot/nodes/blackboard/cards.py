@@ -23,8 +23,7 @@ from moot.nodes.text.tokens import TokenCounter, cut_middle
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState
 from moot.state.entries import Entry, cited_id, entries_of
-from moot.state.ledger import CruxAnswer, CruxCard, CruxSide, CruxType, EventKind, Note
-from moot.state.progress import Room
+from moot.state.ledger import CruxAnswer, CruxCard, CruxSide, CruxType, EventKind, Note, Room
 
 CARD = load_prompt("crux-card", "topic", "claim", "debaters")
 

@@ -5,8 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from moot.nodes.blackboard.folding import ledger_of
 from moot.state.conversation import ConversationState
 from moot.state.entries import Entry, kind_of
-from moot.state.ledger import MOTION
-from moot.state.progress import Room
+from moot.state.ledger import MOTION, Room
 
 CYCLES = 2
 """Exchanges with steelmanning in a room, at most, where nothing else is configured."""

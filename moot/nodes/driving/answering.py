@@ -16,15 +16,14 @@ from langchain_core.runnables import RunnableConfig
 from moot.nodes.calls import Flow, ModelCall, Reply, View
 from moot.nodes.driving.environment import Environment
 from moot.nodes.driving.spans import call_span
-from moot.state.at_once import at_once
 from moot.state.config.boundary import Claim
 from moot.state.conversation import CallReceipt
 from moot.state.entries import JsonObject
 from moot.state.errors import ConfigError
+from moot.state.event_loop import at_once, landed
 from moot.state.journal import JournalKey
 from moot.state.records import Records
 from moot.state.reducers import add_up
-from moot.state.uncancelled import landed
 
 T = TypeVar("T")
 """Asks for batches of calls, is sent the replies, and returns what came of them."""

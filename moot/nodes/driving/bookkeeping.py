@@ -1,11 +1,10 @@
 """Keeps the catalogue true to what the nodes do, wherever the debate runs."""
 
-from moot.nodes.driving.lost_work import with_failures
 from moot.state.catalogue import TOPIC_CHARS, DebateRow, row_amounts
 from moot.state.conversation import StateValues
 from moot.state.entries import JsonObject
 from moot.state.errors import DebateExists
-from moot.state.failed_runs import FailedRun
+from moot.state.failed_runs import FailedRun, with_failures
 from moot.state.records import Records
 from moot.state.reducers import add_up
 

@@ -43,20 +43,19 @@ from moot.nodes.effects import (
     is_pause,
 )
 from moot.nodes.people.interjections import said_outside
-from moot.state.at_once import at_once
 from moot.state.config import DebateConfig
 from moot.state.config.boundary import Claim, ForeignConfig, reaches, requested
-from moot.state.config.frozen import frozen_config
+from moot.state.config.debate_config import frozen_config
 from moot.state.conversation import ConversationState
 from moot.state.earlier_builds import up_to_date
 from moot.state.entries import JsonObject
 from moot.state.errors import ConfigError, ModelError
+from moot.state.event_loop import at_once, in_thread
 from moot.state.failed_runs import FailedRun
 from moot.state.langgraph_internals import checkpointer_in, is_nested
 from moot.state.leases import lease_in
 from moot.state.records import Records, records_of
 from moot.state.reducers import add_up
-from moot.state.uncancelled import in_thread
 
 
 class _Run:

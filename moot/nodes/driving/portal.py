@@ -14,8 +14,8 @@ from contextlib import AbstractContextManager, asynccontextmanager, contextmanag
 from functools import lru_cache
 from typing import Any, TypeVar, cast
 
+from moot.state.event_loop import in_thread, to_the_end
 from moot.state.storage_failures import storage_error
-from moot.state.uncancelled import in_thread, to_the_end
 
 T = TypeVar("T")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from moot.nodes.memory.window import first_seq
-from moot.state.config.budgets import NO_SUMMARY
+from moot.state.config.memory_config import NO_SUMMARY
 from moot.state.conversation import StateValues
 from moot.state.entries import Entry
 

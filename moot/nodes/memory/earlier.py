@@ -10,7 +10,7 @@ from moot.nodes.effects import LookUp, Remember
 from moot.nodes.text.plain import clip, inert
 from moot.nodes.text.terms import term_set
 from moot.state.config import DebateConfig, slug
-from moot.state.config.frozen import frozen_config
+from moot.state.config.debate_config import frozen_config
 from moot.state.conversation import ConversationState
 from moot.state.entries import ENTRY_ID, JsonObject
 from moot.state.ledger import MOTION

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from moot.nodes.text.tokens import cut_middle
 from moot.state.config import DebateConfig
-from moot.state.config.budgets import PerspectiveConfig
 from moot.state.config.debaters import DebaterConfig
+from moot.state.config.memory_config import PerspectiveConfig
 from moot.state.conversation import StateValues
 from moot.state.entries import Entry, kind_of
 

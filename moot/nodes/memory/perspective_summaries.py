@@ -22,7 +22,7 @@ from moot.nodes.prompts.request import voice_of
 from moot.nodes.roles.role import role_of
 from moot.nodes.text.tokens import TokenCounter
 from moot.state.config import DebateConfig
-from moot.state.config.budgets import PerspectiveConfig
+from moot.state.config.memory_config import PerspectiveConfig
 from moot.state.conversation import ConversationState, Summary
 from moot.state.entries import Entry
 

@@ -24,7 +24,7 @@ from moot.nodes.text.sentences import sentence_terms
 from moot.nodes.text.terms import question_terms
 from moot.nodes.text.tokens import TokenCounter, cut_middle
 from moot.state.at_sight import at_sight
-from moot.state.config.budgets import RetrievalConfig
+from moot.state.config.memory_config import RetrievalConfig
 from moot.state.conversation import ConversationState
 from moot.state.entries import Entry, ids_in, seq_of
 from moot.state.ledger import CruxCard, Reflection

@@ -14,7 +14,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from moot.nodes.prompts.rendering import entry_tokens
 from moot.nodes.text.tokens import TokenCounter
 from moot.state.config import FLOOR_SPEAKERS
-from moot.state.config.budgets import MemoryConfig
+from moot.state.config.memory_config import MemoryConfig
 from moot.state.entries import Entry, kind_of, seq_of
 
 LOW_WATER = {"shared": 0.5, "per-speaker": 0.25}

@@ -14,8 +14,8 @@ from moot.nodes.text.plain import clip
 from moot.state.config.model_settings import ModelSettings
 from moot.state.entries import JsonObject
 from moot.state.errors import ModelError
+from moot.state.event_loop import rest
 from moot.state.redaction import shown_url
-from moot.state.uncancelled import rest
 
 RETRYABLE = frozenset({408, 409, 425, 429})
 """Statuses below 500 after which the same request may succeed."""

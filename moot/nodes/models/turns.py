@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from moot.nodes.models.failures import Failure
 from moot.nodes.models.registry import Models
 from moot.state.config.model_settings import bare_name, is_built_in
+from moot.state.event_loop import to_the_end
 from moot.state.leases import Lease
 from moot.state.redaction import shown_url
 from moot.state.traffic import Rates, Traffic
-from moot.state.uncancelled import to_the_end
 
 SLOT_S = 0.1
 """Seconds between two looks for a free slot."""

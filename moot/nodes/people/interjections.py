@@ -11,8 +11,8 @@ from moot.nodes.people.amendments import amended_entry
 from moot.nodes.reading.tool_results import use_of
 from moot.nodes.text.tokens import TokenCounter
 from moot.state.config import FLOOR_SPEAKERS, may_speak, slug
-from moot.state.config.frozen import frozen_config
-from moot.state.config.people_config import PlannedInterjection
+from moot.state.config.debate_config import frozen_config
+from moot.state.config.debaters import PlannedInterjection
 from moot.state.conversation import StateValues
 from moot.state.entries import Entry, EntryKind, JsonObject, ToolUse, gifts_in
 from moot.state.floor import Interjection

@@ -12,7 +12,7 @@ from moot.nodes.prompts.fitting import KEEP, OPTIONAL, Block, cut_block
 from moot.nodes.prompts.rendering import cut_message, render_entry
 from moot.nodes.text.tokens import REPLY_PRIMING, TokenCounter, message_tokens
 from moot.state.config import DebateConfig
-from moot.state.config.budgets import Budget
+from moot.state.config.memory_config import Budget
 from moot.state.conversation import MemoryKind, StateValues
 from moot.state.entries import Entry, seq_of
 

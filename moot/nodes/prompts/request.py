@@ -16,8 +16,7 @@ from pydantic import BaseModel, Field, create_model
 from moot.nodes.calls import Hints, ModelCall, Purpose, SpeakAs, View
 from moot.nodes.text.tokens import TokenCounter, counter, encoding_for
 from moot.state.config import DebateConfig, DebaterConfig, JudgeConfig, JudgeSeat
-from moot.state.config.budgets import MemoryConfig
-from moot.state.config.personas import BlackboardConfig
+from moot.state.config.memory_config import BlackboardConfig, MemoryConfig
 from moot.state.conversation import MemoryKind
 from moot.state.entries import JsonObject
 

@@ -26,7 +26,7 @@ from moot.nodes.protocols.protocol import SPEECH_WORDS, TOKENS_PER_WORD, Consult
 from moot.nodes.protocols.protocol_table import protocol_named
 from moot.nodes.views.head import head_tokens
 from moot.state.config import DebateConfig
-from moot.state.config.budgets import NO_SUMMARY
+from moot.state.config.memory_config import NO_SUMMARY
 from moot.state.conversation import ConversationState, Floor, StateValues, Step
 from moot.state.entries import Entry, EntryKind, make_entry
 from moot.state.ledger import Note

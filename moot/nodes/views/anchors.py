@@ -9,7 +9,7 @@ from moot.nodes.text.plain import clip, inert
 from moot.nodes.text.sentences import split_sentences
 from moot.nodes.text.terms import terms
 from moot.nodes.text.tokens import TokenCounter
-from moot.state.config.personas import Anchor
+from moot.state.config.debaters import Anchor
 
 PASSAGE = 400
 """Characters of a passage, about."""

@@ -1,4 +1,4 @@
-"""Who speaks in a debate, and what an id of a speaker may be."""
+"""Who speaks in a debate: personas, debaters, people, and what an id of a speaker may be."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from itertools import chain, count
 from pydantic import Field, field_validator, model_validator
 from slugify import slugify
 
-from moot.state.config.budgets import OwnPerspective
+from moot.state.config.memory_config import OwnPerspective
 from moot.state.config.model_settings import check_model_name
-from moot.state.config.people_config import HUMAN
-from moot.state.config.personas import Persona
+from moot.state.config.section import Section
 from moot.state.verdict import SYNTHESIS, TIE
 
 SLUG, SLUG_LENGTH = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}"), 40
@@ -20,6 +19,10 @@ _HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff
 FLOOR_SPEAKERS = frozenset({"user", "moderator"})
 """People who speak from the floor and are neither debaters nor guests."""
 RESERVED_IDS = FLOOR_SPEAKERS | {"moot", "judge", "tools", TIE, SYNTHESIS}
+HUMAN = "human"
+"""A debater's `model` where a person takes the turns."""
+ANCHOR_CHARS = 40_000
+"""Characters of all anchors of one debater: they are frozen into the state with the configuration."""
 
 
 def may_speak(speaker: str) -> bool:
@@ -40,6 +43,48 @@ def free_id(wanted: str, taken: Container[str]) -> str:
     """Return a slug that is not taken yet: the one that is wanted, else with a number, from 2."""
     numbered = (f"{wanted[: SLUG_LENGTH - len(str(n)) - 1].rstrip('-')}-{n}" for n in count(2))
     return next(each for each in chain([wanted], numbered) if each not in taken)
+
+
+class Anchor(Section):
+    """A text of a persona's own, from which passages are brought back and cited."""
+
+    name: str = Field("text", min_length=1, max_length=60)
+    """What it is cited as."""
+    text: str = Field(min_length=1)
+    """The text itself."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_text(cls, data: object) -> object:
+        return {"text": data} if isinstance(data, str) else data
+
+
+class Persona(Section):
+    """The contract of a persona, beside its name, role and stance; every field is optional."""
+
+    personality: str = ""
+    """Temper and habits of mind."""
+    stakes: str = ""
+    """What it stands to win or lose."""
+    epistemology: str = ""
+    """What it takes for knowledge: trials, precedent, first principles."""
+    time_horizon: str = ""
+    """How far ahead it looks, such as `ten years`."""
+    flip_conditions: tuple[str, ...] = ()
+    """What would change its mind."""
+    evidence_policy: str = ""
+    """What evidence it offers and accepts."""
+    voice: str = ""
+    """How it speaks."""
+    anchors: tuple[Anchor, ...] = ()
+    """Texts of its own: `{name, text}` each, or the text alone."""
+
+    @model_validator(mode="after")
+    def _check_anchors(self) -> Persona:
+        size = sum(len(anchor.text) for anchor in self.anchors)
+        if size > ANCHOR_CHARS:
+            raise ValueError(f"anchors hold {size} characters: give at most {ANCHOR_CHARS}")
+        return self
 
 
 class DebaterConfig(Persona):
@@ -110,3 +155,25 @@ class DebaterConfig(Persona):
         if twice:
             raise ValueError(f"tools named twice: {', '.join(twice)}")
         return self
+
+
+class ClarificationsConfig(Section):
+    """Questions of the debaters to a person before the first round."""
+
+    enabled: bool = False
+    """Without, nobody is asked anything."""
+    max_per_debater: int = Field(3, ge=1, le=20)
+    """Questions that one debater may ask in one round."""
+    rounds: int = Field(1, ge=1, le=10)
+    """Times that debaters may ask, the later ones knowing the answers; ends once nobody has a question."""
+
+
+class PlannedInterjection(Section):
+    """Something said from the floor at a set moment, so that every run of the debate hears it there."""
+
+    after: int = Field(ge=0)
+    """Turns taken before it is said; 0 for before the first."""
+    text: str = Field(min_length=1)
+    """The words."""
+    speaker: str = "moderator"
+    """`moderator`, a debater's id, or the slug of a guest."""

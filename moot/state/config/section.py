@@ -9,7 +9,7 @@ from typing import ClassVar, Protocol, Self, cast
 
 from pydantic import BaseModel, ConfigDict
 
-from moot.state.home import protocol_table
+from moot.state.plugins import protocol_table
 
 
 class Section(BaseModel):

@@ -13,13 +13,13 @@ from moot.graph.cli.options import DbOption, JsonOption
 from moot.graph.cli.screen.output import columns, print_json, print_result, remark
 from moot.graph.cli.screen.terminal_text import local_time, one_line
 from moot.state.amounts import amount
+from moot.state.catalogue import handle
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-    from moot.state.catalogue import DebateRow
-    from moot.state.outcomes import ListedOutcome
+    from moot.state.catalogue import DebateRow, ListedOutcome
 
 WIDE = 100
 """Columns from which on the list is a table."""
@@ -101,10 +101,9 @@ def _table(known: list[tuple[DebateRow, ListedOutcome | None]]) -> Table:
     table.add_column("tokens", justify="right", no_wrap=True)
     table.add_column(f"active, {local_time(known[0][0].updated_at)[17:]}", no_wrap=True)
     for row, outcome in known:
-        name = row.name if row.name != row.id else row.id[:8]
         about = (outcome.winner, outcome.model) if outcome else ("", "")
         cells = (
-            one_line(name, 60),
+            one_line(handle(row.id, row.name), 60),
             one_line(row.topic, 200),
             row.status,
             *(one_line(each, 40) for each in about),

@@ -15,9 +15,8 @@ from moot.nodes.prompts.rendering import render_entry
 from moot.nodes.prompts.request import make_call, voice_of
 from moot.nodes.text.tokens import TokenCounter, cut_middle
 from moot.state.config import DebateConfig
-from moot.state.conversation import ConversationState
+from moot.state.conversation import ConvergenceCheck, ConversationState
 from moot.state.entries import JsonObject
-from moot.state.progress import ConvergenceCheck
 
 CONVERGENCE = "convergence"
 """Phase of the step that asks."""

@@ -38,9 +38,8 @@ from moot.nodes.text.tokens import TokenCounter
 from moot.nodes.views.scene import Scene
 from moot.state.amounts import all_done
 from moot.state.config import DebateConfig
-from moot.state.conversation import ConversationState, Floor, StateValues, Step
+from moot.state.conversation import ConvergenceCheck, ConversationState, Floor, StateValues, Step
 from moot.state.entries import Entry, JsonObject
-from moot.state.progress import ConvergenceCheck
 
 WANTED = load_prompt("wanted", home=__package__)
 

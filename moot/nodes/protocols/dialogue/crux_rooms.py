@@ -16,8 +16,7 @@ from moot.nodes.text.terms import numbers, term_set
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState, Floor, Step
 from moot.state.entries import seq_of
-from moot.state.ledger import MOTION, Event, EventKind, Note
-from moot.state.progress import Room, Stage
+from moot.state.ledger import MOTION, Event, EventKind, Note, Room, Stage
 
 STAGES = {
     "positions": load_prompt("crux-positions", "target", "claim", "words", home=__package__),

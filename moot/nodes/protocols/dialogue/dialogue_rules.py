@@ -48,7 +48,7 @@ from moot.nodes.protocols.protocol import (
 from moot.nodes.views.scene import Scene
 from moot.state.amounts import all_done
 from moot.state.config import DebateConfig
-from moot.state.config.frozen import frozen_config
+from moot.state.config.debate_config import frozen_config
 from moot.state.conversation import ConversationState, Floor, StateValues, Step
 from moot.state.entries import JsonObject, kind_of
 

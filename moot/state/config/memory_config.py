@@ -1,4 +1,4 @@
-"""Budgets and thresholds of a debate's memory."""
+"""Budgets and thresholds of a debate's memory: window, summaries, retrieval, blackboard."""
 
 from __future__ import annotations
 
@@ -179,3 +179,23 @@ class MemoryConfig(Section):
     def _read_off(cls, value: object) -> object:
         """Take YAML's `off` and `null` for what they mean."""
         return NO_SUMMARY if value in (False, None, "off") else value
+
+
+class BlackboardConfig(Section):
+    """How the blackboard is kept."""
+
+    extraction: Literal["auto", "rule-based", "llm"] = "auto"
+    """Who reads what was said: a model in one call a step, or the rules; `auto` means a model in `dialogue`
+    alone. A call that fails is replaced by the rules."""
+    model: str | None = None
+    """Model of extraction, reflections and crux cards; `None` means the debate's."""
+    temperature: float | None = Field(0.0, ge=0, le=2)
+    """Sampling temperature of these calls."""
+    reply: int = Field(1500, ge=200)
+    """Reserve for their answers, tokens; minutes get 400 and four for each that they read, if more."""
+    confidence: float = Field(0.5, ge=0, le=1)
+    """How sure a model must be of what somebody said for it to be noted."""
+    second_look: bool = True
+    """Whether a model looks again at what would change how things stand: one more call where there is any."""
+    reflect_at: int = Field(15, ge=1)
+    """A reflection is due once 3·new disagreements + 4·concessions + 5·shifts pass this."""

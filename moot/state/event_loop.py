@@ -1,7 +1,9 @@
-"""Work that must come to its end once it has begun, such as a write and its commit."""
+"""Work on an event loop: what must come to its end, what need not wait, and how a person stops it."""
 
 import asyncio
 import math
+import sys
+import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
@@ -20,8 +22,6 @@ class Stop:
 stop = Stop()
 GRACE_S = 30.0
 """How long calls under way may take once a person has asked to stop, seconds; most answers take less."""
-
-
 REST_S = 0.2
 """How soon a wait ends once a person has asked to stop, seconds."""
 
@@ -33,11 +33,6 @@ async def rest(seconds: float) -> None:
         if stop.times:
             raise asyncio.CancelledError
         await asyncio.sleep(min(left, REST_S))
-
-
-async def in_thread(function: Callable[..., T], *arguments: object) -> T:
-    """Run a blocking function on a worker thread, to its end however often the caller is cancelled."""
-    return await to_the_end(asyncio.to_thread(function, *arguments))
 
 
 async def landed(call: Coroutine[object, None, T]) -> T:
@@ -55,7 +50,7 @@ async def landed(call: Coroutine[object, None, T]) -> T:
 
 
 async def to_the_end(work: Awaitable[T]) -> T:
-    """Await work to its end however often the caller is cancelled meanwhile; the cancellation comes after it.
+    """Await work to its end, such as a write and its commit; a cancellation meanwhile comes after it.
 
     LangGraph cancels a node twice: once for its step, once for its run.
     """
@@ -70,3 +65,40 @@ async def to_the_end(work: Awaitable[T]) -> T:
         working.exception()  # the cancellation says more than a failure after it
         raise cancelled
     return working.result()
+
+
+async def in_thread(function: Callable[..., T], *arguments: object) -> T:
+    """Run a blocking function on a worker thread, to its end however often the caller is cancelled."""
+    return await to_the_end(asyncio.to_thread(function, *arguments))
+
+
+class Haste(threading.local):
+    """Whether this thread, an event loop's, may not wait for others, nor for a disk."""
+
+    now = False
+
+
+class Waits(Exception):
+    """What is to be run has to wait."""
+
+
+haste = Haste()
+
+
+async def at_once(function: Callable[..., T], *arguments: object) -> T:
+    """Run what may be begun twice: here where nobody else has the file, else on a worker thread.
+
+    A small write takes SQLite 0.1 ms, but a worker thread 0.6 ms of processor time to get there and back.
+    What was paid is synced to disk, which takes longer, and goes to a worker thread always; so does all in
+    LangGraph's development server, which lets nothing on its loop that could wait.
+    """
+    if "blockbuster" in sys.modules:  # by which it does
+        return await in_thread(function, *arguments)
+    haste.now = True
+    try:
+        return function(*arguments)
+    except (Waits, asyncio.InvalidStateError):  # LangGraph's savers raise the latter on a loop
+        haste.now = False
+        return await in_thread(function, *arguments)
+    finally:
+        haste.now = False
