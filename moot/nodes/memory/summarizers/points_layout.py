@@ -49,7 +49,6 @@ ROOM_A_SPEAKER = 60
 """Where there are so many tokens for each speaker, every speaker has a point, however short."""
 ERROR_SHARE, CHARS_A_TOKEN = 0.33, 3
 """Most of a summary that errors of tools take, which stand there whole; and characters of a token."""
-_ROOMY = 0.6  # share of the budget that the speakers' quota may take before texts are shortened
 _FILL_TRIES = 8
 _LEAST_LINE = 10  # tokens of the shortest line: mark, a word or two, message id
 
@@ -89,11 +88,11 @@ def lay_out(
             SummaryPoints(**{**laid, "shown": ranking.quota, **detail._asdict()})  # type: ignore[typeddict-item]  # two of its fields
             for detail in details
         ]
-        roomy = (c for c in tried if fits(c, max_tokens * _ROOMY))
-        chosen = next(roomy, None) or next((c for c in tried if fits(c)), None)
+        chosen = next((each for each in tried if fits(each)), None)
         if chosen:
             return _filled(chosen, fits, ranking.quota + max_tokens // _LEAST_LINE)
-        few = _most(tried[-1], ranking.quota, lambda c: fits(c, max_tokens * _ROOMY))
+        # Half of the room for those who are quoted, half for the names of the others.
+        few = _most(tried[-1], ranking.quota, lambda c: fits(c, max_tokens / 2))
         if few["shown"]:
             quoted = {point["speaker"] for point in few["points"][: few["shown"]]}
             others = named(who for who in few["speakers"] if who not in quoted)
