@@ -20,7 +20,7 @@ from moot.nodes.memory.summarizers.summarizer_table import SUMMARIZERS, summariz
 from moot.nodes.open import open_debate
 from moot.nodes.protocols.limits import limit_reached
 from moot.nodes.text.tokens import counter
-from moot.state.config import DebateConfig, frozen
+from moot.state.config import DebateConfig, debate_config
 from moot.state.config.boundary import Claim
 from moot.state.conversation import ConversationState
 from moot.state.errors import ConfigError, InputError, ModelError
@@ -347,6 +347,6 @@ def test_the_configuration_is_written_out_to_be_known_once_a_debate_and_not_ever
         compared.append(value)
         return json.dumps(value, **options)
 
-    monkeypatch.setattr(frozen, "json", SimpleNamespace(dumps=dumps))
+    monkeypatch.setattr(debate_config, "json", SimpleNamespace(dumps=dumps))
     _run(_config(turns=8))
     assert len(compared) <= 2
