@@ -2,16 +2,17 @@
 
 from collections.abc import Iterable
 
-from moot.graph.importing.adopting import OVER, Values
+from moot.graph.importing.adopting import OVER
 from moot.graph.lifetime import making
 from moot.graph.session import DebateSession, written
 from moot.state.catalogue import DebateRow, row_amounts
 from moot.state.config.boundary import Reach
+from moot.state.entries import JsonObject
 from moot.state.errors import DebateExists
 
 
 def store_import(
-    session: DebateSession, values: Values, row: DebateRow, *, fresh: bool, granted: Iterable[Reach] = ()
+    session: DebateSession, values: JsonObject, row: DebateRow, *, fresh: bool, granted: Iterable[Reach] = ()
 ) -> DebateSession:
     """Store the state of a debate from outside, with its row in the catalogue.
 
@@ -27,7 +28,7 @@ def store_import(
     return session.on(row.id)
 
 
-def _store(session: DebateSession, values: Values, row: DebateRow, *, fresh: bool) -> None:
+def _store(session: DebateSession, values: JsonObject, row: DebateRow, *, fresh: bool) -> None:
     # `new` until all of it is stored: what a process leaves that died meanwhile is dropped by the next one.
     session.update_after("turn" if fresh else "trim", {**written(values), "status": "new"})
     if fresh or "summarize" in session.state().next:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from moot.graph.documents import DebateDocument, as_far_as_it_goes, whole_document
-from moot.graph.importing.transcript import ImportedTranscript, Speaker
+from moot.graph.importing.transcript import ImportedTranscript
 from moot.nodes.driving.environment import Environment
 from moot.nodes.memory.window import WindowLimits, compact, window_message
 from moot.nodes.reading.moves import importance
@@ -20,9 +20,16 @@ from moot.state.errors import InputError
 
 NAME_CHARS = 80
 """Longest display name that a configuration takes."""
-
-Values = JsonObject
-"""Values of a state's channels."""
+_IMPORTED: Step = {
+    "kind": "close",
+    "phase": "",
+    "round": 0,
+    "aspect": "",
+    "floors": [],
+    "ended_by": {"by": "import", "what": "", "reason": "imported"},
+}
+OVER = frozenset({"done", "limit"})
+"""Statuses of debates that have ended."""
 
 
 def transcript_config(
@@ -38,27 +45,23 @@ def transcript_config(
     Raises:
         InputError: nobody of that name speaks.
     """
-    chosen = [_named(imported, name) for name in debaters] if debaters else _arguing(imported)
+    arguing = [speaker for speaker in imported.speakers if speaker.id not in RESERVED_IDS]
+    if not arguing:
+        raise InputError("nobody argues in this transcript: only a moderator or judge speaks")
+    by_word = {word: one for one in reversed(arguing) for word in (one.name.casefold(), one.id)}
+    chosen = arguing
+    if debaters:
+        chosen = []
+        for name in debaters:
+            speaker = by_word.get(name.strip().casefold())
+            if speaker is None:
+                known = ", ".join(repr(speaker.name) for speaker in arguing[:20])
+                raise InputError(f"--debater {name!r}: nobody of that name speaks; there are {known}")
+            chosen.append(speaker)
     people = tuple(DebaterConfig(id=one.id, name=one.name[:NAME_CHARS]) for one in dict.fromkeys(chosen))
     return (base or DebateConfig()).model_copy(
         update={"debaters": people, "order": (), "turns": None, "rounds": None}
     )
-
-
-def _arguing(imported: ImportedTranscript) -> list[Speaker]:
-    speakers = [speaker for speaker in imported.speakers if speaker.id not in RESERVED_IDS]
-    if not speakers:
-        raise InputError("nobody argues in this transcript: only a moderator or judge speaks")
-    return speakers
-
-
-def _named(imported: ImportedTranscript, name: str) -> Speaker:
-    wanted = name.strip().casefold()
-    for speaker in _arguing(imported):
-        if wanted in (speaker.id, speaker.name.casefold()):
-            return speaker
-    known = ", ".join(repr(speaker.name) for speaker in _arguing(imported)[:20])
-    raise InputError(f"--debater {name!r}: nobody of that name speaks; there are {known}")
 
 
 def transcript_values(
@@ -68,7 +71,7 @@ def transcript_values(
     environment: Environment,
     *,
     rated: bool = True,
-) -> Values:
+) -> JsonObject:
     """Return the state of a transcript that is over, without summaries and blackboard.
 
     Args:
@@ -101,7 +104,7 @@ def transcript_values(
     return _values(document, config, environment)
 
 
-def document_values(given: Mapping[str, object], environment: Environment) -> Values:
+def document_values(given: Mapping[str, object], environment: Environment) -> JsonObject:
     """Return the state that a `moot.debate/1` document was made from.
 
     Raises:
@@ -112,7 +115,7 @@ def document_values(given: Mapping[str, object], environment: Environment) -> Va
     return _values(document, make_config(document["config"]), environment)
 
 
-def _values(document: DebateDocument, config: DebateConfig, environment: Environment) -> Values:
+def _values(document: DebateDocument, config: DebateConfig, environment: Environment) -> JsonObject:
     count = environment.count_for(config)
     cleaned = [(entry, clean_text(entry["content"])) for entry in document["transcript"]]
     # Counted anew: budgets rest on exact counts.
@@ -154,19 +157,9 @@ def _values(document: DebateDocument, config: DebateConfig, environment: Environ
     return {**up_to_date(values), "schema_version": SCHEMA_VERSION}
 
 
-_IMPORTED: Step = {
-    "kind": "close",
-    "phase": "",
-    "round": 0,
-    "aspect": "",
-    "floors": [],
-    "ended_by": {"by": "import", "what": "", "reason": "imported"},
-}
-OVER = frozenset({"done", "limit"})
-"""Statuses of debates that have ended."""
-
-
-def imported_row(values: Values, name: str | None, now: str, document: Mapping[str, Any] | None) -> DebateRow:
+def imported_row(
+    values: JsonObject, name: str | None, now: str, document: Mapping[str, Any] | None
+) -> DebateRow:
     """Return the catalogue's row: a document's own id, name and times unless it gets a new name."""
     known = document or {}
     try:

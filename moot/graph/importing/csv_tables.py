@@ -29,17 +29,23 @@ class _Columns:
 
 
 def read_csv(text: str) -> ParsedTranscript:
-    """Read a table whose columns are told by their header, else by what they hold."""
-    delimiter = _delimiter(text)
+    """Read a table whose columns are told by their header, else by what they hold.
+
+    The delimiter is the one that makes a header of the first line, else the one most at home in all lines.
+    """
+    headers = {mark: header for mark in ",;\t" if (header := header_of(text, mark))}
+    lines = [line for line in text.split("\n")[:50] if line.strip()]
+    at_home = max(",;\t", key=lambda mark: (sum(mark in line for line in lines), mark == ","))
+    delimiter = next(iter(headers), at_home)
     rows = list(_rows(text, delimiter))
     if not rows:
         return ParsedTranscript([])
-    header = header_of(text, delimiter)
-    if header is None:
-        header = _guessed(rows)
+    columns = headers.get(delimiter)
+    if columns is None:
+        columns = _guessed(rows)
     else:
         rows = rows[1:]
-    return ParsedTranscript([_utterance(number, row, header, delimiter) for number, row in rows])
+    return ParsedTranscript([_utterance(number, row, columns, delimiter) for number, row in rows])
 
 
 def _rows(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
@@ -55,18 +61,6 @@ def _rows(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     except csv.Error as error:
         message = f"line {line}: {error}; a text with quotes needs them doubled and quotes around it"
         raise InputError(message) from error
-
-
-def _delimiter(text: str) -> str:
-    """Return the delimiter that makes a header of the first line, else the one most at home in all lines."""
-    first = text.lstrip().partition("\n")[0]
-    known = [mark for mark in ",;\t" if header_of(first, mark)]
-    lines = [line for line in text.split("\n")[:50] if line.strip()]
-    return (
-        known[0]
-        if known
-        else max(",;\t", key=lambda mark: (sum(mark in line for line in lines), mark == ","))
-    )
 
 
 def header_of(text: str, delimiter: str = ",") -> _Columns | None:

@@ -51,7 +51,29 @@ def from_dialectic(data: Mapping[str, Any], folder: Path) -> Converted:
     Raises:
         ConfigError: a part has the wrong shape, or names a provider that there is not.
     """
-    return _Conversion(folder).convert(data)
+    agents, judge, file = data.get("agents") or [], data.get("judge"), _DialecticFile(folder)
+    debate = _DialecticSection(data.get("debate") or {}, "debate")
+    if not isinstance(agents, list):
+        raise ConfigError("agents: give a list")
+    sections = [_DialecticSection(each, f"agents.{number}") for number, each in enumerate(agents)]
+    debaters = [made for section in sections if (made := file.debater(section)) is not None]
+    ours: JsonObject = {"protocol": "council", **file.debate(debate)}
+    if debaters:
+        ours["debaters"] = debaters
+    else:
+        file.warn("agents: nobody is enabled; Moot's own council takes the floor")
+    ours["judge"] = {} if judge is None else file.judge(_DialecticSection(judge, "judge"))
+    named = [each["model"] for each in (*debaters, ours["judge"]) if each.get("model")]
+    if named:
+        ours["model"] = ours["judge"].get("model") or named[0]
+    ours["models"] = file.models
+    ours["memory"] = {**ours.get("memory", {}), **file.budget()}
+    if any(FILE_TOOLS & set(each["tools"]) for each in debaters):
+        ours["context"] = str(folder.absolute())
+        file.warn(f"tools read files in {str(folder)!r} only: choose another folder with --context")
+    for key in data.keys() - {"agents", "judge", "debate"}:
+        file.warn(f"{key} is not taken over")
+    return Converted({key: value for key, value in ours.items() if value not in ({}, [])}, file.warnings)
 
 
 class _DialecticSection:
@@ -60,12 +82,13 @@ class _DialecticSection:
     def __init__(self, data: Any, path: str) -> None:
         if not isinstance(data, Mapping):
             raise ConfigError(f"{path}: give keys and values, not {data!r}")
-        self._left = dict(data)
+        self.left = dict(data)
+        """What nobody has read."""
         self.path = path
 
     def take(self, key: str, default: Any = None) -> Any:
         """Return a value and mark it as read; `null` counts as absent."""
-        value = self._left.pop(key, None)
+        value = self.left.pop(key, None)
         return default if value is None else value
 
     def section(self, key: str) -> _DialecticSection | None:
@@ -73,65 +96,31 @@ class _DialecticSection:
         value = self.take(key)
         return None if value is None else _DialecticSection(value, f"{self.path}.{key}")
 
-    def unread(self) -> list[str]:
-        """Return the keys that nobody read, as the user writes them."""
-        return [f"{self.path}.{key}" for key in self._left]
 
-
-class _Conversion:
-    """One file being converted."""
+class _DialecticFile:
+    """One file being converted, with what its sections say between them."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._result = Converted()
-        self._models: dict[str, JsonObject] = {}
+        self.warnings: list[str] = []
+        self.models: dict[str, JsonObject] = {}
         self._providers: dict[str, str] = {}
         self._perspectives: list[Mapping[str, Any]] = []
 
-    def convert(self, data: Mapping[str, Any]) -> Converted:
-        debate = _DialecticSection(data.get("debate") or {}, "debate")
-        agents = data.get("agents") or []
-        if not isinstance(agents, list):
-            raise ConfigError("agents: give a list")
-        sections = [_DialecticSection(each, f"agents.{number}") for number, each in enumerate(agents)]
-        debaters = [made for section in sections if (made := self._debater(section)) is not None]
-        ours: JsonObject = {"protocol": "council", **self._debate(debate)}
-        if debaters:
-            ours["debaters"] = debaters
-        else:
-            self._warn("agents: nobody is enabled; Moot's own council takes the floor")
-        judge = data.get("judge")
-        ours["judge"] = {} if judge is None else self._judge(_DialecticSection(judge, "judge"))
-        named = [each["model"] for each in (*debaters, ours["judge"]) if each.get("model")]
-        if named:
-            ours["model"] = ours["judge"].get("model") or named[0]
-        if self._models:
-            ours["models"] = self._models
-        ours["memory"] = {**ours.get("memory", {}), **self._budget()}
-        if any(FILE_TOOLS & set(each["tools"]) for each in debaters):
-            ours["context"] = str(self._folder.absolute())
-            self._warn(
-                f"tools read files in {str(self._folder)!r} only: choose another folder with --context"
-            )
-        for key in data.keys() - {"agents", "judge", "debate"}:
-            self._warn(f"{key} is not taken over")
-        self._result.data = {key: value for key, value in ours.items() if value not in ({}, [])}
-        return self._result
-
-    def _warn(self, text: str) -> None:
-        self._result.warnings.append(text)
+    def warn(self, text: str) -> None:
+        self.warnings.append(text)
 
     def _done(self, section: _DialecticSection) -> None:
-        for key in section.unread():
-            self._warn(f"{key} is not taken over")
+        for key in section.left:
+            self.warn(f"{section.path}.{key} is not taken over")
 
-    def _debater(self, section: _DialecticSection) -> JsonObject | None:
+    def debater(self, section: _DialecticSection) -> JsonObject | None:
         enabled = section.take("enabled", True)
         tools = self._tools(section)
         name = str(section.take("name", "") or section.path)
         role = str(section.take("role", ""))
         if role.lower() not in ROLES:
-            self._warn(f"{section.path}.role {role!r} is no shipped role: a generalist's prompts are used")
+            self.warn(f"{section.path}.role {role!r} is no shipped role: a generalist's prompts are used")
         debater = {
             "id": self._id(section, name),
             "name": name[:80],
@@ -155,7 +144,7 @@ class _Conversion:
         made = given if SLUG.fullmatch(given) else slug(given)
         made = f"{made}-agent" if made in RESERVED_IDS else made
         if made != given:
-            self._warn(f"{section.path}.id {given!r} is written {made!r}")
+            self.warn(f"{section.path}.id {given!r} is written {made!r}")
         return made
 
     def _file(self, path: Any) -> str:
@@ -169,9 +158,9 @@ class _Conversion:
             return None
         former = self._providers.setdefault(str(model), provider)
         if former != provider:
-            self._warn(f"{section.path}.provider: model {model!r} is reached through {former} everywhere")
+            self.warn(f"{section.path}.provider: model {model!r} is reached through {former} everywhere")
         if PROVIDERS[former]:
-            self._models[str(model)] = dict(PROVIDERS[former])
+            self.models[str(model)] = dict(PROVIDERS[former])
         return str(model)
 
     def _tools(self, section: _DialecticSection) -> list[str]:
@@ -181,41 +170,47 @@ class _Conversion:
             if name in TOOLS:
                 tools.append(TOOLS[name])
             else:
-                self._warn(f"{section.path}.tools: there is no tool {name!r}; it is left out")
+                self.warn(f"{section.path}.tools: there is no tool {name!r}; it is left out")
         return list(dict.fromkeys(tools))
 
-    def _judge(self, section: _DialecticSection) -> JsonObject:
+    def judge(self, section: _DialecticSection) -> JsonObject:
+        model, instruction = self._model(section), ""
+        path, temperature = section.take("systemPromptPath"), section.take("temperature")
+        if path:
+            try:
+                instruction = (self._folder / str(path)).read_text(encoding="utf-8").strip()
+            except (OSError, ValueError) as error:
+                self.warn(
+                    f"judge.systemPromptPath: cannot read {path!r} ({error}): the built-in prompt is used"
+                )
         judge: JsonObject = {
             "enabled": section.take("enabled", True),
-            "model": self._model(section),
-            "instruction": self._text(section.take("systemPromptPath")) or section.take("systemPrompt", ""),
+            "model": model,
+            "instruction": instruction or section.take("systemPrompt", ""),
             "panel": [{"id": self._id(section, "judge")}],
+            **({} if temperature is None else {"temperature": temperature}),
         }
-        temperature = section.take("temperature")
-        if temperature is not None:
-            judge["temperature"] = temperature
         section.take("role")  # its role is to judge
         self._done(section)
         return judge
 
-    def _text(self, path: Any) -> str:
-        if not path:
-            return ""
-        try:
-            return (self._folder / str(path)).read_text(encoding="utf-8").strip()
-        except (OSError, ValueError) as error:
-            self._warn(f"judge.systemPromptPath: cannot read {path!r} ({error}): the built-in prompt is used")
-            return ""
-
-    def _debate(self, section: _DialecticSection) -> JsonObject:
+    def debate(self, section: _DialecticSection) -> JsonObject:
         rounds = section.take("rounds", DEFAULT_ROUNDS)
         ours: JsonObject = {"rounds": rounds, "termination": self._termination(section)}
         method = section.take("synthesisMethod", "judge")
         if method != "judge":
-            self._warn(f"debate.synthesisMethod {method!r}: the judge writes the solution")
+            self.warn(f"debate.synthesisMethod {method!r}: the judge writes the solution")
         if not section.take("includeFullHistory", True):
-            self._warn("debate.includeFullHistory: each debater is shown its own part of the history, always")
-        ours["limits"] = self._limits(section, rounds)
+            self.warn("debate.includeFullHistory: each debater is shown its own part of the history, always")
+        timeout = section.take("timeoutPerRound")
+        if timeout is not None:
+            if not isinstance(timeout, int | float) or not isinstance(rounds, int):
+                raise ConfigError(f"debate.timeoutPerRound: give milliseconds, not {timeout!r}")
+            seconds = rounds * timeout / 1000
+            ours["limits"] = {"wall_clock_s": seconds}
+            self.warn(
+                f"debate.timeoutPerRound: all rounds together may take {seconds:g} s (limits.wall_clock_s)"
+            )
         ours["clarifications"] = {
             "enabled": bool(section.take("interactiveClarifications", False)),
             "max_per_debater": section.take("clarificationsMaxPerAgent", DEFAULT_QUESTIONS),
@@ -233,24 +228,12 @@ class _Conversion:
         kind, threshold = condition.take("type", "fixed"), condition.take("threshold")
         self._done(condition)
         if kind not in ("fixed", "convergence"):
-            self._warn(f"debate.terminationCondition.type {kind!r}: all rounds are run")
+            self.warn(f"debate.terminationCondition.type {kind!r}: all rounds are run")
             return {"type": "fixed"}
         if kind == "fixed" or threshold is None:
             return {"type": kind}
         share = threshold / 100 if isinstance(threshold, int | float) and threshold > 1 else threshold
         return {"type": kind, "threshold": share}
-
-    def _limits(self, section: _DialecticSection, rounds: Any) -> JsonObject:
-        timeout = section.take("timeoutPerRound")
-        if timeout is None:
-            return {}
-        if not isinstance(timeout, int | float) or not isinstance(rounds, int):
-            raise ConfigError(f"debate.timeoutPerRound: give milliseconds, not {timeout!r}")
-        seconds = rounds * timeout / 1000
-        self._warn(
-            f"debate.timeoutPerRound: all rounds together may take {seconds:g} s (limits.wall_clock_s)"
-        )
-        return {"wall_clock_s": seconds}
 
     def _summarization(self, section: _DialecticSection) -> JsonObject:
         method = section.take("method")
@@ -266,7 +249,7 @@ class _Conversion:
         self._perspectives.append(given)
         return given
 
-    def _budget(self) -> JsonObject:
+    def budget(self) -> JsonObject:
         """Return a budget that holds the longest summary and perspective that are asked for."""
         usual = Budget()
         summary, messages = usual.summary, usual.messages

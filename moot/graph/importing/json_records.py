@@ -1,7 +1,7 @@
 """Transcripts in JSON and JSON lines: lists of utterances, chat messages, dialectic's debates."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 
 from moot.graph.importing.parse_result import (
     CONTENT_KEYS,
@@ -33,16 +33,32 @@ def parse_json(text: str, line: int = 0) -> object:
 
 def read_json(value: object) -> ParsedTranscript:
     """Read a list of utterances, an object that holds one, or dialectic's rounds."""
+    topic = solution = ""
     if isinstance(value, list):
-        return ParsedTranscript(_utterances_in(value))
-    if not isinstance(value, dict):
+        items = value
+    elif not isinstance(value, dict):
         raise InputError("line 1: a transcript in JSON is a list of utterances or an object that holds one")
-    topic = _first_text(value, _TOPIC_KEYS)
-    if isinstance(value.get("rounds"), list):
-        final = value.get("finalSolution")
-        solution = final if isinstance(final, dict) else {"text": final}
-        return ParsedTranscript(_contributions(value["rounds"]), topic, _first_text(solution, _TEXT_KEYS))
-    return ParsedTranscript(_utterances_in(_utterances_of(value)), topic)
+    else:
+        topic = _first_text(value, _TOPIC_KEYS)
+        if isinstance(rounds := value.get("rounds"), list):
+            found = [each.get("contributions") for each in rounds if isinstance(each, dict)]
+            items = [
+                one for contributions in found if isinstance(contributions, list) for one in contributions
+            ]
+            final = value.get("finalSolution")
+            solution = _first_text(final if isinstance(final, dict) else {"text": final}, _TEXT_KEYS)
+        else:
+            items = _utterances_of(value)
+    said = _speeches({f"entry {number}": item for number, item in enumerate(items, start=1)})
+    return ParsedTranscript(said, topic, solution)
+
+
+def read_jsonl(text: str) -> ParsedTranscript:
+    """Read one utterance a line."""
+    lines = enumerate(text.split("\n"), start=1)
+    return ParsedTranscript(
+        _speeches({f"line {number}": parse_json(line, number) for number, line in lines if line.strip()})
+    )
 
 
 def _utterances_of(document: dict[str, object]) -> list[object]:
@@ -54,15 +70,6 @@ def _utterances_of(document: dict[str, object]) -> list[object]:
     for key in _LIST_KEYS:
         if isinstance(named := document.get(key), list):
             return named
-    found = _lists_of_utterances(document)
-    if len(found) == 1:
-        return next(iter(found.values()))
-    several = f"several lists of utterances ({', '.join(found)})" if found else "no list of utterances"
-    raise InputError(f"line 1: {several}; name the one to read one of {', '.join(_LIST_KEYS)}")
-
-
-def _lists_of_utterances(document: dict[str, object]) -> dict[str, list[object]]:
-    """Return every list of objects that each have a speaker and a content, by its dotted key."""
     found: dict[str, list[object]] = {}
     waiting: list[tuple[str, object]] = list(document.items())
     for key, value in waiting:  # which grows
@@ -70,7 +77,10 @@ def _lists_of_utterances(document: dict[str, object]) -> dict[str, list[object]]
             waiting += [(f"{key}.{inner}", each) for inner, each in value.items()]
         elif isinstance(value, list) and value and all(map(_is_utterance, value)):
             found[key] = value
-    return found
+    if len(found) == 1:
+        return next(iter(found.values()))
+    several = f"several lists of utterances ({', '.join(found)})" if found else "no list of utterances"
+    raise InputError(f"line 1: {several}; name the one to read one of {', '.join(_LIST_KEYS)}")
 
 
 def _is_utterance(item: object) -> bool:
@@ -81,33 +91,21 @@ def _is_utterance(item: object) -> bool:
     )
 
 
-def _contributions(rounds: Sequence[object]) -> list[ParsedSpeech]:
-    """Read dialectic's rounds, each with its contributions in the order in which they were made."""
-    found = [r.get("contributions") for r in rounds if isinstance(r, dict)]
-    return _utterances_in(
-        [one for contributions in found if isinstance(contributions, list) for one in contributions]
-    )
-
-
-def _utterances_in(
-    items: Sequence[object], unit: str = "entry", numbers: Iterable[int] | None = None
-) -> list[ParsedSpeech]:
+def _speeches(items: Mapping[str, object]) -> list[ParsedSpeech]:
+    """Read utterances, each under where it stands, which begins the message of what is wrong with it."""
     said = []
-    for number, item in zip(numbers or range(1, len(items) + 1), items, strict=False):
+    for where, item in items.items():
         if not isinstance(item, dict):
-            raise InputError(
-                f"{unit} {number}: {type(item).__name__} instead of an object with speaker and content"
-            )
+            kind = type(item).__name__
+            raise InputError(f"{where}: {kind} instead of an object with speaker and content")
         if item.get("role") in _INSTRUCTIONS and not item.get("speaker"):
             continue
         name = _first_text(item, SPEAKER_KEYS)
         if not name:
-            raise InputError(f"{unit} {number}: nobody says this; add `speaker`")
+            raise InputError(f"{where}: nobody says this; add `speaker`")
         if not any(key in item for key in CONTENT_KEYS):
-            raise InputError(f"{unit} {number}: {name!r} says nothing; add `content`")
-        said.append(
-            ParsedSpeech(name, _text_of(_content(item), f"{unit} {number}"), _first_text(item, TIME_KEYS))
-        )
+            raise InputError(f"{where}: {name!r} says nothing; add `content`")
+        said.append(ParsedSpeech(name, _text_of(_content(item), where), _first_text(item, TIME_KEYS)))
     return said
 
 
@@ -139,10 +137,3 @@ def _text_of(value: object, where: str) -> str:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return str(value)
     raise InputError(f"{where}: {json.dumps(value)[:60]} is no text; put quotes around what was said")
-
-
-def read_jsonl(text: str) -> ParsedTranscript:
-    """Read one utterance a line."""
-    rows = [(number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
-    values = [parse_json(line, number) for number, line in rows]
-    return ParsedTranscript(_utterances_in(values, "line", [number for number, _ in rows]))

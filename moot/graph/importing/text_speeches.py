@@ -3,7 +3,6 @@
 import re
 from collections import Counter
 from collections.abc import Container, Mapping, Sequence
-from functools import cache
 from itertools import pairwise
 
 from markdown_it import MarkdownIt
@@ -63,18 +62,8 @@ def _line_heads(lines: Sequence[str]) -> Heads:
         setting = match["tight"] == ":" and match["name"][0].islower()  # `color:red`
         reported = match["tight"] and not known and _REPORTED.match(match["text"])
         if not (setting or reported) and _is_name(match["name"], known=known):
-            heads[at] = _said(match, match["text"])
+            heads[at] = ParsedSpeech(match["name"], match["text"], match["before"] or match["after"] or "")
     return heads
-
-
-def _said(head: re.Match[str], text: str) -> ParsedSpeech:
-    return ParsedSpeech(head["name"], text, head["before"] or head["after"] or "")
-
-
-def _headed(head: str, text: str) -> ParsedSpeech:
-    """Return a speech by its head in Markdown: a name, and perhaps a time in brackets."""
-    match = re.fullmatch(_HEAD, head.strip())
-    return _said(match, text) if match else ParsedSpeech(head, text)
 
 
 def _is_name(text: str, *, known: bool) -> bool:
@@ -94,7 +83,10 @@ def read_md(text: str) -> ParsedTranscript:
     Headings and fences are `markdown-it-py`'s. Speeches after bold names are told line by line: most
     transcripts set no empty line between them, so that Markdown makes one paragraph of several.
     """
-    lines, blocks = text.split("\n"), _parser().parse(text)
+    # Neither dashes under a speech nor tags before it make it another block.
+    parser = MarkdownIt("commonmark").disable(["lheading", "html_block"])
+    parser.core.ruler.disable("inline")
+    lines, blocks = text.split("\n"), parser.parse(text)
     fenced = {at for token in blocks if token.type == "fence" and token.map for at in range(*token.map)}
     headings = {
         token.map[0]: (token.tag, inside.content)
@@ -114,14 +106,6 @@ def read_md(text: str) -> ParsedTranscript:
     return read_txt(text)
 
 
-@cache
-def _parser() -> MarkdownIt:
-    """Return a parser of blocks; neither dashes under a speech nor tags before it make it another block."""
-    parser = MarkdownIt("commonmark").disable(["lheading", "html_block"])
-    parser.core.ruler.disable("inline")
-    return parser
-
-
 def is_listed(lines: Sequence[str]) -> bool:
     """Tell whether the speeches are the items of a list, each under a bold name."""
     return any(map(LISTED.match, lines)) and not _line_heads(lines)
@@ -133,6 +117,14 @@ def _bold_heads(form: re.Pattern[str], lines: Sequence[str], fenced: Container[i
         at: _headed(f"{match['time'] or ''}{match['name']}{match['aside'] or ''}", match["text"])
         for at, match in matches.items()
     }
+
+
+def _headed(head: str, text: str) -> ParsedSpeech:
+    """Return a speech by its head in Markdown: a name, and perhaps a time in brackets."""
+    match = re.fullmatch(_HEAD, head.strip())
+    if match is None:
+        return ParsedSpeech(head, text)
+    return ParsedSpeech(match["name"], text, match["before"] or match["after"] or "")
 
 
 def _spoken(lines: Sequence[str], heads: Heads, form: str) -> ParsedTranscript:

@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 
@@ -11,13 +11,21 @@ from moot.graph.documents.shown_config import shown_config
 from moot.graph.importing.csv_tables import header_of, read_csv
 from moot.graph.importing.json_records import parse_json, read_json, read_jsonl
 from moot.graph.importing.parse_result import ParsedSpeech, ParsedTranscript
-from moot.graph.importing.speaker_ids import slugs
 from moot.graph.importing.text_speeches import BOLD, is_listed, read_md, read_txt
+from moot.state.config.debaters import RESERVED_IDS, free_id, slug
 from moot.state.entries import clean_text, kind_of
 from moot.state.errors import InputError
 
 FORMATS = ("json", "jsonl", "csv", "txt", "md")
 _EXTENSIONS = {".ndjson": "jsonl", ".tsv": "csv", ".markdown": "md", **{f".{name}": name for name in FORMATS}}
+_READERS: dict[str, Callable[[str], ParsedTranscript]] = {
+    "jsonl": read_jsonl,
+    "csv": read_csv,
+    "txt": read_txt,
+    "md": read_md,
+}
+_RESERVED = RESERVED_IDS - {"judge", "moderator"}
+"""A transcript's judge and moderator are a debate's: neither argues."""
 
 
 @dataclass(frozen=True)
@@ -76,31 +84,37 @@ def parse_transcript(text: str, *, format: str | None = None, filename: str = ""
 
 
 def _gathered(read: ParsedTranscript, filename: str) -> ImportedTranscript:
-    tidied = [
-        replace(one, speaker=_tidy(one.speaker), content=one.content.strip())
-        for one in read.utterances
-        if one.content.strip()
-    ]
-    if not tidied:
-        raise InputError("line 1: nobody says anything in this transcript; write each speech as `NAME: text`")
+    """Tell the speakers apart, and leave out who says nothing."""
     names: dict[str, str] = {}
-    for one in tidied:
-        names.setdefault(_identity(one.speaker), one.speaker)
+    """As the transcript first wrote them, by what tells them apart."""
+    said: list[ParsedSpeech] = []
+    for one in read.utterances:
+        content = one.content.strip()
+        if content:
+            name = " ".join(one.speaker.split()).strip("*_ ").removesuffix(":").rstrip() or "Speaker"
+            speaker = names.setdefault(unicodedata.normalize("NFKC", name).casefold(), name)
+            said.append(ParsedSpeech(speaker, content, one.at))
+    if not said:
+        raise InputError("line 1: nobody says anything in this transcript; write each speech as `NAME: text`")
     ids = slugs(names.values())
     return ImportedTranscript(
         topic=" ".join(read.topic.split()) or re.sub(r"[\W_]+", " ", PurePath(filename).stem).strip(),
         speakers=tuple(Speaker(ids[name], name) for name in names.values()),
-        utterances=tuple(replace(one, speaker=ids[names[_identity(one.speaker)]]) for one in tidied),
+        utterances=tuple(replace(one, speaker=ids[one.speaker]) for one in said),
         solution=read.solution,
     )
 
 
-def _tidy(name: str) -> str:
-    return " ".join(name.split()).strip("*_ ").removesuffix(":").rstrip() or "Speaker"
+def slugs(names: Iterable[str]) -> dict[str, str]:
+    """Map distinct display names to ids that never collide, in the order given.
 
-
-def _identity(name: str) -> str:
-    return unicodedata.normalize("NFKC", name).casefold()
+    A name of which nothing remains becomes `speaker-` and its position, from 1.
+    """
+    ids: dict[str, str] = {}
+    for position, name in enumerate(dict.fromkeys(names), start=1):
+        wanted = slug(name) or f"speaker-{position}"
+        ids[name] = free_id(f"speaker-{wanted}" if wanted in _RESERVED else wanted, ids.values())
+    return ids
 
 
 def _sniffed(text: str) -> str:
@@ -131,11 +145,3 @@ def _from_document(given: dict[str, object]) -> ImportedTranscript:
         document=given,
         solution=document["solution"],
     )
-
-
-_READERS: dict[str, Callable[[str], ParsedTranscript]] = {
-    "jsonl": read_jsonl,
-    "csv": read_csv,
-    "txt": read_txt,
-    "md": read_md,
-}
