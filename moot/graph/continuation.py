@@ -13,8 +13,7 @@ from moot.graph.session import DebateSession, Values, is_over
 from moot.nodes.driving.portal import entered_in_thread, iterate_from_async, iterate_from_sync
 from moot.nodes.effects import is_pause
 from moot.nodes.people.questions import PersonQuestion, answer_problem, questions_in
-from moot.nodes.protocols.limits import limit_reached
-from moot.nodes.protocols.protocol_table import protocol_named
+from moot.nodes.protocols.protocol_table import limit_reached, protocol_named
 from moot.state.config.debate_config import frozen_config
 from moot.state.config.model_settings import RECORDED
 from moot.state.errors import DebatePaused, InputError, WaitingForPerson

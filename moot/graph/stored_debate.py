@@ -15,7 +15,7 @@ from moot.graph.session import DebateSession, is_over
 from moot.nodes.blackboard.corrections import corrected, joined
 from moot.nodes.people.amendments import pinnable
 from moot.nodes.people.questions import PersonQuestion
-from moot.nodes.protocols.limits import limit_reached
+from moot.nodes.protocols.protocol_table import limit_reached
 from moot.state.catalogue import DebateRow
 from moot.state.config import DebateConfig, differing_keys, may_speak
 from moot.state.config.boundary import Claim, reaches

@@ -11,9 +11,8 @@ from moot.nodes.clarify import clarification_step
 from moot.nodes.driving.environment import NodeContext
 from moot.nodes.effects import PAUSE, Ask, Body, Emit, Hear, Heard, errors_update
 from moot.nodes.people.interjections import interjected, planned_interjections, taken_up
-from moot.nodes.protocols.limits import following, limit_reached
 from moot.nodes.protocols.protocol import Consult, End, make_step
-from moot.nodes.protocols.protocol_table import protocol_named
+from moot.nodes.protocols.protocol_table import following, limit_reached, protocol_named
 from moot.state.config import DebateConfig
 from moot.state.config.debate_config import frozen_config
 from moot.state.conversation import ConversationState, StateValues, Step

@@ -17,9 +17,8 @@ from moot.nodes.memory.summarizers.drafting import draft_summary
 from moot.nodes.memory.summarizers.rule_based import RuleBased
 from moot.nodes.memory.summarizers.summarizer import SummaryRequest
 from moot.nodes.memory.versions import FRAME_TOKENS, make_summary, version_of
-from moot.nodes.protocols.limits import following
 from moot.nodes.protocols.protocol import Consult, End
-from moot.nodes.protocols.protocol_table import protocol_named
+from moot.nodes.protocols.protocol_table import following, protocol_named
 from moot.state.config import DebateConfig
 from moot.state.config.debate_config import frozen_config
 from moot.state.conversation import ConversationState

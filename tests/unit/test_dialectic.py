@@ -12,7 +12,7 @@ from moot.graph.cli.run_request import run_config
 from moot.graph.cli.usual_config import file_data
 from moot.graph.importing.dialectic import Converted, from_dialectic, is_dialectic
 from moot.nodes.memory.perspective import perspective_settings
-from moot.nodes.protocols.council.council_settings import TerminationConfig
+from moot.nodes.protocols.council.convergence import TerminationConfig
 from moot.nodes.roles.role import shipped_role
 from moot.state.config import DebateConfig
 from moot.state.config.config_files import make_config

@@ -18,7 +18,7 @@ from moot.nodes.driving.environment import NodeContext
 from moot.nodes.memory.coverage import uncovered
 from moot.nodes.memory.summarizers.summarizer_table import SUMMARIZERS, summarizer_named
 from moot.nodes.open import open_debate
-from moot.nodes.protocols.limits import limit_reached
+from moot.nodes.protocols.protocol_table import limit_reached
 from moot.nodes.text.tokens import counter
 from moot.state.config import DebateConfig, debate_config
 from moot.state.config.boundary import Claim

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from moot.nodes.calls import View
 from moot.nodes.prompts.request import Voice, make_call, voice_of
-from moot.nodes.protocols.long_form.moderator_settings import ModeratorConfig
+from moot.nodes.protocols.long_form.long_form import ModeratorConfig
 from moot.state.config import DebateConfig
 
 MOOT = Path(__file__).parents[2] / "moot"

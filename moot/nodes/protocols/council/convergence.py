@@ -1,6 +1,7 @@
-"""How far a council's proposals agree: one structured call at the end of a round."""
+"""How far a council's proposals agree, which may end it: one structured call at the end of a round."""
 
 from collections.abc import Generator, Sequence
+from typing import Literal
 
 from pydantic import BaseModel, Field
 
@@ -14,7 +15,7 @@ from moot.nodes.prompts.material import Piece, with_pieces
 from moot.nodes.prompts.rendering import render_entry
 from moot.nodes.prompts.request import make_call, voice_of
 from moot.nodes.text.tokens import TokenCounter, cut_middle
-from moot.state.config import DebateConfig
+from moot.state.config import DebateConfig, ProtocolSettings
 from moot.state.conversation import ConvergenceCheck, ConversationState
 from moot.state.entries import JsonObject
 
@@ -23,6 +24,17 @@ CONVERGENCE = "convergence"
 
 PROMPT = load_prompt("convergence", "topic", home=__package__)
 REPLY_TOKENS = 800
+
+
+class TerminationConfig(ProtocolSettings):
+    """When a council stops early."""
+
+    key = "termination"
+
+    type: Literal["fixed", "convergence"] = "fixed"
+    """`fixed` runs every round; `convergence` asks the judge after each but the last."""
+    threshold: float = Field(0.8, ge=0, le=1)
+    """Share of agreement, 0 to 1, from which the debate stops."""
 
 
 class Convergence(BaseModel):

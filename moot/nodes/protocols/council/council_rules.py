@@ -15,8 +15,12 @@ from moot.nodes.memory.perspective import latest_proposals
 from moot.nodes.prompts.fitting import Block
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.prompts.rendering import display_name
-from moot.nodes.protocols.council.convergence import CONVERGENCE, REPLY_TOKENS, check_convergence
-from moot.nodes.protocols.council.council_settings import TerminationConfig
+from moot.nodes.protocols.council.convergence import (
+    CONVERGENCE,
+    REPLY_TOKENS,
+    TerminationConfig,
+    check_convergence,
+)
 from moot.nodes.protocols.council.council_views import (
     CRITIQUE_WORDS,
     PROPOSAL_WORDS,

@@ -7,7 +7,7 @@ from moot.nodes.prompts.fitting import Block
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.prompts.material import Piece, problem_block, with_pieces
 from moot.nodes.prompts.rendering import display_name, render_entry
-from moot.nodes.protocols.agreeableness import with_agreement
+from moot.nodes.protocols.protocol import with_agreement
 from moot.nodes.roles.role import role_of
 from moot.nodes.text.tokens import cut_middle
 from moot.nodes.views.head import contract_text, members_text, rules_block

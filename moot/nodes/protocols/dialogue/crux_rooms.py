@@ -9,9 +9,8 @@ from moot.nodes.blackboard.folding import ledger_of
 from moot.nodes.blackboard.rooms import awaits_second, claim_now, make_room
 from moot.nodes.blackboard.standing import Ledger, stage_of
 from moot.nodes.prompts.library import load_prompt
-from moot.nodes.protocols.agreeableness import with_agreement
 from moot.nodes.protocols.dialogue.dialogue_settings import DialogueConfig
-from moot.nodes.protocols.protocol import make_floor, make_step
+from moot.nodes.protocols.protocol import make_floor, make_step, with_agreement
 from moot.nodes.text.terms import numbers, term_set
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState, Floor, Step

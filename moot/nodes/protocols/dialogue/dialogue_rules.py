@@ -24,7 +24,6 @@ from moot.nodes.judging.opinions import JudgeBrief
 from moot.nodes.prompts.fitting import Block, fit_messages
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.prompts.request import counter_of, make_call, many, narrowed, voice_of
-from moot.nodes.protocols.agreeableness import with_agreement
 from moot.nodes.protocols.dialogue.crux_rooms import (
     STAGES,
     new_rooms,
@@ -44,6 +43,7 @@ from moot.nodes.protocols.protocol import (
     Protocol,
     make_floor,
     make_step,
+    with_agreement,
 )
 from moot.nodes.views.scene import Scene
 from moot.state.amounts import all_done

@@ -1,12 +1,12 @@
-"""What the long forms share, whoever gives the floor: phases, instructions, who spoke last."""
+"""What the long forms share, whoever gives the floor: settings, phases, instructions, who spoke last."""
 
 from collections.abc import Sequence
+
+from pydantic import Field
 
 from moot.nodes.blackboard.folding import ledger_of
 from moot.nodes.prompts.fitting import Block
 from moot.nodes.prompts.library import load_prompt
-from moot.nodes.protocols.agreeableness import with_agreement
-from moot.nodes.protocols.long_form.moderator_settings import ModeratorConfig
 from moot.nodes.protocols.protocol import (
     SPEECH_WORDS,
     Consult,
@@ -14,11 +14,12 @@ from moot.nodes.protocols.protocol import (
     Protocol,
     make_floor,
     make_step,
+    with_agreement,
 )
 from moot.nodes.views.scene import Scene
 from moot.nodes.views.tail import debate_blocks
 from moot.state.amounts import all_done
-from moot.state.config import DebateConfig
+from moot.state.config import DebateConfig, ProtocolSettings
 from moot.state.conversation import ConversationState, Step
 from moot.state.entries import Entry, takes_turn
 
@@ -30,6 +31,24 @@ ASKS = {
 }
 _LOOK_BACK = 8
 """Entries for each debater among which the least recent speaker is looked for."""
+
+
+class ModeratorConfig(ProtocolSettings):
+    """Who gives the floor in `moderated`."""
+
+    key = "moderator"
+
+    model: str | None = None
+    """Model name; `None` means the debate's."""
+    temperature: float | None = Field(0.3, ge=0, le=2)
+    """Sampling temperature."""
+    patience: int = Field(2, ge=1)
+    """Turns that one debater, or one pair, may hold the floor without progress before the least recent
+    speaker gets it; twice as many for a pair."""
+
+    def model_names(self) -> tuple[str, ...]:
+        """The moderator's."""
+        return (self.model,) if self.model else ()
 
 
 class LongForm(Protocol):

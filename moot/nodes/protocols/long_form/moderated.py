@@ -16,12 +16,12 @@ from moot.nodes.prompts.library import load_prompt
 from moot.nodes.prompts.request import counter_of, make_call, narrowed, one_of, voice_of
 from moot.nodes.protocols.long_form.long_form import (
     LongForm,
+    ModeratorConfig,
     is_stuck,
     last_speakers,
     least_recent,
     speech_step,
 )
-from moot.nodes.protocols.long_form.moderator_settings import ModeratorConfig
 from moot.nodes.protocols.protocol import Consult, Outlay
 from moot.nodes.text.tokens import cut_middle
 from moot.state.config import DebateConfig

@@ -2,8 +2,13 @@
 
 import hashlib
 
-from moot.nodes.protocols.long_form.long_form import LongForm, is_stuck, last_speakers, speech_step
-from moot.nodes.protocols.long_form.moderator_settings import ModeratorConfig
+from moot.nodes.protocols.long_form.long_form import (
+    LongForm,
+    ModeratorConfig,
+    is_stuck,
+    last_speakers,
+    speech_step,
+)
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState, Step
 
