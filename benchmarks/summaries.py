@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.qmsum import meeting_files, meetings_parser
+from moot.nodes.memory.summarizers.drafting import FRAME_TOKENS
 from moot.nodes.memory.summarizers.points_layout import SummaryPoints
 from moot.nodes.memory.summarizers.rule_based import fold
-from moot.nodes.memory.versions import FRAME_TOKENS
 from moot.nodes.text.sentences import split_sentences
 from moot.nodes.text.terms import terms
 from moot.nodes.text.tokens import TokenCounter, counter

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from moot.nodes.driving.environment import Environment
 from moot.nodes.judging.rubrics import rubric_for
-from moot.nodes.memory.embeddings import embeddings_of
+from moot.nodes.memory.indexes import embeddings_of
 from moot.nodes.memory.perspective import perspective_settings
 from moot.nodes.memory.summarizers.summarizer_table import summarizer_named
 from moot.nodes.memory.window import WindowLimits

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from moot.nodes.calls import Hints, ModelCall, Reply, WireMessage
 from moot.nodes.driving.environment import NodeContext
 from moot.nodes.effects import Body, errors_update
-from moot.nodes.memory.scribe import Scribe
+from moot.nodes.memory.window import Scribe
 from moot.nodes.people.questions import QUESTIONS_TOKENS, PersonQuestion, ask_people
 from moot.nodes.prompts.fitting import KEEP, Block, fit
 from moot.nodes.prompts.library import load_prompt

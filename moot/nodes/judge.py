@@ -4,8 +4,8 @@ from moot.nodes.calls import Flow
 from moot.nodes.driving.environment import NodeContext
 from moot.nodes.effects import Body, Emit, errors_update
 from moot.nodes.judging.assess import Assessment, assess, next_judging
-from moot.nodes.memory.perspective_summaries import NewSummary, judge_summary
-from moot.nodes.memory.versions import version_of
+from moot.nodes.memory.perspective import NewSummary, judge_summary
+from moot.nodes.memory.summarizers.drafting import version_of
 from moot.nodes.protocols.protocol_table import protocol_named
 from moot.nodes.text.tokens import TokenCounter
 from moot.state.config import DebateConfig

@@ -11,8 +11,7 @@ from langgraph.types import Overwrite
 from moot.nodes.driving.environment import NodeContext
 from moot.nodes.effects import Body, Effect, Job, Work
 from moot.nodes.memory.earlier import recollections_of
-from moot.nodes.memory.scribe import Scribe
-from moot.nodes.memory.window import WindowLimits, compact, window_message
+from moot.nodes.memory.window import Scribe, WindowLimits, compact, window_message
 from moot.nodes.people.interjections import adopt_operation, foreign_messages, said_outside
 from moot.nodes.prompts.library import LOADED
 from moot.nodes.protocols.protocol_table import protocol_named

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from moot.nodes.blackboard.bounds import OVERALL
 from moot.nodes.blackboard.by_model import minutes_by_model, read_in_batches
 from moot.nodes.blackboard.by_rule import operations_by_rule
 from moot.nodes.blackboard.folding import ledger_of
@@ -17,6 +16,7 @@ from moot.state.config import DebateConfig
 from moot.state.config.debate_config import frozen_config
 from moot.state.conversation import ConversationState
 from moot.state.entries import Entry, JsonObject, ids_in, kind_of, seq_of
+from moot.state.ledger import OVERALL
 
 
 def record(state: ConversationState, context: NodeContext) -> Body:

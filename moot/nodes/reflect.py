@@ -1,14 +1,6 @@
 """`reflect`: looks at the debate from outside once enough has happened, and at crux rooms after a cycle."""
 
 from moot.nodes.blackboard.by_model import found_in
-from moot.nodes.blackboard.cards import (
-    CruxFinding,
-    card_by_model,
-    card_by_rule,
-    card_call,
-    card_events,
-    room_closes,
-)
 from moot.nodes.blackboard.reflections import (
     Reflections,
     reflection_call,
@@ -16,7 +8,15 @@ from moot.nodes.blackboard.reflections import (
     reflections_by_model,
     reflections_by_rule,
 )
-from moot.nodes.blackboard.rooms import to_assess
+from moot.nodes.blackboard.rooms import (
+    CruxFinding,
+    card_by_model,
+    card_by_rule,
+    card_call,
+    card_events,
+    room_closes,
+    to_assess,
+)
 from moot.nodes.calls import Reply
 from moot.nodes.driving.environment import NodeContext
 from moot.nodes.effects import Body, Emit, Update, errors_update

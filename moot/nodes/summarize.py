@@ -11,12 +11,11 @@ from moot.nodes.calls import side_by_side
 from moot.nodes.driving.environment import NodeContext
 from moot.nodes.effects import Body, Emit, errors_update
 from moot.nodes.judging.docket import outgrows
-from moot.nodes.memory.coverage import uncovered
-from moot.nodes.memory.perspective_summaries import due_debaters, perspective_summary
-from moot.nodes.memory.summarizers.drafting import draft_summary
+from moot.nodes.memory.perspective import due_debaters, perspective_summary
+from moot.nodes.memory.summarizers.drafting import FRAME_TOKENS, draft_summary, make_summary, version_of
 from moot.nodes.memory.summarizers.rule_based import RuleBased
 from moot.nodes.memory.summarizers.summarizer import SummaryRequest
-from moot.nodes.memory.versions import FRAME_TOKENS, make_summary, version_of
+from moot.nodes.memory.window import uncovered
 from moot.nodes.protocols.protocol import Consult, End
 from moot.nodes.protocols.protocol_table import following, protocol_named
 from moot.state.config import DebateConfig

@@ -2,7 +2,7 @@
 
 from moot.nodes.driving.environment import Environment, NodeContext
 from moot.nodes.effects import Body
-from moot.nodes.memory.window import WindowLimits, compact, first_seq
+from moot.nodes.memory.window import WindowLimits, compact, window_start
 from moot.nodes.prompts.material import pin_blocks, pins_tokens
 from moot.nodes.views.head import head_tokens
 from moot.state.config.debate_config import frozen_config
@@ -18,8 +18,7 @@ def trim(state: ConversationState, context: NodeContext) -> Body:
 
 def leaves_through(state: ConversationState, env: Environment) -> int:
     """Return the `seq` up to which messages are about to leave the window, -1 for none."""
-    config, transcript = frozen_config(state), state["full_transcript"]
-    window = transcript[first_seq(state["messages"], len(transcript)) :]
+    config, window = frozen_config(state), state["full_transcript"][window_start(state) :]
     count = env.count_for(config)
     head = head_tokens(state["topic"], config, count) + pins_tokens(pin_blocks(state, config, count), count)
     limits = WindowLimits.of(config.memory, head)

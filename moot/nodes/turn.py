@@ -11,7 +11,7 @@ from moot.nodes.effects import Body, Work, errors_update
 from moot.nodes.floors.human_floors import hear_people
 from moot.nodes.floors.model_floors import Spoken, let_speak
 from moot.nodes.floors.seats import Seat, embedding_work, make_seats, whole_view
-from moot.nodes.memory.scribe import Scribe
+from moot.nodes.memory.window import Scribe
 from moot.nodes.models.failures import REFUSALS
 from moot.nodes.protocols.protocol_table import protocol_named
 from moot.nodes.reading.moves import importance

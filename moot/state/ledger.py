@@ -12,6 +12,9 @@ from typing_extensions import TypedDict
 MOTION = "p000"
 """Id of the proposition that the debate is about: its topic."""
 
+OVERALL = "overall"
+"""The aspect of a topic that is not split."""
+
 Reader = Literal["rule", "model", "person"]
 """Who took a note: a later one outranks an earlier one of these on the same message."""
 

@@ -15,7 +15,7 @@ from moot.graph.api import Debates, open_debates
 from moot.graph.importing import parse_transcript
 from moot.graph.importing.adopting import transcript_config
 from moot.nodes.judging.opinion_check import failed_verdict
-from moot.nodes.memory.coverage import uncovered
+from moot.nodes.memory.window import uncovered
 from moot.nodes.text.tokens import counter
 from moot.state.config import DebateConfig
 from moot.state.config.config_files import make_config

@@ -8,10 +8,17 @@ from typing import Any, cast
 import pytest
 
 from moot.nodes.blackboard.by_model import known_debater
-from moot.nodes.blackboard.cards import card_by_model, card_by_rule, card_events, room_closes
 from moot.nodes.blackboard.folding import ledger_of
 from moot.nodes.blackboard.reflections import reflection_due, reflections_by_model, reflections_by_rule
-from moot.nodes.blackboard.rooms import make_room, to_assess, with_entries
+from moot.nodes.blackboard.rooms import (
+    card_by_model,
+    card_by_rule,
+    card_events,
+    make_room,
+    room_closes,
+    to_assess,
+    with_entries,
+)
 from moot.nodes.blackboard.standing import stage_of
 from moot.nodes.calls import ModelCall, Reply
 from moot.nodes.driving.environment import Environment, NodeContext

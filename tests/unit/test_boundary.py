@@ -15,7 +15,7 @@ from pydantic import BaseModel, TypeAdapter
 
 from moot import ConfigError, DebateConfig, build_graph, open_debates
 from moot.graph.debate import graph
-from moot.nodes.memory.embeddings import embeddings_of
+from moot.nodes.memory.indexes import embeddings_of
 from moot.state.config.boundary import Claim, ForeignConfig, Reach, reaches, requested
 from moot.state.config.config_files import make_config
 from moot.state.config.section import protocol_sections

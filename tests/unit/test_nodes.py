@@ -15,8 +15,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from moot.graph.debate import build_graph
 from moot.nodes.calls import ModelCall, Reply
 from moot.nodes.driving.environment import NodeContext
-from moot.nodes.memory.coverage import uncovered
 from moot.nodes.memory.summarizers.summarizer_table import SUMMARIZERS, summarizer_named
+from moot.nodes.memory.window import uncovered
 from moot.nodes.open import open_debate
 from moot.nodes.protocols.protocol_table import limit_reached
 from moot.nodes.text.tokens import counter

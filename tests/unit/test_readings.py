@@ -7,8 +7,7 @@ from typing import Any, cast
 import pytest
 
 from moot.nodes.blackboard.by_model import minutes_by_model, read_in_batches, room_for
-from moot.nodes.blackboard.minutes import Minutes
-from moot.nodes.blackboard.quotations import find_quotation
+from moot.nodes.blackboard.minutes import Minutes, find_quotation
 from moot.nodes.blackboard.rooms import claim_now, make_room, to_assess, with_entries
 from moot.nodes.calls import ModelCall, Reply
 from moot.nodes.protocols.dialogue.crux_rooms import room_step

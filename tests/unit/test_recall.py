@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from moot.graph.api import open_debates
 from moot.graph.lookback import look_back
+from moot.nodes.blackboard.folding import ledger_of
 from moot.nodes.calls import ModelCall, Reply
-from moot.nodes.memory.embeddings import load_embeddings
-from moot.nodes.memory.indexes import Indexes
-from moot.nodes.memory.recall import Cue, Memories, cue_for, memory_items, recalled
+from moot.nodes.memory.indexes import Indexes, load_embeddings
+from moot.nodes.memory.recall import Cue, Memories, bring_back, cue_for, memory_items
 from moot.nodes.memory.window import window_message
 from moot.nodes.text.tokens import counter
 from moot.state.config import DebateConfig
@@ -46,7 +46,7 @@ def _state(contents: list[str], window: int = 2, **channels: Any) -> Conversatio
 
 def _recalled(state: ConversationState, cue: Cue, room: int = 250, **more: Any) -> Any:
     memories = more.pop("memories", None) or Memories(Indexes(), "d")
-    return recalled(state, memories, RetrievalConfig(**more), cue, room=room, count=count, names=NAMES)
+    return bring_back(state, memories, RetrievalConfig(**more), cue, room=room, count=count, names=NAMES)
 
 
 SAID = [f"Remarks about item {n} of the agenda." for n in range(40)]
@@ -96,7 +96,8 @@ def test_changes_of_position_reflections_and_cards_come_back_too() -> None:
     found = _recalled(state, Cue("harbour toll"))
     assert {"shift:e003", "r1"} <= set(found.ids)
     assert "Ada moved from “no toll” to “a harbour toll”" in found.text
-    assert [item.id for item in memory_items(state, NAMES, count)] == ["shift:e003", "r1"]
+    items = memory_items(ledger_of(state), None, state["reflections"], NAMES, count)
+    assert [item.id for item in items] == ["shift:e003", "r1"]
 
 
 def test_it_can_be_switched_off() -> None:

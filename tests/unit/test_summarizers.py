@@ -13,11 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moot.nodes.calls import ModelCall, Reply
-from moot.nodes.memory.summarizers.drafting import draft_summary
+from moot.nodes.memory.summarizers.drafting import draft_summary, make_summary, version_of
 from moot.nodes.memory.summarizers.notes import input_room, kept_notes
 from moot.nodes.memory.summarizers.summarizer import SummaryRequest
 from moot.nodes.memory.summarizers.summarizer_table import GONE, SUMMARIZERS, summarizer_named
-from moot.nodes.memory.versions import make_summary, version_of
 from moot.nodes.text.tokens import counter, prompt_tokens
 from moot.state.config import DebateConfig
 from moot.state.entries import Entry, make_entry

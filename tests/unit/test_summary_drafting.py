@@ -11,11 +11,10 @@ import pytest
 
 from moot.graph.cli.screen.showing import summary as heading_of
 from moot.nodes.calls import ModelCall, Reply
-from moot.nodes.memory.summarizers.drafting import draft_summary
+from moot.nodes.memory.summarizers.drafting import draft_summary, make_summary, version_of
 from moot.nodes.memory.summarizers.notes import kept_notes
 from moot.nodes.memory.summarizers.summarizer import Draft, SummaryRequest
 from moot.nodes.memory.summarizers.summarizer_table import ENTRY_POINT_GROUP, SUMMARIZERS, summarizer_named
-from moot.nodes.memory.versions import make_summary, version_of
 from moot.nodes.text.tokens import counter
 from moot.state.config import DebateConfig
 from moot.state.entries import Entry, make_entry

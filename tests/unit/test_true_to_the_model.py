@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from moot.graph.documents.board import _rounds
+from moot.nodes.blackboard.board_words import stances_text
 from moot.nodes.blackboard.by_rule import operations_by_rule
 from moot.nodes.blackboard.folding import fold_notes
-from moot.nodes.blackboard.stance_words import stances_text
 from moot.nodes.judging.blinding import make_blinding
 from moot.nodes.memory.summarizers.notes import _untold
 from moot.nodes.memory.summarizers.points_layout import render

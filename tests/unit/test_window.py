@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.nodes.memory.window import WindowLimits, compact, first_seq, window_message
+from moot.nodes.memory.window import WindowLimits, compact, window_message, window_start
 from moot.nodes.prompts.rendering import render_entry
 from moot.nodes.text.tokens import counter, message_tokens
 from moot.state.config.memory_config import MemoryConfig
@@ -93,5 +93,6 @@ def test_what_the_rules_leave_of_their_section_flows_to_the_window() -> None:
 
 def test_the_windows_first_entry_is_told_by_its_messages() -> None:
     messages = [window_message(entry) for entry in _entries([1, 1], start=7)]
-    assert first_seq(messages, 9) == 7
-    assert first_seq([], 9) == 9
+    said = _entries([1] * 9)
+    assert window_start({"messages": messages, "full_transcript": said}) == 7
+    assert window_start({"messages": [], "full_transcript": said}) == 9

@@ -14,8 +14,8 @@ from moot.graph.reports.spending import Comparison, Figure, Prompts, read_plan, 
 from moot.graph.reports.transcript_blocks import Transcript, anchors_of, read_transcript
 from moot.graph.reports.verdict_view import Panel, VerdictView, read_decision, read_panel
 from moot.graph.reports.wording import as_json, cleaned, clock, shortened
+from moot.nodes.blackboard.board_words import says
 from moot.nodes.blackboard.outcome import unfolded
-from moot.nodes.blackboard.stance_words import says
 from moot.nodes.protocols.protocol import Protocol
 from moot.nodes.protocols.protocol_table import rules_of
 from moot.state.config.model_settings import RECORDED

@@ -12,7 +12,7 @@ from moot.graph.reports.html import TEMPLATES, template_environment
 from moot.graph.reports.markdown import tidy
 from moot.graph.reports.markdown_quotes import plain, quoted, section
 from moot.graph.reports.prose import Prose
-from moot.nodes.blackboard.bounds import noted
+from moot.nodes.blackboard.board_words import noted
 from moot.state.verdict import Reason
 
 STRONGEST = 3

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from moot.graph.documents import DebateDocument
 from moot.graph.documents.board import Admission, PropositionStanding, Stance
 from moot.graph.reports.cast import People, Person
-from moot.nodes.blackboard.bounds import noted
+from moot.nodes.blackboard.board_words import noted, says, side_conceded
 from moot.nodes.blackboard.folding import fold_notes
-from moot.nodes.blackboard.stance_words import given, says
 from moot.nodes.blackboard.standing import Ledger
 from moot.state.ledger import MOTION, Challenge, Event, Evidence
 
@@ -118,7 +117,7 @@ def _holdings(
             # A proposition of this very quotation needs no words of its own.
             own = stance is not None and noted(stance["quote"]).startswith(each["text"].rstrip("…"))
             event = None if own else ledger.stance(who, each["id"])
-            position = mark(stance, given(ledger, event) if event else "") if stance else ""
+            position = mark(stance, side_conceded(ledger, event) if event else "") if stance else ""
             yield Holding("" if own else each["text"].removesuffix("."), position, evidence, challenged)
     evidence = tuple(quoted(note) for note in shown if not note["proposition"])
     challenged = tuple(quoted(note) for note in against if not note["proposition"])

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, ValidationError, create_model
 
-from moot.nodes.blackboard.bounds import OVERALL, noted
+from moot.nodes.blackboard.board_words import noted
 from moot.nodes.blackboard.minutes import Minutes, standing_changes
 from moot.nodes.blackboard.standing import Ledger, is_given_up, said_at
 from moot.nodes.calls import Flow, Hints, ModelCall, Purpose, Reply, WireMessage
@@ -22,7 +22,7 @@ from moot.state.config import DebateConfig
 from moot.state.config.model_settings import is_built_in
 from moot.state.conversation import MemoryKind
 from moot.state.entries import Entry, ids_in
-from moot.state.ledger import GIVES_UP, MOTION, Event, EventKind, EvidenceKind
+from moot.state.ledger import GIVES_UP, MOTION, OVERALL, Event, EventKind, EvidenceKind
 
 EXTRACT = load_prompt("extract", "topic", "aspect", "debaters", "ledger")
 SECOND_LOOK = load_prompt("second-look", "topic", "aspect")

@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from moot.nodes.blackboard.bounds import noted
+from moot.nodes.blackboard.board_words import noted
 from moot.nodes.blackboard.minutes import Operations
 from moot.nodes.blackboard.standing import Ledger
 from moot.nodes.reading.exhibits import EvidenceForm, shows_evidence

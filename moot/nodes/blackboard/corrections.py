@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, get_args
 
-from moot.nodes.blackboard.bounds import noted
+from moot.nodes.blackboard.board_words import noted
 from moot.nodes.blackboard.folding import ledger_of
 from moot.state.conversation import ConversationState
 from moot.state.errors import InputError

@@ -4,9 +4,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import islice, takewhile
 from typing import Any, NamedTuple
 
-from moot.nodes.blackboard.bounds import TEXT, noted, quotation
+from moot.nodes.blackboard.board_words import (
+    MOVED,
+    SAYS,
+    TEXT,
+    noted,
+    quotation,
+    says,
+    says_briefly,
+    side_conceded,
+    stances_text,
+)
 from moot.nodes.blackboard.folding import ledger_of
-from moot.nodes.blackboard.stance_words import MOVED, SAYS, given, says, says_briefly, stances_text
 from moot.nodes.blackboard.standing import Ledger, is_given_up
 from moot.nodes.text.plain import inert
 from moot.nodes.text.tokens import TokenCounter
@@ -162,7 +171,7 @@ def board_lines(
                 yield Line(BETWEEN, 2, f"you differ on {board.disputed(key)}")
             for key in (key for key in agreed[:MOST] if key != MOTION):
                 stances = [ledger.stances(key)[who] for who in (speaker, other)]
-                yours, theirs = (f"{says_briefly(each)}{given(ledger, each)}" for each in stances)
+                yours, theirs = (f"{says_briefly(each)}{side_conceded(ledger, each)}" for each in stances)
                 both = f"both {yours}" if yours == theirs else f"you {yours}; {board.name(other)} {theirs}"
                 yield Line(BETWEEN, 4, f"you agree on {board.named(key)}: {both}")
     others = (key for key in ledger.by_salience if key != MOTION)

@@ -8,9 +8,8 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from moot.nodes.blackboard.bounds import OVERALL
 from moot.nodes.blackboard.standing import NO_COURSE, Course, Ledger, Turn, is_conditional, leaning, said_at
-from moot.state.ledger import MOTION, Event, EventKind, Note, Proposition, Sameness
+from moot.state.ledger import MOTION, OVERALL, Event, EventKind, Note, Proposition, Sameness
 
 RANK = {"rule": 0, "model": 1, "person": 2}
 """On the same message the higher one is believed."""

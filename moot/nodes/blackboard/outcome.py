@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from moot.nodes.blackboard.bounds import SHORT, TEXT, noted, quotation
+from moot.nodes.blackboard.board_words import SHORT, TEXT, answers_text, noted, quotation, says, stances_text
 from moot.nodes.blackboard.folding import ledger_of
-from moot.nodes.blackboard.stance_words import says, stances_text
 from moot.nodes.blackboard.standing import Ledger, Stage, stage_of
 from moot.nodes.text.plain import inert
 from moot.state.ledger import MOTION
@@ -129,11 +128,10 @@ def _gaps(ledger: Ledger, names: Names) -> Iterator[str]:
 def _cruxes(state: State, ledger: Ledger, names: Names) -> Iterator[str]:
     found = stages(state, ledger)
     for card in (state.get("crux_cards") or {}).values():
-        sides = "; ".join(f"{names.get(who, who)}: {side['answer']}" for who, side in card["sides"].items())
         # A card is not final: what was said after it may have reopened the question, or settled it.
         settled = found.get(card["claim"], "resolved" if card["resolved"] else "") == "resolved"
-        path = card["resolution"] or card["diagnosis"]
-        yield f"- {card['question']} ({sides}; {'settled' if settled else 'open'}): {path}"
+        stands, path = "settled" if settled else "open", card["resolution"] or card["diagnosis"]
+        yield f"- {card['question']} ({answers_text(card, names)}; {stands}): {path}"
 
 
 def _flips(state: State, names: Names, flips: Mapping[str, Sequence[str]]) -> Iterator[str]:

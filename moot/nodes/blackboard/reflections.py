@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, Field
 
-from moot.nodes.blackboard.bounds import SOURCES, noted
+from moot.nodes.blackboard.board_words import noted
 from moot.nodes.blackboard.by_model import debater_lines, known_debater, shown_entries, structured_call
 from moot.nodes.blackboard.digest import render_blackboard
 from moot.nodes.blackboard.folding import empty_ledger, grown, ledger_of
@@ -29,6 +29,8 @@ from moot.state.ledger import MOTION, Event, Reflection, ReflectionKind
 REFLECT = load_prompt("reflect", "topic", "debaters", "board")
 
 WEIGHTS = {"disagreements": 3, "concessions": 4, "shifts": 5}
+SOURCES = 4
+"""Message ids behind one reflection."""
 CONTENT = 280
 """Characters of a reflection."""
 MOST = 3

@@ -13,9 +13,9 @@ from moot.nodes.driving.environment import NodeContext
 from moot.nodes.effects import Job
 from moot.nodes.floors.human_floors import HumanFloor, given_floor
 from moot.nodes.floors.model_floors import ModelFloor
-from moot.nodes.memory.embeddings import embeddings_of
+from moot.nodes.memory.indexes import embeddings_of
 from moot.nodes.memory.recall import Memories, cue_for, embedding_job
-from moot.nodes.memory.window import first_seq
+from moot.nodes.memory.window import window_start
 from moot.nodes.prompts.fitting import fit
 from moot.nodes.prompts.material import pin_blocks, pins_tokens, with_pins
 from moot.nodes.prompts.request import make_call, voice_of
@@ -81,8 +81,7 @@ def embedding_work(state: ConversationState, context: NodeContext, config: Debat
     memories = _memories(context)
     if memories.embeddings is None or not config.memory.retrieval.enabled:
         return None
-    transcript = state["full_transcript"]
-    window = transcript[first_seq(state["messages"], len(transcript)) :]
+    window = state["full_transcript"][window_start(state) :]
     cues = [cue_for(state, window, floor["speaker"]) for floor in state["step"]["floors"]]
     return embedding_job(state, memories, config.names(), cues)
 

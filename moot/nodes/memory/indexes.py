@@ -1,4 +1,4 @@
-"""Retrieval indexes of the debates that this process works on, each growing as its transcript grows.
+"""Retrieval indexes of the debates that this process works on, and the embedding model that they use.
 
 An index is a cache: what it holds follows from the entries alone, so a node that uses one stays a pure
 function of the state, and after a resume it is made anew.
@@ -9,10 +9,13 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from moot.state.config.boundary import Claim
 from moot.state.entries import Entry, kind_of
+from moot.state.errors import ConfigError
 
 if TYPE_CHECKING:
     from moot.nodes.memory.retrieval import EvidenceIndex, MemoryItem, MemoryItems
@@ -21,20 +24,13 @@ KEPT = 16
 """Indexes kept, the most recently used."""
 
 
-@dataclass
-class _Indexed:
-    index: EvidenceIndex
-    names: Mapping[str, str]
-    entries: list[Entry] = field(default_factory=list)
-
-
 class Indexes:
     """Indexes by debate and use; safe to share between threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._known: OrderedDict[tuple[str, str], _Indexed] = OrderedDict()
-        self._items: OrderedDict[str, tuple[Sequence[MemoryItem], MemoryItems]] = OrderedDict()
+        self._known: OrderedDict[tuple[str, str], tuple[EvidenceIndex, Sequence[Entry]]] = OrderedDict()
+        self._items: OrderedDict[str, tuple[MemoryItems, Sequence[MemoryItem]]] = OrderedDict()
 
     def of(
         self,
@@ -63,40 +59,64 @@ class Indexes:
 
         wanted = list(entries)
         with self._lock:
-            known = self._known.pop((debate, use), None)
-            if known is None or not _continues(known, wanted, names, embeddings):
+            index, known = self._known.pop((debate, use), (None, ()))
+            old = None if index is None or index.vectors is None else index.vectors.embeddings
+            continues = known == wanted[: len(known)] and old is embeddings
+            if index is None or index.names != names or not continues:
                 vectors = None if embeddings is None else MessageVectors(embeddings)
-                known = _Indexed(EvidenceIndex(names=names, vectors=vectors), dict(names))
-            for entry in wanted[len(known.entries) :]:
+                index, known = EvidenceIndex(names=names, vectors=vectors), ()
+            for entry in wanted[len(known) :]:
                 if kind_of(entry).shown:
                     for piece in split(entry) if split else (entry,):
-                        known.index.add(piece)
-            known.entries = wanted
-            _keep(self._known, (debate, use), known)
-            return known.index
+                        index.add(piece)
+            _keep(self._known, (debate, use), (index, wanted))
+            return index
 
     def items(self, debate: str, items: Sequence[MemoryItem]) -> MemoryItems:
         """Return an index of exactly these memories beside the transcript."""
         from moot.nodes.memory.retrieval import MemoryItems
 
         with self._lock:
-            known = self._items.pop(debate, None)
-            if known is None or known[0] != items:
-                known = (items, MemoryItems(items))
-            _keep(self._items, debate, known)
-            return known[1]
-
-
-def _continues(known: _Indexed, wanted: Sequence[Entry], names: Mapping[str, str], embeddings: Any) -> bool:
-    vectors = known.index.vectors
-    return (
-        known.entries == wanted[: len(known.entries)]
-        and known.names == names
-        and (None if vectors is None else vectors.embeddings) is embeddings
-    )
+            index, known = self._items.pop(debate, (None, ()))
+            if index is None or known != items:
+                index = MemoryItems(items)
+            _keep(self._items, debate, (index, items))
+            return index
 
 
 def _keep(cache: OrderedDict[Any, Any], key: Any, value: Any) -> None:
     cache[key] = value
     while len(cache) > KEPT:
         cache.popitem(last=False)
+
+
+def embeddings_of(claim: Claim, given: Any = None) -> Any:
+    """Return a LangChain `Embeddings`, `None` for lexical retrieval alone.
+
+    Raises:
+        ConfigError: the name leads nowhere, or it is not admitted.
+    """
+    if given is not None:
+        return given
+    name = claim.admitted("embeddings").memory.retrieval.embeddings
+    return load_embeddings(name) if name else None
+
+
+@lru_cache(maxsize=8)
+def load_embeddings(name: str) -> Any:
+    """Import `module:attribute`; what is no embedding model itself is called to make one.
+
+    Raises:
+        ConfigError: the name leads nowhere.
+    """
+    module, _, attribute = name.partition(":")
+    try:
+        found = getattr(import_module(module), attribute)
+        made = found if hasattr(found, "embed_query") and not isinstance(found, type) else found()
+    except Exception as error:  # whatever another package raises as it is imported or made
+        raise ConfigError(
+            f"memory.retrieval.embeddings: cannot make {name!r}: {type(error).__name__}: {error}"
+        ) from error
+    if not hasattr(made, "embed_documents"):
+        raise ConfigError(f"memory.retrieval.embeddings: {name!r} is no LangChain Embeddings")
+    return made

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
-from moot.nodes.blackboard.bounds import TEXT, noted, quotation
+from moot.nodes.blackboard.board_words import TEXT, answers_text, noted, quotation
 from moot.nodes.blackboard.folding import ledger_of
-from moot.nodes.blackboard.standing import Change, Ledger
+from moot.nodes.blackboard.standing import Ledger
 from moot.nodes.effects import Job
-from moot.nodes.memory.window import first_seq
+from moot.nodes.memory.window import window_start
 from moot.nodes.prompts.rendering import display_name, speaker_label
 from moot.nodes.text.plain import excerpt, inert
 from moot.nodes.text.sentences import sentence_terms
@@ -31,7 +31,7 @@ from moot.state.ledger import CruxCard, Reflection
 
 if TYPE_CHECKING:
     from moot.nodes.memory.indexes import Indexes
-    from moot.nodes.memory.retrieval import EvidenceIndex, MemoryItem, Recall
+    from moot.nodes.memory.retrieval import EvidenceIndex, MemoryItem
 
 HEADING = "# From earlier in the debate, as it bears on this"
 
@@ -76,7 +76,7 @@ class Cue:
     """The message being answered."""
 
 
-def recalled(
+def bring_back(
     state: ConversationState,
     memories: Memories,
     settings: RetrievalConfig,
@@ -87,23 +87,19 @@ def recalled(
     names: Mapping[str, str],
     shown: str = "",
 ) -> Recalled:
-    """Return the memories that bear on `cue`, within `room` tokens.
+    """Return the memories that bear on `cue` and are not `shown` yet, within `room` tokens.
 
     A pure function of the state: the indexes behind it are caches.
     """
-    transcript = state["full_transcript"]
-    gone = first_seq(state["messages"], len(transcript))
     room = min(room, settings.max_tokens)
-    if not settings.enabled or gone <= 1 or room < LEAST:
+    if not settings.enabled or window_start(state) <= 1 or room < LEAST:
         return Recalled()
     from moot.nodes.memory.retrieval import recall
 
     index = recall_index(state, memories, names)
-    seen = frozenset(ids_in(shown))
-    items = memory_items(state, names, count)
-    told = {seq for each in seen if (seq := seq_of(each)) is not None}
-    held = {item.id for item in items if item.seq in told or item.text in shown}
-    lines = _Lines(transcript, names, count, cue, settings.top_k + TRIES)
+    items = memory_items(ledger_of(state), state.get("crux_cards"), state.get("reflections"), names, count)
+    told = {seq for each in set(ids_in(shown)) if (seq := seq_of(each)) is not None}
+    lines = _Lines(state["full_transcript"], names, count, cue, settings.top_k + TRIES)
     look = partial(
         recall,
         index,
@@ -112,7 +108,7 @@ def recalled(
         answering=cue.answering,
         items=memories.indexes.items(memories.debate, items),
         exclude=told,
-        exclude_items=held,
+        exclude_items={item.id for item in items if item.seq in told or item.text in shown},
         top=settings.top_k,
         costs=lines.cost,
     )
@@ -122,13 +118,21 @@ def recalled(
         if index.vectors is None:
             raise
         found = look(semantic=False)
-    return _rendered(found, lines, items, room, count)
+
+    texts = {item.id: f"- {item.text}" for item in items}
+    back = [(item_id, texts[item_id]) for item_id in found.item_ids]
+    back += [(lines.transcript[seq]["id"], lines.text(seq)) for seq in found.seqs]
+    while back:
+        text = "\n".join([HEADING, *(line for _, line in back)])
+        if count(text) <= room:  # a joined text may count a token more than its lines
+            return Recalled(text, tuple(key for key, _ in back))
+        back.pop()
+    return Recalled()
 
 
 def recall_index(state: ConversationState, memories: Memories, names: Mapping[str, str]) -> EvidenceIndex:
     """Return the index of what has left the window."""
-    transcript = state["full_transcript"]
-    gone = transcript[: first_seq(state["messages"], len(transcript))]
+    gone = state["full_transcript"][: window_start(state)]
     return memories.indexes.of(memories.debate, "recall", gone, names, memories.embeddings)
 
 
@@ -139,8 +143,7 @@ def embedding_job(
 
     It is done before the views are assembled, on a worker thread: assembling then finds every vector made.
     """
-    transcript = state["full_transcript"]
-    gone = first_seq(state["messages"], len(transcript))
+    gone = window_start(state)
     if memories.embeddings is None or gone <= 1:
         return None
 
@@ -157,20 +160,6 @@ def embedding_job(
     return Job(hashlib.sha256(json.dumps(asked).encode()).hexdigest(), run)
 
 
-def _rendered(
-    found: Recall, lines: _Lines, items: Sequence[MemoryItem], room: int, count: TokenCounter
-) -> Recalled:
-    texts = {item.id: item.text for item in items}
-    shown = [(item_id, f"- {texts[item_id]}") for item_id in found.item_ids]
-    shown += [(lines.transcript[seq]["id"], lines.text(seq)) for seq in found.seqs]
-    while shown:
-        text = "\n".join([HEADING, *(line for _, line in shown)])
-        if count(text) <= room:  # a joined text may count a token more than its lines
-            return Recalled(text, tuple(key for key, _ in shown))
-        shown.pop()
-    return Recalled()
-
-
 class _Lines:
     """Entries as the tail shows them: one line each, around what bears on the cue."""
 
@@ -183,11 +172,15 @@ class _Lines:
         self._known: dict[int, str] = {}
 
     def text(self, seq: int) -> str:
+        """Return an entry, cut to the sentence that has most of the cue's terms and what follows it."""
         if seq not in self._known:
-            entry = self.transcript[seq]
-            who = speaker_label(entry["speaker"], self.names)
-            words = inert(excerpt(entry["content"], EXCERPT_CHARS, self._best(entry["content"])))
-            self._known[seq] = f"- {who} [{entry['id']}]: {cut_middle(words, EXCERPT_TOKENS, self.count)}"
+            entry, content, start = self.transcript[seq], self.transcript[seq]["content"], 0
+            if len(content) > EXCERPT_CHARS:
+                sentences = sentence_terms(content[:READ_CHARS])
+                scored = ((len(self.wanted & words), -at) for at, words in sentences)
+                start = -max(scored, default=(0, 0))[1]
+            words = cut_middle(inert(excerpt(content, EXCERPT_CHARS, start)), EXCERPT_TOKENS, self.count)
+            self._known[seq] = f"- {speaker_label(entry['speaker'], self.names)} [{entry['id']}]: {words}"
         return self._known[seq]
 
     def cost(self, seq: int) -> int:
@@ -195,48 +188,31 @@ class _Lines:
             return NEVER_FITS
         return self.count(self.text(seq) + "\n")
 
-    def _best(self, content: str) -> int:
-        """Return where the sentence begins that has most of the cue's terms."""
-        if len(content) <= EXCERPT_CHARS:
-            return 0
-        scored = ((len(self.wanted & words), -start) for start, words in sentence_terms(content[:READ_CHARS]))
-        return -max(scored, default=(0, 0))[1]
-
-
-def memory_items(state: Mapping[str, Any], names: Mapping[str, str], count: TokenCounter) -> list[MemoryItem]:
-    """Return reflections, crux cards and changes of position as memories."""
-    return _memory_items(ledger_of(state), state.get("crux_cards"), state.get("reflections"), names, count)
-
 
 @at_sight(8)  # they change as messages leave the window, and are looked through turn after turn
-def _memory_items(
+def memory_items(
     ledger: Ledger,
     cards: Mapping[str, CruxCard] | None,
     reflections: Sequence[Reflection] | None,
     names: Mapping[str, str],
     count: TokenCounter,
 ) -> list[MemoryItem]:
-    def item(key: str, text: str, importance: int, ids: Iterable[str]) -> MemoryItem:
-        return _memory_item(key, text, importance, max((seq_of(each) or 0 for each in ids), default=0), count)
-
-    items = [
-        item(
-            f"shift:{change.event['id']}",
-            _shift_text(change, names),
-            _SHIFT_IMPORTANCE,
-            [change.event["message_id"]],
-        )
-        for change in ledger.changes[-SHIFTS:]
+    """Return changes of position, crux cards and reflections as memories."""
+    noted_down: list[tuple[str, str, int, Sequence[str]]] = []
+    for event, before in ledger.changes[-SHIFTS:]:
+        held = f" from “{noted(before['quote'])}”" if before else ""
+        text = f"{display_name(event['debater'], names)} moved{held} to {quotation(event, TEXT)}"
+        noted_down.append((f"shift:{event['id']}", text, _SHIFT_IMPORTANCE, [event["message_id"]]))
+    for card in list((cards or {}).values())[-CARDS:]:
+        outcome = card["resolution"] if card["resolved"] else f"unresolved, {card['diagnosis']}"
+        text = f"{card['question']} ({answers_text(card, names)}; {outcome})"
+        noted_down.append((card["id"], text, _CARD_IMPORTANCE, card["message_ids"]))
+    for each in (reflections or [])[-REFLECTIONS:]:
+        noted_down.append((each["id"], each["content"], each["importance"], each["message_ids"]))
+    return [
+        _memory_item(key, text, importance, max((seq_of(each) or 0 for each in ids), default=0), count)
+        for key, text, importance, ids in noted_down
     ]
-    items += [
-        item(card["id"], _card_text(card, names), _CARD_IMPORTANCE, card["message_ids"])
-        for card in list((cards or {}).values())[-CARDS:]
-    ]
-    items += [
-        item(each["id"], each["content"], each["importance"], each["message_ids"])
-        for each in (reflections or [])[-REFLECTIONS:]
-    ]
-    return items
 
 
 @lru_cache(maxsize=1024)
@@ -246,19 +222,6 @@ def _memory_item(key: str, text: str, importance: int, seq: int, count: TokenCou
 
     line = inert(text)
     return MemoryItem(key, line, count(f"- {line}\n"), importance, seq)
-
-
-def _shift_text(change: Change, names: Mapping[str, str]) -> str:
-    event = change.event
-    before = f" from “{noted(change.before['quote'])}”" if change.before else ""
-    who = display_name(event["debater"], names)
-    return f"{who} moved{before} to {quotation(event, TEXT)}"
-
-
-def _card_text(card: Mapping[str, Any], names: Mapping[str, str]) -> str:
-    sides = "; ".join(f"{display_name(who, names)}: {side['answer']}" for who, side in card["sides"].items())
-    outcome = card["resolution"] if card["resolved"] else f"unresolved, {card['diagnosis']}"
-    return f"{card['question']} ({sides}; {outcome})"
 
 
 def cue_for(state: ConversationState, window: Sequence[Entry], speaker: str) -> Cue:

@@ -1,4 +1,4 @@
-"""The window of recent messages: it grows to a high-water mark, then is compacted in one go to a low one.
+"""The window of recent messages: what enters it, and when it is compacted, in one go to a low-water mark.
 
 Compacting in blocks keeps the prompt's prefix the same between compactions, so that a provider's prefix cache
 pays for it; a window that slides by one message a turn never hits that cache.
@@ -6,16 +6,19 @@ pays for it; a window that slides by one message a turn never hits that cache.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
+from moot.nodes.effects import Emit, Update
 from moot.nodes.prompts.rendering import entry_tokens
 from moot.nodes.text.tokens import TokenCounter
 from moot.state.config import FLOOR_SPEAKERS
-from moot.state.config.memory_config import MemoryConfig
-from moot.state.entries import Entry, kind_of, seq_of
+from moot.state.config.memory_config import NO_SUMMARY, MemoryConfig
+from moot.state.conversation import StateValues
+from moot.state.entries import Entry, EntryKind, gifts_in, kind_of, make_entry, seq_of
 
 LOW_WATER = {"shared": 0.5, "per-speaker": 0.25}
 """Share of the window's token budget that a compaction leaves at least, by layout: where each speaker has a
@@ -69,18 +72,6 @@ class WindowLimits:
         return kept
 
 
-def window_message(entry: Entry) -> BaseMessage:
-    """Return an entry as the window holds it: same id, `name` = speaker."""
-    person = kind_of(entry).by == "person" or entry["speaker"] in FLOOR_SPEAKERS
-    kind = HumanMessage if person else AIMessage
-    return kind(content=entry["content"], id=entry["id"], name=entry["speaker"])
-
-
-def first_seq(window: Sequence[BaseMessage], following: int) -> int:
-    """Return the `seq` of the window's first entry; `following` for an empty window."""
-    return next((seq for each in window if (seq := seq_of(each.id or "")) is not None), following)
-
-
 def compact(
     entries: Sequence[Entry], limits: WindowLimits, names: Mapping[str, str], count: TokenCounter
 ) -> int | None:
@@ -91,23 +82,78 @@ def compact(
     kept = limits.kept([entry_tokens(entry, names, count) for entry in entries])
     if kept == len(entries):
         return None
-    start = _between_pairs(entries, len(entries) - kept)
-    return entries[start]["seq"] - 1 if start else None
-
-
-def _between_pairs(entries: Sequence[Entry], start: int) -> int:
-    """Return where the window may begin, at `start` or after it, before it where the newest would go."""
     places = {entry["id"]: at for at, entry in enumerate(entries)}
     pairs = [
         (places[entry["targets"][0]], at)
         for at, entry in enumerate(entries)
         if kind_of(entry).pair == "closes" and entry["targets"] and entry["targets"][0] in places
     ]
-    later = start
+
+    # The window begins after a pair that would be parted, before it where the newest message would go.
+    start = later = len(entries) - kept
     while parted := [closed for opened, closed in pairs if opened < later <= closed]:
         later = max(parted) + 1
     if later < len(entries):
-        return later
+        start = later
     while parted := [opened for opened, closed in pairs if opened < start <= closed]:
         start = min(parted)
-    return start
+    return entries[start]["seq"] - 1 if start else None
+
+
+def window_start(state: StateValues) -> int:
+    """Return the `seq` of the window's first entry; of an empty window that of the entry to come."""
+    told = (seq_of(message.id or "") for message in state["messages"])
+    return next((seq for seq in told if seq is not None), len(state["full_transcript"]))
+
+
+def uncovered(state: StateValues) -> list[Entry]:
+    """Return the entries that have left the window and are to be folded into the rolling summary.
+
+    With those that are done every message is in the window or in the summary, never in neither.
+    """
+    if (state.get("config") or {}).get("memory", {}).get("summarizer") == NO_SUMMARY:
+        return []
+    transcript: list[Entry] = state["full_transcript"]
+    covered: int = (state.get("rolling_summary") or {}).get("covers_through_seq", -1)
+    return transcript[covered + 1 : window_start(state)]
+
+
+def window_message(entry: Entry) -> BaseMessage:
+    """Return an entry as the window holds it: same id, `name` = speaker."""
+    person = kind_of(entry).by == "person" or entry["speaker"] in FLOOR_SPEAKERS
+    kind = HumanMessage if person else AIMessage
+    return kind(content=entry["content"], id=entry["id"], name=entry["speaker"])
+
+
+class Scribe:
+    """Writes the entries that one node adds: numbered on, stamped, their tokens counted once."""
+
+    def __init__(self, following: int, count: TokenCounter, clock: Callable[[], str], **common: Any) -> None:
+        """Begin at a number of entries; `common` are fields that all have which do not name another value."""
+        self.entries: list[Entry] = []
+        self._following, self._count, self._clock, self._common = following, count, clock, common
+
+    @property
+    def seq(self) -> int:
+        """The number of the next entry."""
+        return self._following + len(self.entries)
+
+    def write(self, speaker: str, kind: EntryKind, content: str, **fields: Any) -> Entry:
+        """Add an entry and return it."""
+        stamp = {} if "at" in fields else {"at": self._clock()}
+        entry = make_entry(self.seq, speaker, kind, content, **{**stamp, **self._common, **fields})
+        entry["tokens"] = self._count(entry["content"])
+        self.entries.append(entry)
+        return entry
+
+    def enter(self) -> Generator[Emit, None, Update]:
+        """Report the entries, and return the update with which they enter transcript and window."""
+        for entry in self.entries:
+            yield Emit({"event": "entry", "entry": entry})
+        if not self.entries:
+            return {}
+        return {
+            "full_transcript": self.entries,
+            "gifts": gifts_in(self.entries),
+            "messages": [window_message(entry) for entry in self.entries],
+        }

@@ -5,8 +5,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
-from moot.nodes.memory.scribe import Scribe
-from moot.nodes.memory.window import window_message
+from moot.nodes.memory.window import Scribe, window_message
 from moot.nodes.people.amendments import amended_entry
 from moot.nodes.reading.tool_results import use_of
 from moot.nodes.text.tokens import TokenCounter

@@ -8,7 +8,7 @@ from langchain_core.messages import AIMessage
 
 from moot.nodes.driving.environment import NodeContext
 from moot.nodes.effects import Body, Job, Work
-from moot.nodes.memory.embeddings import embeddings_of
+from moot.nodes.memory.indexes import embeddings_of
 from moot.nodes.people.interjections import foreign_messages, said_outside
 from moot.nodes.views.answer import answering_model, ask
 from moot.nodes.views.question_view import AskView, ask_index, ask_view

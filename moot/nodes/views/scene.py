@@ -6,7 +6,7 @@ from functools import cached_property
 
 from moot.nodes.calls import WireMessage
 from moot.nodes.memory.recall import Memories
-from moot.nodes.memory.window import first_seq
+from moot.nodes.memory.window import window_start
 from moot.nodes.prompts.material import Piece
 from moot.nodes.prompts.rendering import render_entry
 from moot.nodes.text.tokens import TokenCounter
@@ -50,9 +50,8 @@ class Scene:
     @cached_property
     def window(self) -> list[Entry]:
         """The window's entries, oldest first, without the topic, which the rules hold."""
-        transcript = self.state["full_transcript"]
-        start = first_seq(self.state["messages"], len(transcript))
-        return [entry for entry in transcript[start:] if kind_of(entry).shown]
+        entries = self.state["full_transcript"][window_start(self.state) :]
+        return [entry for entry in entries if kind_of(entry).shown]
 
 
 def entry_piece(scene: Scene, entry: Entry, rank: int, label: str = "message", heading: str = "") -> Piece:

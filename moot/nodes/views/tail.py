@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from moot.nodes.blackboard.digest import board_memory, render_blackboard
 from moot.nodes.calls import WireMessage
 from moot.nodes.memory.earlier import recollection_text
-from moot.nodes.memory.recall import cue_for, recalled
+from moot.nodes.memory.recall import bring_back, cue_for
 from moot.nodes.prompts.fitting import Block
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.text.tokens import TokenCounter, cut_middle, cut_once, message_tokens
@@ -175,7 +175,7 @@ def recalled_part(scene: Scene, *, room: int, shown: str = "") -> TailPart:
     """Return what has left the window and bears on what the speaker answers, within `room` tokens."""
     if scene.memories is None:
         return TailPart("retrieved", "", RETRIEVED)
-    found = recalled(
+    found = bring_back(
         scene.state,
         scene.memories,
         scene.config.memory.retrieval,

@@ -1,7 +1,6 @@
 """What to bring back: evidence for a question under a budget, and memories for a turn."""
 
-from moot.nodes.memory.retrieval.index import EvidenceIndex
-from moot.nodes.memory.retrieval.items import MemoryItem, MemoryItems
+from moot.nodes.memory.retrieval.index import EvidenceIndex, MemoryItem, MemoryItems
 from moot.nodes.memory.retrieval.memory_score import Recall, recall
 from moot.nodes.memory.retrieval.question import RetrievalQuestion, read_question
 from moot.nodes.memory.retrieval.selection import SelectedEvidence, select_evidence

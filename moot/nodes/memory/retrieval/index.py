@@ -1,4 +1,4 @@
-"""An inverted index of the transcript that grows with it."""
+"""Inverted indexes that grow: of the transcript, and of the memories beside it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from array import array
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -133,3 +134,48 @@ class EvidenceIndex:
         """Return where the entry with `seq` stands in the index, `None` if it is not there."""
         place = bisect_left(self.seqs, seq)
         return place if place < len(self.seqs) and self.seqs[place] == seq else None
+
+
+@dataclass(frozen=True)
+class MemoryItem:
+    """A memory beside the transcript: a reflection, a crux card, a change of position.
+
+    Attributes:
+        id: Its name on the blackboard; a newer item with the same id supersedes it.
+        text: What it says, as rendered.
+        tokens: Exact tokens of `text` as rendered.
+        importance: 1–10.
+        seq: `seq` of the last entry that it was made from.
+    """
+
+    id: str
+    text: str
+    tokens: int
+    importance: int
+    seq: int
+
+
+class MemoryItems:
+    """An inverted index of memory items that grows with them."""
+
+    def __init__(self, items: Sequence[MemoryItem] = ()) -> None:
+        self.postings = Postings()
+        self.items: list[MemoryItem] = []
+        self.important: array[int] = array("q")
+        self._latest: dict[str, int] = {}
+        for item in items:
+            self.add(item)
+
+    def add(self, item: MemoryItem) -> None:
+        """Index `item`, in the place of an earlier one with its id; the same item again changes nothing."""
+        known = self._latest.get(item.id)
+        if known is not None and self.items[known] == item:
+            return
+        position = self._latest[item.id] = self.postings.add(item.text)
+        self.items.append(item)
+        if item.importance >= IMPORTANT:
+            self.important.append(position)
+
+    def is_current(self, position: int) -> bool:
+        """Whether the item at `position` has not been superseded."""
+        return self._latest[self.items[position].id] == position

@@ -18,8 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from moot.nodes.memory.retrieval.index import IMPORTANT, EvidenceIndex, Postings
-from moot.nodes.memory.retrieval.items import MemoryItems
+from moot.nodes.memory.retrieval.index import IMPORTANT, EvidenceIndex, MemoryItems, Postings
 from moot.nodes.memory.retrieval.selection import Costs, index_costs
 from moot.nodes.text.terms import question_terms
 

@@ -1,4 +1,7 @@
-"""Runs a summariser, also a package's own: nothing that it yields, returns or raises reaches the turn."""
+"""Makes a version of a summary: runs a summariser, also a package's own, and records what came of it.
+
+Nothing that a summariser yields, returns or raises reaches the turn.
+"""
 
 import json
 from collections.abc import Generator, Mapping, Sequence
@@ -13,7 +16,8 @@ from moot.nodes.memory.summarizers.rule_based import RuleBased
 from moot.nodes.memory.summarizers.summarizer import Draft, SummaryFailed, SummaryRequest
 from moot.nodes.memory.summarizers.summarizer_table import summarizer_named
 from moot.nodes.text.plain import clip, one_line
-from moot.nodes.text.tokens import prompt_tokens
+from moot.nodes.text.tokens import cut_middle, prompt_tokens
+from moot.state.conversation import Summary, SummaryPoint, SummaryVersion
 from moot.state.entries import tokens_of
 
 _FIELDS: Any = {name: (type_, ...) for name, type_ in get_type_hints(Draft).items()}
@@ -116,3 +120,58 @@ class _DraftCalls:
             latency_s=draft.latency_s or self.latency_s,
             tokens_used=self.tokens,
         )
+
+
+FRAME_TOKENS = 24
+"""Kept free in the summary's budget for its heading and the message around it."""
+
+
+def version_of(summary: Summary) -> SummaryVersion:
+    """Return a summary as the list of versions keeps it: of its pool of points, those that are shown."""
+    pool = summary["points"]
+    shown: list[SummaryPoint] = [
+        {"text": point["text"], "speaker": point["speaker"], "message_ids": point["message_ids"]}
+        for point in pool.get("points", [])[: pool.get("shown", 0)]
+    ]
+    return {**summary, "points": shown}
+
+
+def make_summary(
+    kind: str, request: SummaryRequest, draft: Draft, now: str, before: Mapping[str, Any]
+) -> Summary:
+    """Make the version that is recorded, clamped to its budget whatever the summariser wrote.
+
+    Args:
+        kind: `rolling`, `perspective` or `judge`.
+        request: what was to be summarised.
+        draft: what was made of it.
+        now: the time.
+        before: the version before this one, also where it was made without it; `{}` for none.
+    """
+    previous: Mapping[str, Any] = request.previous
+    text = cut_middle(draft.text, request.max_tokens, request.count)
+    old = previous.get("text", "")
+    return {
+        "kind": kind,
+        "owner": request.owner,
+        "version": int(before.get("version", 0)) + 1,
+        "text": text,
+        "points": draft.points,
+        "covers_from_seq": min(
+            [seq for seq in (previous.get("covers_from_seq"), request.entries[0]["seq"]) if seq is not None]
+        ),
+        "covers_through_seq": request.entries[-1]["seq"],
+        "messages": int(previous.get("messages", 0)) + len(request.entries),
+        "before_tokens": request.count(old) + sum(entry["tokens"] for entry in request.entries),
+        "after_tokens": request.count(text),
+        "before_chars": len(old) + sum(len(entry["content"]) for entry in request.entries),
+        "after_chars": len(text),
+        "method": draft.method,
+        "model": draft.model,
+        "provider": draft.provider,
+        "temperature": draft.temperature,
+        "latency_s": draft.latency_s,
+        "tokens_used": int(before.get("tokens_used", 0)) + draft.tokens_used,
+        "created_at": before.get("created_at") or now,
+        "updated_at": now,
+    }

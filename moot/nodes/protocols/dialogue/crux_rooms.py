@@ -3,10 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from moot.nodes.blackboard.bounds import OVERALL
-from moot.nodes.blackboard.cards import claim_text
 from moot.nodes.blackboard.folding import ledger_of
-from moot.nodes.blackboard.rooms import awaits_second, claim_now, make_room
+from moot.nodes.blackboard.rooms import awaits_second, claim_now, claim_text, make_room
 from moot.nodes.blackboard.standing import Ledger, stage_of
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.protocols.dialogue.dialogue_settings import DialogueConfig
@@ -15,7 +13,7 @@ from moot.nodes.text.terms import numbers, term_set
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState, Floor, Step
 from moot.state.entries import seq_of
-from moot.state.ledger import MOTION, Event, EventKind, Note, Room, Stage
+from moot.state.ledger import MOTION, OVERALL, Event, EventKind, Note, Room, Stage
 
 STAGES = {
     "positions": load_prompt("crux-positions", "target", "claim", "words", home=__package__),

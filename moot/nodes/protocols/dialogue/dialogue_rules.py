@@ -16,7 +16,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from moot.nodes.blackboard.bounds import OVERALL, SHORT, noted
+from moot.nodes.blackboard.board_words import SHORT, noted
 from moot.nodes.blackboard.by_model import debater_lines, found_in
 from moot.nodes.blackboard.outcome import at_a_glance, findings_text
 from moot.nodes.calls import Hints, ModelCall, Reply, WireMessage
@@ -51,6 +51,7 @@ from moot.state.config import DebateConfig
 from moot.state.config.debate_config import frozen_config
 from moot.state.conversation import ConversationState, Floor, StateValues, Step
 from moot.state.entries import JsonObject, kind_of
+from moot.state.ledger import OVERALL
 
 SPLIT = load_prompt("aspects", "topic", "debaters", "most", home=__package__)
 OPENING = load_prompt("opening", "rounds", "words", home=__package__)

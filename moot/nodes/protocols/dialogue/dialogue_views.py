@@ -2,8 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from moot.nodes.blackboard.bounds import OVERALL
-from moot.nodes.blackboard.cards import room_entries
 from moot.nodes.blackboard.digest import (
     FOUND,
     SECTIONS,
@@ -14,6 +12,7 @@ from moot.nodes.blackboard.digest import (
     reflections_text,
     whole_board,
 )
+from moot.nodes.blackboard.rooms import room_entries
 from moot.nodes.calls import WireMessage
 from moot.nodes.prompts.fitting import Block
 from moot.nodes.prompts.library import load_prompt
@@ -24,6 +23,7 @@ from moot.nodes.views.scene import Scene, entry_piece, given_entries, given_piec
 from moot.nodes.views.tail import anchors_part, blackboard_part, tail_block
 from moot.state.conversation import MemoryKind
 from moot.state.entries import Entry, kind_of
+from moot.state.ledger import OVERALL
 
 ASPECTS = load_prompt("rules", "aspects", home=__package__)
 

@@ -7,7 +7,7 @@ from functools import partial
 
 from pydantic import BaseModel
 
-from moot.nodes.blackboard.bounds import noted
+from moot.nodes.blackboard.board_words import noted
 from moot.nodes.blackboard.by_model import debater_lines, found_in, known_debater, shown_entries
 from moot.nodes.blackboard.digest import render_blackboard
 from moot.nodes.calls import Hints, ModelCall, Reply, WireMessage

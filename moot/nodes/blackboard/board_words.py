@@ -1,10 +1,17 @@
-"""What somebody says of a proposition, in a word or two: views, reports and outcomes say it alike."""
+"""The blackboard's words: what views, reports and outcomes say of a note, alike."""
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from moot.nodes.blackboard.standing import Ledger, is_conditional
-from moot.nodes.text.plain import inert
-from moot.state.ledger import Event, EventKind, Saying
+from moot.nodes.prompts.rendering import display_name
+from moot.nodes.text.plain import clip, inert
+from moot.state.ledger import CruxCard, Event, EventKind, Saying
+
+TEXT = 160
+"""Characters of a quotation or a proposition, where it is repeated."""
+SHORT = 100
+"""Characters of what stands beside something else in a line."""
 
 SAYS: Mapping[EventKind, str] = {
     "asserts": "yes",
@@ -17,6 +24,16 @@ SAYS: Mapping[EventKind, str] = {
 
 MOVED = "has changed its mind"
 """What the rules know of a withdrawal: that somebody says so, not where it leads."""
+
+
+def noted(text: str, limit: int = TEXT) -> str:
+    """Return somebody's words as they may stand on the blackboard: one line, no markup, at most `limit`."""
+    return clip(inert(" ".join(map(inert, text.splitlines()))), limit)
+
+
+def quotation(note: Mapping[str, Any], limit: int = SHORT) -> str:
+    """Return a note's quotation with the message that it is from, in a line of ours."""
+    return f"“{noted(note['quote'], limit)}” [{note['message_id']}]"
 
 
 def says(saying: Saying) -> str:
@@ -37,13 +54,17 @@ def stances_text(ledger: Ledger, names: Mapping[str, str], key: str, who: Iterab
     stances, said = ledger.stances(key), dict[str, list[str]]()
     for each in who or stances:
         event = stances[each]
-        said.setdefault(f"{says(event)}{given(ledger, event)}", []).append(
-            f"{names.get(each) or inert(each)} [{event['message_id']}]"
-        )
+        named = f"{names.get(each) or inert(each)} [{event['message_id']}]"
+        said.setdefault(f"{says(event)}{side_conceded(ledger, event)}", []).append(named)
     return "; ".join(f"{' and '.join(named)} {what}" for what, named in said.items())
 
 
-def given(ledger: Ledger, event: Event) -> str:
+def side_conceded(ledger: Ledger, event: Event) -> str:
     """Return which side a concession gives in to, as what follows its word; `""` for anything else."""
     sign = ledger.sign(event["debater"], event["proposition"]) if event["kind"] == "concedes" else 0
     return {1: ": yes", -1: ": no"}.get(sign, "")
+
+
+def answers_text(card: CruxCard, names: Mapping[str, str]) -> str:
+    """Return what each side of a crux card answers."""
+    return "; ".join(f"{display_name(who, names)}: {side['answer']}" for who, side in card["sides"].items())
