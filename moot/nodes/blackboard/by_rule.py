@@ -21,7 +21,7 @@ from moot.nodes.reading.names import debaters_among, mentions
 from moot.nodes.reading.phrases import HYPOTHETICAL, QUESTION, stems, unquoted
 from moot.nodes.reading.standpoints import Side, keeps_position, standpoint
 from moot.nodes.text.sentences import Sentence, split_sentences
-from moot.nodes.text.terms import likeness, term_set
+from moot.nodes.text.terms import ALIKE, likeness, term_set
 from moot.state.entries import Entry
 from moot.state.ledger import MOTION, EventKind, EvidenceKind
 
@@ -29,8 +29,6 @@ CLAUSE_TERMS = 3
 """Content words without which a sentence opens no proposition: “I correct myself” is on nothing known."""
 ANSWER_SHARE = 0.2
 """A challenge counts as answered by a message to its author that takes up this share of its terms."""
-REPEATED = 0.7
-"""Likeness from which a question is asked again."""
 _LOOK_BACK = 8
 """Entries before one in which what it contradicts is looked for."""
 _SHORT_TURN = 3
@@ -193,7 +191,7 @@ class RuleReader:
     def _insist(self, item: dict[str, Any]) -> None:
         """Note that a question that is asked again was not answered before."""
         for other in self.ops["questions"]:
-            same = likeness(other["quote"], item["quote"]) >= REPEATED and other["debater"] == item["debater"]
+            same = likeness(other["quote"], item["quote"]) >= ALIKE and other["debater"] == item["debater"]
             if other is not item and same:
                 other |= {"answered_in": "", "answer": ""}
                 item["insisted"] = True

@@ -17,7 +17,7 @@ from moot.nodes.prompts.request import many, narrowed, one_of
 from moot.nodes.reading.moves import concedes, shifts
 from moot.nodes.reading.standpoints import keeps_position
 from moot.nodes.text.sentences import split_sentences
-from moot.nodes.text.terms import likeness, term_set
+from moot.nodes.text.terms import ALIKE, likeness, term_set
 from moot.nodes.text.tokens import TokenCounter, cut_middle
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState
@@ -95,8 +95,6 @@ CARD = load_prompt("crux-card", "topic", "claim", "debaters")
 
 LONG = 280
 """Characters of a card's longer texts."""
-STAGNANT = 0.7
-"""Likeness of what one debater says in two cycles from which neither adds anything."""
 _FRAME = 700
 
 
@@ -245,7 +243,7 @@ def _stagnates(state: ConversationState, room: Room) -> bool:
     entries = room_entries(state, room["message_ids"])
     for who in room["between"]:
         said = [entry["content"] for entry in entries if entry["speaker"] == who]
-        if len(said) < 4 or likeness("\n".join(said[-2:]), "\n".join(said[-4:-2])) < STAGNANT:
+        if len(said) < 4 or likeness("\n".join(said[-2:]), "\n".join(said[-4:-2])) < ALIKE:
             return False
     return True
 
