@@ -83,7 +83,7 @@ audit: $(VENV)/.tools ## Known holes in what constraints.txt names, and licences
 docs: $(VENV)/.dev ## Write the generated parts of docs/ anew
 	$(BIN)/python -m moot.graph.cli.reference > docs/cli.md
 	$(BIN)/python -m moot.graph.cli.api_reference
-	$(BIN)/python -m moot.graph.document_schema > docs/debate.schema.json
+	$(BIN)/python -m moot.graph.json_schemas > docs/debate.schema.json
 
 notebooks: $(VENV)/.dev ## Execute the notebooks and store what they show, with no date, path or random id
 	$(BIN)/python -m tests.support.notebooks

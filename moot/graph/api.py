@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from moot.graph.continuation import Event
 from moot.graph.debate import build_graph
-from moot.graph.lifetime import find_debate, start_debate
+from moot.graph.lifetime import find_debate, start_debate, store_import
 from moot.graph.preflight import check_config
 from moot.graph.session import DebateSession
 from moot.graph.stored_debate import Debate
@@ -169,7 +169,6 @@ class Debates(AbstractContextManager["Debates"]):
             InputError: it is no whole document.
             DebateExists: its id or name is taken.
         """
-        from moot.graph.import_storage import store_import
         from moot.graph.importing.adopting import document_values, imported_row
 
         values = document_values(document, self.environment)
@@ -198,7 +197,6 @@ class Debates(AbstractContextManager["Debates"]):
             InputError: it cannot be read, or it has no topic.
             DebateExists: the name is taken.
         """
-        from moot.graph.import_storage import store_import
         from moot.graph.importing import parse_transcript
         from moot.graph.importing.adopting import imported_row, transcript_config, transcript_values
 

@@ -1,28 +1,54 @@
-"""What is wrong with an installation, a database and the debates in it."""
+"""What is wrong with an installation, a database and the debates in it; and whether models can be used.
+
+A look at models makes one small call to each, which is paid.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import platform
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.metadata import version
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Literal, cast
+
+import httpx
+from langchain_core.runnables import RunnableConfig, RunnableLambda
+from pydantic import BaseModel
 
 from moot.graph.session import is_over
+from moot.nodes.calls import Reply, SpeakAs, WireMessage
+from moot.nodes.driving.environment import Environment
+from moot.nodes.models.complete import complete
+from moot.nodes.models.offered import offered_rows
+from moot.nodes.models.registry import Models, access_to
+from moot.nodes.prompts.fitting import fit_messages
+from moot.nodes.prompts.request import Voice, make_call
 from moot.nodes.summarize import unsummarised
+from moot.nodes.text.tokens import counter
+from moot.state.config import DebateConfig
+from moot.state.config.boundary import Claim, reaches
 from moot.state.config.debate_config import frozen_config
 from moot.state.conversation import ConversationState, StateValues
-from moot.state.errors import MootError
+from moot.state.entries import tokens_of
+from moot.state.errors import MootError, UserError
 from moot.state.langgraph_internals import TRIED
-from moot.state.sql import DATABASE_VERSION, SqliteSql
+from moot.state.sql import DATABASE_VERSION, DebateTable, SqliteSql
 from moot.state.traffic import SLOT
 
 if TYPE_CHECKING:
     from moot.graph.api import Debates
     from moot.graph.stored_debate import Debate
     from moot.state.records import Records
+
+ROOM = 256
+"""Tokens for the answer, beside what a model is given to think: more than any needs for one word as JSON."""
+_SIZES = ("context_length", "max_model_len", "context_window", "max_context_length", "max_input_tokens")
+"""What servers call the context's size in their list of models: OpenRouter, vLLM, Groq, Mistral, others."""
+
+Repair = Callable[[], object]
 
 
 @dataclass(frozen=True)
@@ -32,7 +58,7 @@ class Finding:
     what: str
     says: str
     ok: bool = True
-    repair: Callable[[], None] | None = None
+    repair: Repair | None = None
     """What puts it right and loses nothing, where that is known."""
 
 
@@ -72,31 +98,7 @@ def look_at_database(debates: Debates) -> Iterator[Finding]:
     yield Finding("debates", str(len(rows)))
 
 
-def _left_over(records: Records) -> Iterator[Finding]:
-    """Yield what is kept of debates that are not there, or never began."""
-    for row in records.catalogue.rows():
-        if records.never_began(row):
-            yield Finding(row.name, "it never began", False, partial(records.forget, row.id))
-    for table in records.tables() if not records.sql.read_only else ():
-        lost = records.sql.execute(
-            f"SELECT DISTINCT debate FROM {table.name} WHERE debate NOT IN (SELECT id FROM moot_debates) "  # noqa: S608  # constants of ours
-            "AND debate NOT IN (SELECT thread_id FROM checkpoints)"
-        )
-        lost = [row for row in lost if not row[0].startswith(SLOT)]
-        if lost:
-            repair = partial(_each, table.delete, [debate for (debate,) in lost])
-            yield Finding(table.name, f"rows of {len(lost)} debates that are not there", False, repair)
-
-
-def _each(forget: Callable[[str], None], debates: Sequence[str]) -> None:
-    for debate in debates:
-        forget(debate)
-
-
-_Fault = tuple[str, Callable[[], None] | None]
-
-
-def _faults(debate: Debate) -> Iterator[_Fault]:
+def _faults(debate: Debate) -> Iterator[tuple[str, Repair | None]]:
     """Yield which promises a stored debate breaks, each with what puts it right."""
     running, snapshot, row = debate.is_running(), debate.state(), debate.row
     values, records = snapshot.values, debate.session.records
@@ -111,14 +113,13 @@ def _faults(debate: Debate) -> Iterator[_Fault]:
         yield f"its journal cannot be read: {error}", None
     if running:
         return
-    over = is_over(snapshot)
+
     told: dict[str, str | float] = {"turns": values["turn_count"]}
-    if over:
+    if is_over(snapshot):
         told["status"] = values["status"]
-    wrong = {key: value for key, value in told.items() if getattr(row, key) != value}
-    if over and (missed := unsummarised(cast(ConversationState, values))):
-        yield f"{len(missed)} entries are neither in the window nor in the summary", None
-    if wrong:
+        if missed := unsummarised(cast(ConversationState, values)):
+            yield f"{len(missed)} entries are neither in the window nor in the summary", None
+    if wrong := {key: value for key, value in told.items() if getattr(row, key) != value}:
         listed = ", ".join(f"{key} {getattr(row, key)} for {value}" for key, value in wrong.items())
         yield f"it is listed with {listed}", partial(records.catalogue.update, debate.id, **wrong)
 
@@ -136,3 +137,107 @@ def _broken(values: StateValues) -> Iterator[str]:
     window = {str(message.id) for message in values["messages"] if message.name in names}
     if strangers := sorted(window - set(ids)):
         yield f"the window shows what was not said: {', '.join(strangers[:3])}"
+
+
+def _left_over(records: Records) -> Iterator[Finding]:
+    """Yield what is kept of debates that are not there, or never began."""
+    for row in records.catalogue.rows():
+        if records.never_began(row):
+            yield Finding(row.name, "it never began", False, partial(records.forget, row.id))
+    for table in records.tables() if not records.sql.read_only else ():
+        rows = records.sql.execute(
+            f"SELECT DISTINCT debate FROM {table.name} WHERE debate NOT IN (SELECT id FROM moot_debates) "  # noqa: S608  # constants of ours
+            "AND debate NOT IN (SELECT thread_id FROM checkpoints)"
+        )
+        if lost := [debate for (debate,) in rows if not debate.startswith(SLOT)]:
+            repair = partial(_delete_each, table, lost)
+            yield Finding(table.name, f"rows of {len(lost)} debates that are not there", False, repair)
+
+
+def _delete_each(table: DebateTable, debates: Sequence[str]) -> None:
+    for debate in debates:
+        table.delete(debate)
+
+
+class _Word(BaseModel):
+    word: Literal["ready"]
+
+
+def callable_models(config: DebateConfig) -> list[str]:
+    """Return the models of a configuration whose calls leave this process."""
+    return [reach.value for reach in reaches(config) if reach.kind == "model"]
+
+
+def look_at_models(config: DebateConfig) -> list[Finding]:
+    """Call each model of an operator's configuration once: does it answer, stream, keep to a schema?"""
+    environment = Environment()
+    models = replace(environment.models_of(Claim.of_operator(config)), retry_for=0.0)
+
+    async def look() -> list[Finding]:
+        try:
+            return [await _look_at_model(name, models) for name in callable_models(config)]
+        finally:
+            await models.aclose()
+
+    return asyncio.run(look())
+
+
+async def _look_at_model(name: str, models: Models) -> Finding:
+    configured = models.settings_of(name)
+    try:
+        reply, pieces = await _ask_for_word(name, models)
+    except UserError as error:
+        return Finding(name, str(error), ok=False)
+    if reply.error:
+        return Finding(name, reply.error, ok=False)
+    offered = await _context_size(name, models)
+    wrong = []
+    if configured.stream and pieces < 2:
+        wrong.append("does not stream: its words will come at once")
+    method = models.method_of(name)
+    if method != configured.structured_output:
+        wrong.append(
+            f"takes no {configured.structured_output}: set models.{name}.structured_output to {method}"
+        )
+    if offered and (configured.context_size or 0) > offered:
+        wrong.append(f"takes {offered:,} tokens, not models.{name}.context_size")
+    size = offered or configured.context_size
+    cost = reply.usage.get("cost_usd")
+    facts = [
+        f"answers in {reply.latency_s:.1f} s",
+        f"structured by {method}",
+        f"context {size:,} tokens" if size else "context size unknown",
+        f"{tokens_of(reply.usage)} tokens" + ("" if cost is None else f", US$ {cost:.6f}"),
+    ]
+    return Finding(name, "; ".join([*wrong, *facts]), ok=not wrong)
+
+
+async def _ask_for_word(name: str, models: Models) -> tuple[Reply, int]:
+    """Make the smallest call that is structured and streams; return its reply, and in how many pieces."""
+    asked: WireMessage = {
+        "role": "user",
+        "content": 'Answer with the word "ready", as JSON: {"word": "ready"}',
+    }
+    view, voice = fit_messages([asked], ROOM, counter()), Voice(name, None, (), None, ROOM)
+    speaker = SpeakAs("m000000", "doctor")
+    call = make_call(voice, "evaluate", view, schema=_Word, speak_as=speaker, hints={})
+    replies: list[Reply] = []
+
+    async def ask(_: object, config: RunnableConfig) -> None:
+        replies.append(await complete(call, models, config=config))
+
+    events = RunnableLambda(ask).astream_events(None, version="v2")
+    pieces = [each async for each in events if each["event"] == "on_chat_model_stream"]
+    return replies[0], sum(bool(each["data"]["chunk"].text) for each in pieces)
+
+
+async def _context_size(name: str, models: Models) -> int:
+    """Return the size of a model's context that its endpoint tells, tokens; 0 where it does not."""
+    if not models.speaks_openai(name):
+        return 0
+    try:
+        listed = await offered_rows(access_to(name, models.settings_of(name)))
+    except (httpx.HTTPError, ValueError, UserError):
+        return 0
+    told = [each.get(key) for each in listed if each["id"] == name for key in _SIZES]
+    return next((size for size in told if isinstance(size, int) and size > 0), 0)

@@ -20,8 +20,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
 from langgraph.types import StateSnapshot, StateUpdate, TracePolicy
 
-from moot.graph.config_schema import context_schema
-from moot.graph.field_docs import describe
+from moot.graph.json_schemas import context_schema, describe
 from moot.graph.routes import (
     Route,
     after_open,

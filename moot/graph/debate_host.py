@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from moot.graph.api import Debate, DebateConfig, Debates, Event
-from moot.graph.shortening import shortened
+from moot.graph.preflight import shorten_debate
 from moot.state.config.boundary import Claim, reaches, requested
 from moot.state.errors import DebatePaused, MootError, WaitingForPerson
 from moot.state.event_loop import in_thread
@@ -55,7 +55,7 @@ class DebateHost:
             told = {key: value for key, value in said.items() if value}
             config, allowed = requested(self.usual, told), self.debates.environment.harmless
             if isinstance(turns := told.get("turns"), int):
-                config = shortened(config, turns)
+                config = shorten_debate(config, turns)
             return self.debates.start(question, Claim(config, reaches(self.usual), allowed).admitted())
 
         return await in_thread(made)

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from moot.graph.api import aopen_debates
 from moot.graph.debate import build_graph
-from moot.graph.shortening import shortened
+from moot.graph.preflight import shorten_debate
 from moot.nodes.close import outcome_text
 from moot.nodes.driving.environment import Environment, environment_of
 from moot.nodes.driving.portal import MANY, call_from_sync
@@ -132,7 +132,7 @@ def debate_tool(
         try:
             settings = requested(usual, {"protocol": protocol or None, "turns": turns or None})
             if protocol or turns:
-                settings = shortened(settings, min(turns or most_turns, most_turns))
+                settings = shorten_debate(settings, min(turns or most_turns, most_turns))
             async with aopen_debates(database, environment=env) as debates:
                 debate = await in_thread(debates.start, question, settings)
                 place = f"\n\nDebate {debate.id}"

@@ -1,10 +1,13 @@
-"""Refuses, before any call is paid, what could not run to its end."""
+"""Before any call is paid: what could not run is refused; what can, is shortened and priced."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
 
+from typing_extensions import TypedDict
+
+from moot.nodes.calls import Purpose
 from moot.nodes.driving.environment import Environment
 from moot.nodes.judging.rubrics import rubric_for
 from moot.nodes.memory.indexes import embeddings_of
@@ -12,17 +15,23 @@ from moot.nodes.memory.perspective import perspective_settings
 from moot.nodes.memory.summarizers.summarizer_table import summarizer_named
 from moot.nodes.memory.window import WindowLimits
 from moot.nodes.models.complete import complete
+from moot.nodes.models.registry import Models
 from moot.nodes.prompts.material import problem_room
+from moot.nodes.prompts.request import Voice, voice_of
+from moot.nodes.protocols.forecast import Forecast
 from moot.nodes.protocols.protocol import SPEECH_WORDS, TOKENS_PER_WORD
 from moot.nodes.protocols.protocol_table import protocol_named
 from moot.nodes.protocols.stand_in import WITHOUT_CALLS, forecast
+from moot.nodes.text.tokens import TokenCounter
 from moot.nodes.tools.context_documents import check_tools
 from moot.nodes.views.head import head_tokens
 from moot.state.amounts import amount
 from moot.state.config import DebateConfig
 from moot.state.config.boundary import Claim
+from moot.state.config.config_files import make_config, with_settings
 from moot.state.config.memory_config import NO_SUMMARY
 from moot.state.config.model_settings import OFFLINE
+from moot.state.entries import EntryUsage
 from moot.state.errors import ConfigError
 
 NO_JUDGE = (
@@ -86,6 +95,7 @@ def warnings_about(config: DebateConfig) -> list[str]:
     unused = sorted(config.models.keys() - set(config.model_names()))
     used = ", ".join(map(repr, config.model_names()))
     said = [f"models.{name}: no model of this debate has this name; it calls {used}" for name in unused]
+
     planned = forecast(config) if config.interjections else None
     turns = planned.turns if planned else None
     late = [each.after for each in config.interjections if turns is not None and each.after >= turns]
@@ -93,11 +103,8 @@ def warnings_about(config: DebateConfig) -> list[str]:
         said.append(
             f"interjections: after {amount(late[0], 'turn')} nobody is left to hear it, of {turns} in all"
         )
-    return [*said, *_too_long(config), *_idle_memory(config)]
 
-
-def _too_long(config: DebateConfig) -> list[str]:
-    """Return what is said of a topic and of a context file that no prompt can show whole."""
+    # A topic and a context file that no prompt can show whole.
     budget, count = config.memory.budget, Environment().count_for(config)
     file = config.context if config.context and Path(config.context).is_file() else None
     text = Path(file).read_text("utf-8", "replace") if file else ""
@@ -105,15 +112,16 @@ def _too_long(config: DebateConfig) -> list[str]:
         ("topic", count(config.topic or ""), problem_room(budget)),
         ("context", count(text), budget.messages),
     )
-    return [
+    said += [
         f"{name}: {tokens:,} tokens, for which prompts have room for {room:,} at least: what does not fit is "
         "cut, and receipts say so; raise memory.budget.total, or give a folder and tools"
         for name, tokens, room in given
         if tokens > room
     ]
+    return said + _idle_memory(config, count)
 
 
-def _idle_memory(config: DebateConfig) -> list[str]:
+def _idle_memory(config: DebateConfig, count: TokenCounter) -> list[str]:
     """Return what is said of a window asked to hold more than its tokens, and of a summary nobody reads."""
     memory = config.memory
     said = []
@@ -121,7 +129,6 @@ def _idle_memory(config: DebateConfig) -> list[str]:
         said = [
             f"memory.summarizer: no view of {config.protocol!r} shows a summary; rule-based makes the judge's"
         ]
-    count = Environment().count_for(config)
     limits = WindowLimits.of(memory, head_tokens(config.topic or "", config, count))
     speech = int(SPEECH_WORDS * TOKENS_PER_WORD)
     room = limits.high_tokens // speech
@@ -135,3 +142,87 @@ def _idle_memory(config: DebateConfig) -> list[str]:
         for name, most in asked.items()
         if name in memory.model_fields_set and most > room
     ]
+
+
+def shorten_debate(config: DebateConfig, most: int) -> DebateConfig:
+    """Return a configuration whose debate takes at most so many speeches: itself where it does.
+
+    What the protocol says it is bounded by is lowered, one setting after the other, as little as will do.
+
+    Raises:
+        ConfigError: even the shortest debate by these rules takes more.
+    """
+    if _speeches(config) <= most:
+        return config
+    for setting in protocol_named(config.protocol).bounded_by or ():
+        data = config.to_json()
+        section, _, name = setting.rpartition(".")
+        value = (data[section] if section else data)[name]
+        if not isinstance(value, int | None):
+            continue
+        for number in range(min(value or most, most), 0, -1):
+            shorter = make_config(with_settings(data, {setting: number}))
+            if _speeches(shorter) <= most:
+                return shorter
+        config = shorter
+    raise ConfigError(
+        f"a debate by protocol {config.protocol!r} takes up to {_speeches(config)} speeches at its shortest, "
+        f"more than {most}: give more turns, or another protocol"
+    )
+
+
+def _speeches(config: DebateConfig) -> int:
+    planned = forecast(config)
+    if planned is None:
+        raise ConfigError(f"nobody knows how long a debate by protocol {config.protocol!r} is: give no turns")
+    if planned.turns is not None:
+        return planned.turns
+    return sum(each.calls * each.times_at_most for each in planned.batches if each.purpose == "turn")
+
+
+class ExpectedCost(TypedDict):
+    """Cost of a debate before it runs, US$."""
+
+    usd_at_least: float
+    """Of the calls that are certain, each by the cheapest model that it may go to."""
+    usd: float
+    """Of the planned calls; where several models share them, by their mean."""
+    usd_at_most: float
+    """Of all calls that there can be, each at its budget and by the dearest model that it may go to."""
+
+
+def expected_cost(planned: Forecast, config: DebateConfig) -> ExpectedCost | list[str]:
+    """Return what a debate would cost, or the models whose price nobody knows."""
+    models = Models(config.models)
+    if unpriced := models.unpriced(config.model_names()):
+        return unpriced
+    cost: ExpectedCost = {"usd_at_least": 0.0, "usd": 0.0, "usd_at_most": 0.0}
+    for batch in planned.batches:
+        voices = _voices(config, batch.purpose)
+        first = [voice.model for voice in voices]
+        names = [*first, *(name for voice in voices for name in voice.fallbacks)]
+        each = _prices(models, names, batch.prompt.expected, batch.reply.expected)
+        dearest = max(_prices(models, names, batch.prompt.most, batch.reply.most), default=0)
+        cost["usd_at_least"] += min(each, default=0) * batch.calls * batch.times_at_least
+        cost["usd"] += sum(each[: len(first)]) / max(1, len(first)) * batch.all_calls
+        cost["usd_at_most"] += dearest * batch.calls * batch.times_at_most
+    return cost
+
+
+def _voices(config: DebateConfig, purpose: Purpose) -> list[Voice]:
+    """Return whose models calls of a purpose go to."""
+    match purpose:
+        case "turn" | "clarify":
+            return [voice_of(config, each) for each in config.debaters if not each.is_human]
+        case "judge":
+            return [voice_of(config, seat) for seat in config.judge.seats()]
+        case "summary" | "perspective":
+            return [voice_of(config, config.memory)]
+        case _:
+            return [voice_of(config, config.blackboard)]
+
+
+def _prices(models: Models, names: Iterable[str], prompt: float, reply: float) -> list[float]:
+    """Return what one call of this size costs by each model, US$."""
+    usage: EntryUsage = {"prompt_tokens": round(prompt), "completion_tokens": round(reply)}
+    return [models.cost_usd(name, usage) or 0.0 for name in names]

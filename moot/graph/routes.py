@@ -12,7 +12,7 @@ from moot.nodes.record import record_due
 from moot.nodes.reflect import reflect_due
 from moot.nodes.summarize import perspectives_due, unsummarised
 from moot.nodes.trim import leaves_through
-from moot.state.conversation import ConversationState, StepKind
+from moot.state.conversation import OVER, ConversationState, StepKind
 from moot.state.earlier_builds import up_to_date
 from moot.state.entries import kind_of
 
@@ -53,7 +53,7 @@ class Route(Runnable[ConversationState, str]):
 
 def after_open(state: ConversationState, env: Environment) -> str:
     """End where a question was answered; go where a transcript is read, back to what waited, or on."""
-    if state["status"] in ("done", "limit"):
+    if state["status"] in OVER:
         return END
     step = state.get("step") or {}
     if step.get("again"):

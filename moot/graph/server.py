@@ -17,8 +17,8 @@ from starlette.middleware import Middleware
 from starlette.routing import Route
 
 from moot.graph.api import open_debates
-from moot.graph.config_schema import context_schema
 from moot.graph.debate import graph, operators_config
+from moot.graph.json_schemas import context_schema
 from moot.graph.live.doorkeeper import Doorkeeper
 from moot.graph.live.overhearing import Overhearing
 from moot.graph.live.page_routes import LivePage

@@ -9,7 +9,7 @@ from langgraph.types import StateSnapshot
 
 from moot.graph.continuation import Event, arun_on, asked_in, can_go_on, run_on
 from moot.graph.documents import make_document
-from moot.graph.lifetime import delete_debate
+from moot.graph.lifetime import delete_debate, fork_debate
 from moot.graph.preflight import check_config
 from moot.graph.session import DebateSession, is_over
 from moot.nodes.blackboard.corrections import corrected, joined
@@ -253,8 +253,6 @@ class Debate:
             InputError: no step ended at that entry.
             DebateExists: the name is taken.
         """
-        from moot.graph.forks import fork_debate
-
         return Debate(fork_debate(self.session, after=after, name=name))
 
     def ask(self, question: str, *, model: str | None = None) -> DebateAnswer:

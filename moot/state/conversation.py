@@ -23,6 +23,9 @@ SCHEMA_VERSION = 2
 SNAPSHOT_EVERY = 1000
 """Updates of a channel between whole snapshots: fewer make a larger file, more a slower load."""
 
+OVER = frozenset({"done", "limit"})
+"""Statuses of debates that have ended."""
+
 _EVERY = {"snapshot_frequency": SNAPSHOT_EVERY}
 
 StateValues = Mapping[str, Any]

@@ -9,7 +9,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from moot.graph.api import open_debates
-from moot.graph.document_schema import document_schema
+from moot.graph.json_schemas import document_schema
 from moot.graph.lookback import look_back
 from moot.nodes.calls import ModelCall, Reply
 from moot.state.config import DebateConfig

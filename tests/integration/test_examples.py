@@ -15,8 +15,8 @@ from jsonschema import Draft202012Validator
 
 from moot.graph.api import open_debates
 from moot.graph.cli.config_template import template
-from moot.graph.config_schema import config_schema
 from moot.graph.debate import build_graph
+from moot.graph.json_schemas import config_schema
 from moot.nodes.calls import Reply
 from moot.nodes.driving.environment import Environment
 from moot.nodes.protocols.protocol_table import PROTOCOLS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from moot.graph.forks import _checkpoint_after
+from moot.graph.lifetime import checkpoint_after
 from moot.graph.lookback import look_back
 from moot.graph.stored_debate import Debate
 from moot.nodes.driving.portal import call_from_sync
@@ -18,7 +18,7 @@ def past(debate: Debate) -> dict[str, Any]:
     for receipt in values["receipts"]:
         seq = receipt["seq"]
         try:
-            checkpoint = call_from_sync(_checkpoint_after, session, seq, values)
+            checkpoint = call_from_sync(checkpoint_after, session, seq, values)
             found[f"fork {seq}"] = session.state(checkpoint).values
         except InputError as refused:
             found[f"fork {seq}"] = str(refused)

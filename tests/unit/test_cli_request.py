@@ -16,12 +16,12 @@ from moot.graph.cli.run_request import (
     read_topic,
     run_config,
 )
-from moot.graph.cli.usual_config import file_data, merged
-from moot.graph.config_schema import config_schema
+from moot.graph.cli.usual_config import file_data
+from moot.graph.json_schemas import config_schema
 from moot.nodes.people.questions import PersonQuestion, unused_answers
 from moot.nodes.protocols.protocol_table import PROTOCOLS
 from moot.state.config import DebateConfig
-from moot.state.config.config_files import make_config
+from moot.state.config.config_files import make_config, with_settings
 from moot.state.errors import ConfigError, InputError
 
 
@@ -47,13 +47,17 @@ def test_a_debater_without_a_name_is_refused() -> None:
 def test_flags_are_laid_over_the_file_and_absent_flags_are_not() -> None:
     data = {"turns": 4, "judge": {"enabled": True, "blind": False}}
     flags = {"turns": None, "model": "m", "judge.enabled": False}
-    assert merged(data, flags) == {"turns": 4, "model": "m", "judge": {"enabled": False, "blind": False}}
+    assert with_settings(data, flags) == {
+        "turns": 4,
+        "model": "m",
+        "judge": {"enabled": False, "blind": False},
+    }
     assert data["judge"] == {"enabled": True, "blind": False}
 
 
 def test_a_flag_of_a_section_that_is_no_mapping_is_refused() -> None:
     with pytest.raises(ConfigError, match="judge"):
-        merged({"judge": "strict"}, {"judge.enabled": False})
+        with_settings({"judge": "strict"}, {"judge.enabled": False})
 
 
 def test_a_rubric_file_is_read_from_beside_the_configuration(tmp_path: Path) -> None:

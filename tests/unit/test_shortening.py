@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from moot import ConfigError, DebateConfig, open_debates
-from moot.graph.shortening import shortened
+from moot.graph.preflight import shorten_debate
 from tests.support.fakes import FakeModel
 
 
@@ -25,7 +25,7 @@ from tests.support.fakes import FakeModel
 def test_what_bounds_a_protocol_is_lowered_as_little_as_will_do(
     protocol: str, most: int, set_to: dict[str, Any], tmp_path: Any
 ) -> None:
-    config = shortened(DebateConfig(protocol=protocol, judge={"enabled": False}), most)
+    config = shorten_debate(DebateConfig(protocol=protocol, judge={"enabled": False}), most)
     data = config.to_json()
     assert {key: data[key] for key in set_to if key != "vote"} == {
         k: v for k, v in set_to.items() if k != "vote"
@@ -38,6 +38,6 @@ def test_what_bounds_a_protocol_is_lowered_as_little_as_will_do(
 
 def test_what_cannot_be_that_short_is_refused_with_what_it_takes() -> None:
     with pytest.raises(ConfigError, match="'council' takes up to 12 speeches at its shortest, more than 11"):
-        shortened(DebateConfig(protocol="council"), 11)
+        shorten_debate(DebateConfig(protocol="council"), 11)
     dialogue = DebateConfig.model_validate({"protocol": "dialogue", "dialogue": {"crux": {"enabled": False}}})
-    assert shortened(dialogue, 10).to_json()["dialogue"]["max_aspects"] == 1
+    assert shorten_debate(dialogue, 10).to_json()["dialogue"]["max_aspects"] == 1

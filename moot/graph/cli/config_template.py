@@ -8,8 +8,7 @@ import yaml
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from moot.graph.config_schema import whole_config
-from moot.graph.field_docs import field_docs
+from moot.graph.json_schemas import field_docs, whole_config
 from moot.state.config import DebaterConfig, JudgeSeat
 from moot.state.config.model_settings import ModelSettings
 from moot.state.entries import JsonObject

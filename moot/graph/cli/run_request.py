@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from moot.graph.cli.complaint import complain
 from moot.graph.cli.text_files import read_text
-from moot.graph.cli.usual_config import configured, file_data, merged
+from moot.graph.cli.usual_config import configured, file_data
 from moot.state.config import DebateConfig, slug
-from moot.state.config.config_files import data_in, make_config
+from moot.state.config.config_files import data_in, make_config, with_settings
 from moot.state.entries import clean_text, seq_of
 from moot.state.errors import ConfigError, InputError
 
@@ -111,13 +111,13 @@ def go_on_with(debate: Debate, path: Path | None, flags: Mapping[str, object], *
         return
     said, frozen = make_config(data).to_json(), debate.config().to_json()
     new = make_config({**frozen, **{key: said[key] for key in data if key != "topic"}})
-    debate.allow(make_config(merged(data, given)))
+    debate.allow(make_config(with_settings(data, given)))
     if (keys := debate.differing_keys(new)) and not reconfigure:
         raise ConfigError(
             f"{str(path)!r} differs from the debate's frozen configuration in {', '.join(keys)}: "
             "leave --config out, or add --reconfigure to go on with the new values"
         )
-    new = make_config(merged(new.to_json(), given))
+    new = make_config(with_settings(new.to_json(), given))
     if debate.differing_keys(new):
         debate.reconfigure(new)
 

@@ -8,8 +8,7 @@ from pathlib import Path
 from moot.graph.cli.complaint import complain
 from moot.graph.cli.named_files import Data, with_files
 from moot.state.config import DebateConfig
-from moot.state.config.config_files import load_config, make_config
-from moot.state.errors import ConfigError
+from moot.state.config.config_files import load_config, make_config, with_settings
 from moot.state.settings import default_config_path, default_model
 
 
@@ -38,26 +37,6 @@ def file_data(path: Path | None) -> Data:
     return with_files(data, folder)
 
 
-def merged(data: Data, flags: Mapping[str, object]) -> Data:
-    """Return the data with flags laid over it, section by section; a flag that is `None` was not given.
-
-    Raises:
-        ConfigError: a section that a flag belongs to is no mapping.
-    """
-    result = dict(data)
-    for key, value in flags.items():
-        if value is None:
-            continue
-        section, _, name = key.partition(".")
-        if name:
-            present = result.get(section) or {}
-            if not isinstance(present, Mapping):
-                raise ConfigError(f"{section}: give keys and values, not {present!r}")
-            value = {**present, name: value}
-        result[section] = value
-    return result
-
-
 def configured(path: Path | None, flags: Mapping[str, object]) -> DebateConfig:
     """Return the configuration that flags, `--config`, `MOOT_MODEL` and the defaults make, in this order.
 
@@ -70,4 +49,4 @@ def configured(path: Path | None, flags: Mapping[str, object]) -> DebateConfig:
 def usual_data(path: Path | None, flags: Mapping[str, object]) -> Data:
     """Return the data of a configuration that flags, `--config`, `MOOT_MODEL` make, in this order."""
     model = default_model()
-    return merged({**({"model": model} if model else {}), **file_data(path)}, flags)
+    return with_settings({**({"model": model} if model else {}), **file_data(path)}, flags)

@@ -6,7 +6,7 @@ from moot.graph.documents.board import board_document
 from moot.graph.documents.document import FORMAT, CarriedState, DebateDocument, Usage
 from moot.state.catalogue import DebateRow
 from moot.state.config import DebateConfig
-from moot.state.conversation import SCHEMA_VERSION, ConversationState, StateValues
+from moot.state.conversation import OVER, SCHEMA_VERSION, ConversationState, StateValues
 from moot.state.earlier_builds import up_to_date
 from moot.state.entries import JsonObject
 from moot.state.redaction import shown_url
@@ -64,7 +64,7 @@ def _without_passwords(value: Any) -> Any:
 
 def _ended_because(state: ConversationState) -> str:
     """Return why a debate is over: the reason stays in its last step until it is gone on with."""
-    if state.get("status") not in ("done", "limit"):
+    if state.get("status") not in OVER:
         return ""
     ended = state.get("step", {}).get("ended_by")
     return ended["reason"] if ended else ""

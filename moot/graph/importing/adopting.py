@@ -13,7 +13,7 @@ from moot.nodes.views.head import head_tokens
 from moot.state.catalogue import TOPIC_CHARS, DebateRow, new_debate_id, row_amounts
 from moot.state.config import RESERVED_IDS, DebateConfig, DebaterConfig
 from moot.state.config.config_files import make_config
-from moot.state.conversation import SCHEMA_VERSION, Step
+from moot.state.conversation import OVER, SCHEMA_VERSION, Step
 from moot.state.earlier_builds import up_to_date
 from moot.state.entries import Entry, JsonObject, clean_text, gifts_in, make_entry, turns_taken
 from moot.state.errors import InputError
@@ -28,8 +28,6 @@ _IMPORTED: Step = {
     "floors": [],
     "ended_by": {"by": "import", "what": "", "reason": "imported"},
 }
-OVER = frozenset({"done", "limit"})
-"""Statuses of debates that have ended."""
 
 
 def transcript_config(

@@ -10,6 +10,7 @@ from moot.nodes.blackboard.board_words import SHORT, TEXT, answers_text, noted, 
 from moot.nodes.blackboard.folding import ledger_of
 from moot.nodes.blackboard.standing import Ledger, Stage, stage_of
 from moot.nodes.text.plain import inert
+from moot.state.conversation import OVER
 from moot.state.ledger import MOTION
 
 LEADING, GLANCE = ("Cruxes", "What would change minds", "Where they stand"), 4
@@ -24,7 +25,7 @@ Names = Mapping[str, str]
 def is_over(state: State) -> bool:
     """Return whether nothing more will be said in a debate, unless it is gone on with."""
     closing = (state.get("step") or {}).get("kind") in ("judge", "close")
-    return closing or state.get("status") in ("done", "limit")
+    return closing or state.get("status") in OVER
 
 
 def stages(state: State, ledger: Ledger) -> dict[str, Stage]:

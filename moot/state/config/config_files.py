@@ -66,6 +66,26 @@ def make_config(data: Mapping[str, object]) -> DebateConfig:
     return DebateConfig.model_validate(dict(data))
 
 
+def with_settings(data: Mapping[str, Any], given: Mapping[str, object]) -> dict[str, Any]:
+    """Return the data with settings by their dotted keys laid over it; one that is `None` was not given.
+
+    Raises:
+        ConfigError: a section that a setting belongs to is no mapping.
+    """
+    result = dict(data)
+    for key, value in given.items():
+        if value is None:
+            continue
+        section, _, name = key.partition(".")
+        if name:
+            present = result.get(section) or {}
+            if not isinstance(present, Mapping):
+                raise ConfigError(f"{section}: give keys and values, not {present!r}")
+            value = {**present, name: value}
+        result[section] = value
+    return result
+
+
 class _StrictLoader(yaml.SafeLoader):
     """Refuses bombs of references, and a key given twice, of which YAML would silently take the last."""
 

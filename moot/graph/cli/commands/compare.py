@@ -46,9 +46,15 @@ def compare(
 
     A baseline of --with is run once, as ID-single or ID-vote, and kept.
     """
-    from moot.graph.compare import compare_debates, comparison_title, render_comparison, with_only
-    from moot.graph.equal_tokens import BASELINES, baseline_of
-    from moot.graph.only_one import points_of_one
+    from moot.graph.compare import (
+        BASELINES,
+        baseline_of,
+        compare_debates,
+        comparison_title,
+        points_of_one,
+        render_comparison,
+        with_only,
+    )
     from moot.graph.reports.one_page import as_page
 
     if unknown := sorted({*(baselines or ())} - {*BASELINES}):

@@ -55,6 +55,6 @@ def check(
 @app.command()
 def schema() -> None:
     """Print the JSON Schema of configuration files."""
-    from moot.graph.config_schema import config_schema
+    from moot.graph.json_schemas import config_schema
 
     print_json(config_schema())

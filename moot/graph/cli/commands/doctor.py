@@ -65,9 +65,9 @@ def _repaired(finding: Finding) -> Finding:
 
 def _models(config: Path | None, model: str | None, *, yes: bool) -> list[Finding]:
     """Ask whether models are to be called, and call them."""
+    from moot.graph.checkup import ROOM, callable_models, look_at_models
     from moot.graph.cli.screen.output import consents
     from moot.graph.cli.usual_config import configured
-    from moot.graph.model_checkup import ROOM, callable_models, look_at_models
 
     settings = configured(config, {"model": model})
     names = callable_models(settings)

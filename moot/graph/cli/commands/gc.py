@@ -29,11 +29,12 @@ def gc(
     from moot.graph.cli.database import opened
     from moot.graph.cli.screen.output import print_json, remark
     from moot.graph.pruning import prune, shrink
+    from moot.state.conversation import OVER
     from moot.state.errors import DebateBusy
 
     dropped = stored = 0
     with opened(db) as debates:
-        chosen = debate_ids or [row.id for row in debates.rows() if row.status in ("done", "limit")]
+        chosen = debate_ids or [row.id for row in debates.rows() if row.status in OVER]
         for name in () if keep_history else chosen:
             with suppress(DebateBusy):
                 went, of = prune(debates.get(name).session)

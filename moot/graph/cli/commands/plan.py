@@ -12,7 +12,7 @@ from moot.state.amounts import amount
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from moot.graph.expected_cost import ExpectedCost
+    from moot.graph.preflight import ExpectedCost
     from moot.nodes.protocols.forecast import Batch, Forecast
 
 
@@ -47,7 +47,7 @@ def plan(
     from moot.graph.cli import run_request
     from moot.graph.cli.screen.output import print_json, print_result
     from moot.graph.cli.usual_config import configured
-    from moot.graph.expected_cost import expected_cost
+    from moot.graph.preflight import expected_cost
     from moot.nodes.protocols.protocol_table import protocol_named
     from moot.nodes.protocols.stand_in import forecast
     from moot.state.errors import ConfigError
