@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
 from moot.nodes.calls import WireMessage
-from moot.nodes.models.schemas import corrected, read_answer, request_fields, strict_schema, with_schema
+from moot.nodes.models.schemas import read_answer, request_fields, strict_schema, with_correction, with_schema
 
 PROMPT: tuple[WireMessage, ...] = ({"role": "user", "content": "Judge."},)
 
@@ -66,7 +66,7 @@ def test_the_schema_is_described_in_the_last_message_without_changing_the_prompt
 
 
 def test_a_correction_shows_the_answer_and_its_error_in_bounds() -> None:
-    said, asked = corrected(PROMPT, "x" * 9_000, "y" * 9_000)[1:]
+    said, asked = with_correction(PROMPT, "x" * 9_000, "y" * 9_000)[1:]
     assert (said["role"], asked["role"]) == ("assistant", "user")
     assert len(said["content"]) + len(asked["content"]) < 4_000
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from dataclasses import dataclass, field, replace
 
@@ -11,9 +10,8 @@ from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs
-from langgraph.config import get_stream_writer
 from langgraph.constants import TAG_NOSTREAM
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
+from pydantic import BaseModel
 
 from moot.nodes.calls import ModelCall, Reply, WireMessage
 from moot.nodes.models.adapters import (
@@ -30,14 +28,13 @@ from moot.nodes.models.failures import (
     excess_tokens,
     failure_of,
     finish_of,
-    is_too_long,
 )
 from moot.nodes.models.local import LocalModel
 from moot.nodes.models.registry import Models
-from moot.nodes.models.schemas import Method, Parsed, corrected, read_answer
+from moot.nodes.models.schemas import Method, Parsed, read_answer, with_correction
 from moot.nodes.models.speaker import SpeakerModel
 from moot.nodes.models.thinking import part
-from moot.nodes.models.turns import EndpointTurn, is_out
+from moot.nodes.models.turns import endpoint_turn, is_out, tell_of_wait
 from moot.nodes.models.usage import counted, reported
 from moot.nodes.models.wire import to_langchain
 from moot.state.config.model_settings import provider_of
@@ -69,57 +66,43 @@ async def complete(call: ModelCall, models: Models, *, config: RunnableConfig | 
         ConfigError: the call's model cannot be used at all: a bad name, or no key.
     """
     run, started, waited = _Attempts(call, models, config), time.perf_counter(), 0.0
+    *others, last = dict.fromkeys((call.model, *call.fallbacks))
     while True:
-        failures: list[tuple[str, Failure]] = []
-        *others, last = dict.fromkeys((call.model, *call.fallbacks))
+        failures: dict[str, Failure] = {}
         for name in (*others, last):
             if name in others and await is_out(models, name):
-                failures.append((name, Failure("out of order, as other calls found", retryable=True)))
+                failures[name] = Failure("out of order, as other calls found", retryable=True)
                 continue
             try:
                 reply = await (await _asking(run, name)).reply()
             except Failure as failure:
-                failures.append((name, failure))
+                failures[name] = failure
                 continue
             return replace(reply, latency_s=time.perf_counter() - started)
-        soonest = min((each for each in failures if each[1].passes), key=_asked_wait_s, default=None)
+        passing = [name for name, failure in failures.items() if failure.passes]
+        soonest = min(passing, key=lambda name: failures[name].asked_wait_s, default=None)
         left = models.retry_for - max(waited, time.perf_counter() - started)
-        if soonest is None or left <= _asked_wait_s(soonest):
+        if soonest is None or left <= failures[soonest].asked_wait_s:
             break
-        pause_s = min(left, models.backoff.wait_s(LONG_OUT, soonest[1].retry_after))
-        _tell(
-            soonest[0], soonest[1], pause_s, f"asked again in {pause_s:.0f} s, for {left / 60:.0f} min more"
-        )
+        pause_s = min(left, models.backoff.wait_s(LONG_OUT, failures[soonest].retry_after))
+        again = f"asked again in {pause_s:.0f} s, for {left / 60:.0f} min more"
+        tell_of_wait(soonest, failures[soonest], pause_s, again)
         await models.backoff.sleep(pause_s)
         waited += pause_s
     from moot.nodes.models.offered import explained  # with a client of its own, for failures alone
 
+    each = failures.values()
     return Reply(
         model=call.model,
         usage=run.usage,
         latency_s=time.perf_counter() - started,
         attempts=run.attempts,
-        error="; ".join([await explained(name, failure, models) for name, failure in failures]),
-        status=failures[-1][1].status,
-        retryable=any(failure.retryable for _, failure in failures),
-        refused=call.schema is None and all(failure.refused for _, failure in failures),
-        excess=0 if call.shortened else min(excess_tokens(each, call.prompt_tokens) for _, each in failures),
+        error="; ".join([await explained(name, failure, models) for name, failure in failures.items()]),
+        status=failures[last].status,
+        retryable=any(failure.retryable for failure in each),
+        refused=call.schema is None and all(failure.refused for failure in each),
+        excess=0 if call.shortened else min(excess_tokens(failure, call.prompt_tokens) for failure in each),
     )
-
-
-def _asked_wait_s(failed: tuple[str, Failure]) -> float:
-    return failed[1].retry_after or 0.0
-
-
-def _tell(model: str, failure: Failure, wait_s: float, what_next: str) -> None:
-    """Say why nothing happens for a while: to whoever watches the run, else to the log."""
-    words = f"{failure.cause}, {what_next}"
-    try:
-        write = get_stream_writer()
-    except RuntimeError:  # outside a graph
-        logging.getLogger(__name__).warning("%s: %s", model, words)
-        return
-    write({"event": "retry", "model": model, "why": failure.text, "words": words, "wait_s": wait_s})
 
 
 @dataclass
@@ -141,6 +124,12 @@ class _ModelAnswer:
     text: str
     reasoning: str
     finish_reason: str
+
+    def read(self, schema: type[BaseModel]) -> Parsed:
+        """Return the structured answer: a tool's arguments, else what the text holds."""
+        calls, broken = self.message.tool_calls, self.message.invalid_tool_calls
+        said = self.text or "".join(call["args"] or "" for call in broken)
+        return read_answer(schema, said, calls[0]["args"] if calls else None)
 
 
 async def _asking(run: _Attempts, name: str) -> _Asking:
@@ -164,71 +153,60 @@ class _Asking:
         self.empty = 0
 
     async def reply(self) -> Reply:
-        schema = self.run.call.schema
-        data = None
-        if schema is None:
-            answer = await self._roomy(self.run.call.messages)
+        """Return the answer; one that does not fit the schema is asked for once more, with what is wrong."""
+        call, parsed = self.run.call, Parsed()
+        answer = await self._answer(call.messages)
+        if call.schema is not None:
+            parsed = answer.read(call.schema)
+            if parsed.error:
+                answer = await self._answer(with_correction(call.messages, answer.text, parsed.error))
+                parsed = answer.read(call.schema)
+            if parsed.error:
+                raise Failure(f"the answer does not fit the schema: {parsed.error}")
+        if isinstance(self.chat, SpeaksOpenAI):
+            provider = self.run.models.provider(self.name)
         else:
-            answer, parsed = await self._structured()
-            data = parsed.data
+            provider = provider_of(self.name) or self.chat._llm_type
         return Reply(
             text=answer.text,
-            data=data,
+            data=parsed.data,
             tool_calls=tuple(
                 {"id": tool["id"] or "", "name": tool["name"], "args": tool["args"]}
-                for tool in (answer.message.tool_calls if schema is None else ())
+                for tool in (answer.message.tool_calls if call.schema is None else ())
             ),
             model=self.name,
-            provider=self._provider(),
+            provider=provider,
             usage=self.run.usage,
             finish_reason=answer.finish_reason,
             reasoning=answer.reasoning,
             attempts=self.run.attempts,
         )
 
-    def _provider(self) -> str:
-        if isinstance(self.chat, SpeaksOpenAI):
-            return self.run.models.provider(self.name)
-        return provider_of(self.name) or self.chat._llm_type
-
-    async def _structured(self) -> tuple[_ModelAnswer, Parsed]:
-        messages = self.run.call.messages
-        answer = await self._degrading(messages)
-        parsed = self._parsed(answer)
-        if parsed.error:
-            answer = await self._degrading(corrected(messages, answer.text, parsed.error))
-            parsed = self._parsed(answer)
-        if parsed.error:
-            raise Failure(f"the answer does not fit the schema: {parsed.error}")
-        return answer, parsed
-
-    def _parsed(self, answer: _ModelAnswer) -> Parsed:
-        assert self.run.call.schema is not None  # noqa: S101  # only structured calls come here
-        calls = answer.message.tool_calls
-        said = answer.text or "".join(bad["args"] or "" for bad in answer.message.invalid_tool_calls)
-        return read_answer(self.run.call.schema, said, calls[0]["args"] if calls else None)
-
-    async def _degrading(self, messages: Messages) -> _ModelAnswer:
-        """Ask by the method the model takes; a refused method gives way to a weaker one, remembered."""
-        method = asked = self.run.models.method_of(self.name)
+    async def _answer(self, messages: Messages) -> _ModelAnswer:
+        """Ask; a method of structured answers that is refused gives way to a weaker one, remembered."""
+        method = known = self.run.models.method_of(self.name) if self.run.call.schema else None
         while True:
             try:
-                answer = await self._roomy(messages, method)
+                answer = await self._whole_answer(messages, method)
             except Failure as failure:
-                weaker = weaker_method(self.chat, method)
-                if weaker is None or not _refuses_method(failure):
+                weaker = weaker_method(self.chat, method) if method else None
+                if weaker is None or not failure.refuses_method:
                     raise
                 method = weaker
                 continue
-            if method != asked:
+            if method and method != known:
                 self.run.models.learn_method(self.name, method)
             return answer
 
-    async def _roomy(self, messages: Messages, method: Method | None = None) -> _ModelAnswer:
+    async def _whole_answer(self, messages: Messages, method: Method | None) -> _ModelAnswer:
         """Ask; an answer that is cut is asked for once more with double the room."""
         answer = await self._retried(messages, method)
-        if answer.finish_reason != "length" or not self._widen():
+        room = 2 * self.room
+        if self.settings.context_size:
+            room = min(room, self.settings.context_size - self.run.call.prompt_tokens)
+        if answer.finish_reason != "length" or self.wide or room <= self.room:
             return answer
+        self.wide, self.room = True, room
         try:
             return await self._retried(messages, method)
         except Failure:
@@ -236,65 +214,43 @@ class _Asking:
                 return answer
             raise
 
-    def _widen(self) -> bool:
-        room = 2 * self.room
-        if self.settings.context_size:
-            room = min(room, self.settings.context_size - self.run.call.prompt_tokens)
-        if self.wide or room <= self.room:
-            return False
-        self.wide, self.room = True, room
-        return True
-
     async def _retried(self, messages: Messages, method: Method | None) -> _ModelAnswer:
-        retrying = AsyncRetrying(
-            retry=retry_if_exception(self._worth_another),
-            stop=lambda _: self.failures >= self.settings.max_attempts,
-            wait=self._wait_s,
-            before_sleep=self._before_another,
-            sleep=self.run.models.backoff.sleep,
-            reraise=True,
-        )
-        return await retrying(self._once, Attempt(self.run.call, messages, self.room, self.settings, method))
+        """Ask until there is an answer, or nothing speaks for another attempt."""
+        attempt = Attempt(self.run.call, messages, self.room, self.settings, method)
+        backoff, most = self.run.models.backoff, self.settings.max_attempts
+        while True:
+            try:
+                return await self._attempt(attempt)
+            except Failure as failure:
+                self.empty += failure.empty
+                patient = failure.asked_wait_s <= backoff.patience_s
+                mute = failure.empty and self.empty > MAX_EMPTY
+                if not failure.retryable or not patient or mute or self.failures >= most:
+                    raise
+                wait_s = backoff.wait_s(self.failures, failure.retry_after)
+                which = f"retry {self.failures} of {most - 1} in {round(wait_s, 1):g} s"
+                tell_of_wait(self.name, failure, wait_s, which)
+            await backoff.sleep(wait_s)
 
-    def _worth_another(self, error: BaseException) -> bool:
-        if not isinstance(error, Failure) or not error.retryable:
-            return False
-        self.empty += error.empty
-        patient = (error.retry_after or 0.0) <= self.run.models.backoff.patience_s
-        return patient and not (error.empty and self.empty > MAX_EMPTY)
-
-    def _before_another(self, state: RetryCallState) -> None:
-        failure, wait_s = state.outcome.exception() if state.outcome else None, state.upcoming_sleep
-        if isinstance(failure, Failure):
-            which = f"retry {self.failures} of {self.settings.max_attempts - 1} in {round(wait_s, 1):g} s"
-            _tell(self.name, failure, wait_s, which)
-
-    def _wait_s(self, state: RetryCallState) -> float:
-        failure = state.outcome.exception() if state.outcome else None
-        asked = failure.retry_after if isinstance(failure, Failure) else None
-        return self.run.models.backoff.wait_s(self.failures, asked)
-
-    async def _once(self, attempt: Attempt) -> _ModelAnswer:
-        def tell(busy: Failure, wait_s: float) -> None:
-            _tell(self.name, busy, wait_s, f"asked in {wait_s:.0f} s")
-
+    async def _attempt(self, attempt: Attempt) -> _ModelAnswer:
+        """Put one attempt to the model when it may be asked, and account for what it says."""
         tokens = self.run.call.prompt_tokens + attempt.room
-        async with EndpointTurn(self.run.models, self.name, tokens, tell).taken():
-            return await self._asked_once(attempt)
+        async with endpoint_turn(self.run.models, self.name, tokens):
+            self.run.attempts += 1
+            try:
+                request = request_of(self.chat, attempt)
+                said = await self._said(request, streams=can_stream(self.chat, attempt))
+                answer = self._account(request.messages, *said)
+                self._refuse_nothing(answer)
+            except UserError:
+                raise
+            except Exception as error:
+                self.failures += 1
+                raise failure_of(error, timeout_s=self.settings.timeout_s) from error
+            return answer
 
-    async def _asked_once(self, attempt: Attempt) -> _ModelAnswer:
-        self.run.attempts += 1
-        try:
-            request = request_of(self.chat, attempt)
-            answer = await self._sent(request, streams=can_stream(self.chat, attempt))
-            return self._heard(request.messages, *answer)
-        except UserError:
-            raise
-        except Exception as error:
-            self.failures += 1
-            raise failure_of(error, timeout_s=self.settings.timeout_s) from error
-
-    async def _sent(self, request: ChatRequest, *, streams: bool) -> tuple[AIMessage, str]:
+    async def _said(self, request: ChatRequest, *, streams: bool) -> tuple[AIMessage, str]:
+        """Return what the model says, streamed where somebody speaks, and what it thinks."""
         speak_as, chat = self.run.call.speak_as, request.chat
         live = speak_as is not None and not self.run.spoken
         speaker = SpeakerModel(
@@ -336,7 +292,8 @@ class _Asking:
             self.run.spoken = self.run.spoken or (live and speaker.emitted)
         return message, speaker.thoughts
 
-    def _heard(self, sent: Messages, message: AIMessage, thoughts: str) -> _ModelAnswer:
+    def _account(self, sent: Messages, message: AIMessage, thoughts: str) -> _ModelAnswer:
+        """Part an answer from its thoughts, and add what it has used to the call's usage."""
         parted = part(message.text)
         thoughts = clean_text("\n".join(filter(None, (thoughts, parted.reasoning))))
         tokens = None if isinstance(self.chat, LocalModel) else reported(message)
@@ -346,9 +303,7 @@ class _Asking:
         priced: EntryUsage = tokens if cost is None else {**tokens, "cost_usd": cost}
         self.run.usage = add_up(self.run.usage, [priced])
         finish = finish_of(message.response_metadata)
-        answer = _ModelAnswer(message, clean_text(parted.text), thoughts, finish)
-        self._refuse_nothing(answer)
-        return answer
+        return _ModelAnswer(message, clean_text(parted.text), thoughts, finish)
 
     def _cost_usd(self, tokens: EntryUsage | None) -> float | None:
         if tokens is None or isinstance(self.chat, LocalModel):
@@ -371,10 +326,3 @@ class _Asking:
             return  # thinking took all the room: more of it comes first
         said = "only reasoning" if answer.reasoning else "an empty answer"
         raise Failure(f"{said} (finish_reason {answer.finish_reason})", retryable=True, empty=True)
-
-
-def _refuses_method(failure: Failure) -> bool:
-    if failure.status == 404:  # routers that find no server for it
-        text = failure.text.lower()
-        return "response_format" in text or "structured" in text
-    return failure.status in (400, 422) and not is_too_long(failure)

@@ -84,6 +84,19 @@ class Failure(Exception):
         return self.retryable and not self.empty
 
     @property
+    def asked_wait_s(self) -> float:
+        """Seconds that the provider asks to wait, 0 where it asks for nothing."""
+        return self.retry_after or 0.0
+
+    @property
+    def refuses_method(self) -> bool:
+        """Whether it may be for the way in which a structured answer was asked for."""
+        if self.status == 404:  # routers that find no server for it
+            text = self.text.lower()
+            return "response_format" in text or "structured" in text
+        return self.status in (400, 422) and not is_too_long(self)
+
+    @property
     def cause(self) -> str:
         """What is the matter, in a few words."""
         if self.status == 429:

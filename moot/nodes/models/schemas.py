@@ -59,7 +59,7 @@ def with_schema(messages: tuple[WireMessage, ...], schema: type[BaseModel]) -> t
     return (*messages[:-1], last)
 
 
-def corrected(messages: tuple[WireMessage, ...], said: str, error: str) -> tuple[WireMessage, ...]:
+def with_correction(messages: tuple[WireMessage, ...], said: str, error: str) -> tuple[WireMessage, ...]:
     """Append the refused answer and what is wrong with it."""
     return (
         *messages,

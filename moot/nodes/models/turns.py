@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+import logging
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+
+from langgraph.config import get_stream_writer
 
 from moot.nodes.models.failures import Failure
 from moot.nodes.models.registry import Models
@@ -19,64 +21,70 @@ SLOT_S = 0.1
 """Seconds between two looks for a free slot."""
 
 
-@dataclass(frozen=True)
-class EndpointTurn:
-    """A call that is about to be put to a model."""
+@asynccontextmanager
+async def endpoint_turn(models: Models, name: str, tokens: int) -> AsyncIterator[None]:
+    """Wait for a model's turn, hold one of its slots for the block, and keep for all what came of it.
 
-    models: Models
-    name: str
-    """The model's."""
-    tokens: int
-    """What it takes at most, prompt and answer."""
-    tell: Callable[[Failure, float], None]
-    """Is told of a wait for others' sake, and its seconds."""
+    Args:
+        models: those of the run.
+        name: the model's.
+        tokens: what the call takes at most, prompt and answer.
 
-    @asynccontextmanager
-    async def taken(self) -> AsyncIterator[None]:
-        """Wait for the model's turn, hold one of its slots for the block, and keep for all what came of it.
+    Raises:
+        Failure: the wait is longer than anybody has patience for.
+    """
+    traffic = models.traffic
+    if traffic is None or is_built_in(name):
+        yield
+        return
+    endpoint = endpoint_of(models, name)
+    slot = await _admission(models, name, traffic, tokens)
+    try:
+        yield
+    except Failure as failure:
+        if failure.status == 429:
+            wait = failure.retry_after or models.backoff.wait_s(1)
+            await asyncio.to_thread(traffic.told, endpoint, wait)
+        elif failure.passes:
+            await asyncio.to_thread(traffic.failed, endpoint)
+        raise
+    else:
+        await asyncio.to_thread(traffic.answered, endpoint)
+    finally:
+        if slot:
+            await to_the_end(asyncio.to_thread(traffic.free, slot))
 
-        Raises:
-            Failure: the wait is longer than anybody has patience for.
-        """
-        traffic = self.models.traffic
-        if traffic is None or is_built_in(self.name):
-            yield
-            return
-        endpoint, backoff = endpoint_of(self.models, self.name), self.models.backoff
-        slot = await self._admitted(traffic, endpoint)
-        try:
-            yield
-        except Failure as failure:
-            if failure.status == 429:
-                await asyncio.to_thread(traffic.told, endpoint, failure.retry_after or backoff.wait_s(1))
-            elif failure.passes:
-                await asyncio.to_thread(traffic.failed, endpoint)
-            raise
-        else:
-            await asyncio.to_thread(traffic.answered, endpoint)
-        finally:
-            if slot:
-                await to_the_end(asyncio.to_thread(traffic.free, slot))
 
-    async def _admitted(self, traffic: Traffic, endpoint: str) -> Lease | None:
-        """Wait until the endpoint may be asked; return the slot that was taken, if any has to be."""
-        settings, backoff = self.models.settings_of(self.name), self.models.backoff
-        while (wait := await asyncio.to_thread(traffic.wait_s, endpoint)) > 0:
-            why = f"to be asked again in {wait:.0f} s, as another call was told"
-            busy = Failure(why, status=429, retryable=True, retry_after=wait)
-            if wait > backoff.patience_s:
-                raise busy
-            if wait > 1:
-                self.tell(busy, wait)
-            await backoff.sleep(backoff.wait_s(1, wait))
-        rates = Rates(settings.requests_per_minute, settings.tokens_per_minute)
-        if rates != Rates():
-            await backoff.sleep(await asyncio.to_thread(traffic.turn_s, endpoint, rates, self.tokens))
-        slot = None
-        while settings.concurrency and not slot:
-            if not (slot := await asyncio.to_thread(traffic.slot, endpoint, settings.concurrency)):
-                await backoff.sleep(SLOT_S)
-        return slot
+async def _admission(models: Models, name: str, traffic: Traffic, tokens: int) -> Lease | None:
+    """Wait until the endpoint may be asked; return the slot that was taken, if any has to be."""
+    endpoint, settings, backoff = endpoint_of(models, name), models.settings_of(name), models.backoff
+    while (wait := await asyncio.to_thread(traffic.wait_s, endpoint)) > 0:
+        why = f"to be asked again in {wait:.0f} s, as another call was told"
+        busy = Failure(why, status=429, retryable=True, retry_after=wait)
+        if wait > backoff.patience_s:
+            raise busy
+        if wait > 1:
+            tell_of_wait(name, busy, wait, f"asked in {wait:.0f} s")
+        await backoff.sleep(backoff.wait_s(1, wait))
+    rates = Rates(settings.requests_per_minute, settings.tokens_per_minute)
+    if rates != Rates():
+        await backoff.sleep(await asyncio.to_thread(traffic.turn_s, endpoint, rates, tokens))
+    slot = None
+    while settings.concurrency and not slot:
+        if not (slot := await asyncio.to_thread(traffic.slot, endpoint, settings.concurrency)):
+            await backoff.sleep(SLOT_S)
+    return slot
+
+
+def tell_of_wait(model: str, failure: Failure, wait_s: float, what_next: str) -> None:
+    """Say why nothing happens for a while: to whoever watches the run, else to the log."""
+    words = f"{failure.cause}, {what_next}"
+    try:
+        write = get_stream_writer()
+    except RuntimeError:  # outside a graph
+        logging.getLogger(__name__).warning("%s: %s", model, words)
+        return
+    write({"event": "retry", "model": model, "why": failure.text, "words": words, "wait_s": wait_s})
 
 
 async def is_out(models: Models, name: str) -> bool:
