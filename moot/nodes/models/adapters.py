@@ -8,7 +8,6 @@ from typing import Any
 
 from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.runnables import Runnable, RunnableBinding, RunnableSequence
-from pydantic import BaseModel
 
 from moot.nodes.calls import ModelCall, WireMessage
 from moot.nodes.models.failures import Failure
@@ -60,13 +59,26 @@ def request_of(chat: BaseChatModel, attempt: Attempt) -> ChatRequest:
     Raises:
         Failure: it cannot be: tools are offered to a model that takes none.
     """
-    if isinstance(chat, LocalModel):
-        return ChatRequest(chat, attempt.messages, _local_fields(attempt))
-    if attempt.method in ("json_mode", "prompt"):
+    call, settings = attempt.call, attempt.settings
+    if attempt.method in ("json_mode", "prompt") and not isinstance(chat, LocalModel):
         attempt = _described(attempt)
-    if isinstance(chat, SpeaksOpenAI):
-        return ChatRequest(chat, attempt.messages, _openai_fields(attempt))
-    return _langchain_request(chat, attempt)
+    if not isinstance(chat, LocalModel | SpeaksOpenAI):
+        return _langchain_request(chat, attempt)
+    fields: JsonObject = {"max_tokens": attempt.room}
+    if call.seed is not None and settings.seed:
+        fields["seed"] = call.seed
+    if call.tools and call.schema is None:
+        fields["tools"] = list(call.tools)
+    if isinstance(chat, LocalModel):
+        fields["hints"] = {"purpose": call.purpose, **call.hints}
+        fields["json_schema"] = call.schema.model_json_schema() if call.schema else None
+        fields["prompt_tokens"] = call.prompt_tokens
+        return ChatRequest(chat, attempt.messages, fields)
+    if call.temperature is not None and settings.temperature:
+        fields["temperature"] = call.temperature
+    if call.schema is not None and attempt.method is not None:
+        fields |= request_fields(call.schema, attempt.method)
+    return ChatRequest(chat, attempt.messages, fields)
 
 
 def weaker_method(chat: BaseChatModel, method: Method) -> Method | None:
@@ -89,35 +101,6 @@ def _described(attempt: Attempt) -> Attempt:
     return replace(attempt, messages=with_schema(attempt.messages, attempt.call.schema))
 
 
-def _local_fields(attempt: Attempt) -> JsonObject:
-    call = attempt.call
-    return {
-        **_plain_fields(attempt),
-        "hints": {"purpose": call.purpose, **call.hints},
-        "json_schema": call.schema.model_json_schema() if call.schema else None,
-        "prompt_tokens": call.prompt_tokens,
-    }
-
-
-def _openai_fields(attempt: Attempt) -> JsonObject:
-    call, fields = attempt.call, _plain_fields(attempt)
-    if call.temperature is not None and attempt.settings.temperature:
-        fields["temperature"] = call.temperature
-    if call.schema is not None and attempt.method is not None:
-        fields.update(request_fields(call.schema, attempt.method))
-    return fields
-
-
-def _plain_fields(attempt: Attempt) -> JsonObject:
-    call = attempt.call
-    fields: JsonObject = {"max_tokens": attempt.room}
-    if call.seed is not None and attempt.settings.seed:
-        fields["seed"] = call.seed
-    if call.tools and call.schema is None:
-        fields["tools"] = list(call.tools)
-    return fields
-
-
 def _langchain_request(chat: BaseChatModel, attempt: Attempt) -> ChatRequest:
     """Ask any LangChain model: by the fields that its class has, and its own ways of binding.
 
@@ -127,12 +110,12 @@ def _langchain_request(chat: BaseChatModel, attempt: Attempt) -> ChatRequest:
     bound: Mapping[str, Any] = {}
     if call.schema is not None and attempt.method != "prompt":
         try:
-            bound = _bound(_structuring(chat, call.schema, attempt))
+            bound = _bound(chat, attempt)
         except _UNABLE:
             attempt = _described(attempt)
     elif call.tools:
         try:
-            bound = _bound(chat.bind_tools(list(call.tools)))
+            bound = _bound(chat, attempt)
         except NotImplementedError:
             raise Failure("it takes no tools: leave `tools` out for whoever speaks with it") from None
     profile = chat.profile or {}
@@ -156,21 +139,23 @@ def _open_field(chat: BaseChatModel, names: Sequence[str], value: float | None) 
     return {name: value} if name and value is not None and name not in chat.model_fields_set else {}
 
 
-def _structuring(chat: BaseChatModel, schema: type[BaseModel], attempt: Attempt) -> Runnable[Any, Any]:
-    """Bind a model to a schema: by the method that was configured, else by the provider's own choice."""
-    if attempt.method == "function_calling":
-        return chat.bind_tools([schema], tool_choice=schema.__name__)
-    if "structured_output" in attempt.settings.model_fields_set:
-        return chat.with_structured_output(schema, method=attempt.method)
-    return chat.with_structured_output(schema)
+def _bound(chat: BaseChatModel, attempt: Attempt) -> Mapping[str, Any]:
+    """Return what LangChain would pass to a model beside the messages, for its tools or for a schema.
 
-
-def _bound(runnable: Runnable[Any, Any]) -> Mapping[str, Any]:
-    """Return what LangChain would pass to the model beside the messages.
+    A schema is bound by the method that was configured, else by the provider's own choice.
 
     Raises:
-        ValueError: it does not say so.
+        ValueError: LangChain does not say what it would pass.
     """
+    schema = attempt.call.schema
+    if schema is None:
+        runnable: Runnable[Any, Any] = chat.bind_tools(list(attempt.call.tools))
+    elif attempt.method == "function_calling":
+        runnable = chat.bind_tools([schema], tool_choice=schema.__name__)
+    elif "structured_output" in attempt.settings.model_fields_set:
+        runnable = chat.with_structured_output(schema, method=attempt.method)
+    else:
+        runnable = chat.with_structured_output(schema)
     first = runnable.first if isinstance(runnable, RunnableSequence) else runnable
     if not isinstance(first, RunnableBinding):
         raise ValueError(f"no binding but a {type(first).__name__}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -141,10 +142,6 @@ def failure_of(error: Exception, *, timeout_s: float) -> Failure:
         return Failure(f"no answer within {timeout_s:g} s", retryable=True)
     if isinstance(error, OSError) or bases & _CONNECTION:
         return Failure(f"connection failed: {_short(error)}", retryable=True, advice=UNREACHABLE)
-    return _provider_failure(error, bases)
-
-
-def _provider_failure(error: Exception, bases: set[str]) -> Failure:
     if (cause := error.__cause__) and _status(error, _body(error)) is None and getattr(cause, "code", None):
         error = cast(Exception, cause)  # LangChain's word for Google's error has its text alone
     body = _body(error)
@@ -238,24 +235,16 @@ def advice(failure: Failure, settings: ModelSettings, base_url: str, model: str)
 def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
     """Return the seconds that `retry-after-ms` or `retry-after` (seconds or a date) asks to wait."""
     for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        value = headers.get(name)
-        if value is None:
-            continue
-        seconds = _seconds(value, now)
-        if seconds is not None:
-            return max(0.0, seconds * scale)
-    return None
-
-
-def _seconds(value: str, now: datetime) -> float | None:
-    try:
-        seconds = float(value)
-    except ValueError:
+        value = headers.get(name, "")
         try:
-            return (parsedate_to_datetime(value) - now).total_seconds()
-        except (ValueError, TypeError):
-            return None
-    return seconds if 0 <= seconds < 1e9 else None
+            seconds = float(value)
+        except ValueError:
+            with suppress(ValueError, TypeError):  # what is neither a number nor a date
+                return max(0.0, (parsedate_to_datetime(value) - now).total_seconds() * scale)
+            continue
+        if 0 <= seconds < 1e9:
+            return seconds * scale
+    return None
 
 
 def _body(error: Exception) -> JsonObject:

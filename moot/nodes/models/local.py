@@ -136,17 +136,12 @@ class ScriptedModel(LocalModel):
     def respond(self, messages: list[BaseMessage], **kwargs: Any) -> AIMessage:
         """Return the script's next reply, or raise the error that it names."""
         self.calls.append(ScriptedCall(messages, kwargs))
-        reply = self._next(messages)
+        try:
+            reply: ScriptReply = self.script(messages) if self._replies is None else next(self._replies)
+        except StopIteration:
+            raise ModelError(f"the script has ended after {len(self.calls) - 1} replies") from None
         if isinstance(reply, Exception):
             raise reply
         if isinstance(reply, dict):
             reply = json.dumps(reply, ensure_ascii=False)
         return reply if isinstance(reply, AIMessage) else AIMessage(reply)
-
-    def _next(self, messages: list[BaseMessage]) -> ScriptReply:
-        if self._replies is None:
-            said: ScriptReply = self.script(messages)
-            return said
-        for reply in self._replies:
-            return reply
-        raise ModelError(f"the script has ended after {len(self.calls) - 1} replies")

@@ -7,7 +7,6 @@ what may be left out is. What a caller knows better is told in `Hints.fields`.
 import math
 from collections.abc import Mapping, Sequence
 from random import Random
-from typing import Any
 
 from moot.state.entries import JsonObject
 from moot.state.verdict import PLACEHOLDER
@@ -64,7 +63,9 @@ class _Filler:
             case "object":
                 return self._object(node, {})
             case "array":
-                return self._array(node)
+                fixed = [self.value(part) for part in node.get("prefixItems", ())]
+                missing = range(len(fixed), node.get("minItems", 0))
+                return [*fixed, *(self.value(node.get("items", {}), at) for at in missing)]
             case "integer" | "number":
                 return _number(node, number)
         return self._string(node, number)
@@ -83,16 +84,15 @@ class _Filler:
     def _resolved(self, node: Schema) -> Schema:
         while "$ref" in node or "allOf" in node:
             merged = {key: value for key, value in node.items() if key not in ("$ref", "allOf")}
-            for part in (*([self._at(node["$ref"])] if "$ref" in node else ()), *node.get("allOf", ())):
+            if "$ref" in node:
+                part = self.root
+                for key in filter(None, node["$ref"].lstrip("#/").split("/")):
+                    part = part[key.replace("~1", "/").replace("~0", "~")]
+                merged = {**part, **merged}
+            for part in node.get("allOf", ()):
                 merged = {**part, **merged}
             node = merged
         return node
-
-    def _at(self, reference: str) -> Schema:
-        found: Any = self.root
-        for key in reference.lstrip("#/").split("/") if reference != "#" else ():
-            found = found[key.replace("~1", "/").replace("~0", "~")]
-        return found  # type: ignore[no-any-return]  # a part of the schema
 
     def _object(self, node: Schema, own: Mapping[str, object]) -> JsonObject:
         properties, known = node.get("properties", {}), {**self.fields, **own}
@@ -112,11 +112,6 @@ class _Filler:
                     values if isinstance(values, dict) else {}
                 )
         return filled
-
-    def _array(self, node: Schema) -> list[object]:
-        fixed = [self.value(part) for part in node.get("prefixItems", ())]
-        missing = range(len(fixed), node.get("minItems", 0))
-        return [*fixed, *(self.value(node.get("items", {}), number) for number in missing)]
 
     def _string(self, node: Schema, number: int) -> str:
         if "pattern" in node:

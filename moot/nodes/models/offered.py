@@ -16,13 +16,8 @@ FEW = 8
 """Names of models that an error message lists."""
 
 
-async def offered_models(access: Access) -> list[str]:
-    """Return the names in an endpoint's list of models, in its order; see `offered_rows`."""
-    return [str(row["id"]) for row in await offered_rows(access)]
-
-
 async def offered_rows(access: Access) -> list[JsonObject]:
-    """Return an endpoint's list of models, each with its `id` and what else it tells.
+    """Return an endpoint's list of models in its order, each with its `id` and what else it tells.
 
     Raises:
         httpx.HTTPError: it cannot be reached, or refuses.
@@ -52,9 +47,10 @@ async def _offer(name: str, models: Models) -> str:
     if not models.speaks_openai(name):
         return ""
     try:
-        offered = await offered_models(access_to(name, models.settings_of(name)))
+        rows = await offered_rows(access_to(name, models.settings_of(name)))
     except (OSError, ValueError, httpx.HTTPError, UserError):
         return ""
+    offered = [str(row["id"]) for row in rows]
     if not offered or name in offered:
         return ""
     like = difflib.get_close_matches(name, offered, n=3)

@@ -12,7 +12,7 @@ from langchain_core.messages.ai import UsageMetadata
 from moot.nodes.calls import Hints
 from moot.nodes.models.local import LocalModel
 from moot.nodes.models.neutral import TEXT, fill
-from moot.nodes.models.speeches import clarifying_question, compose
+from moot.nodes.models.speeches import CLARIFY, Speech, compose
 from moot.nodes.text.sentences import split_sentences
 from moot.state.config import OFFLINE
 from moot.state.entries import JsonObject
@@ -48,7 +48,7 @@ class OfflineModel(LocalModel):
         called = None if schema else _tool_call(messages, kwargs.get("tools") or (), topic)
         if schema is not None:
             asks = hints.get("phase") == "clarify"
-            text = f"{TEXT} {clarifying_question(hints, topic, dice)}" if asks else TEXT
+            text = f"{TEXT} {Speech(hints, topic, dice).draw(CLARIFY)}" if asks else TEXT
             answer = json.dumps(fill(schema, hints.get("fields", {}), text), ensure_ascii=False)
         elif called is not None:
             answer = ""
@@ -56,7 +56,10 @@ class OfflineModel(LocalModel):
             answer = _within(extract(last) or f"On “{topic}”: nothing yet.", kwargs.get("max_tokens"))
         else:
             answer = _within(compose(hints, topic, dice), kwargs.get("max_tokens"))
-        usage = _usage(messages, answer or str(called), kwargs.get("prompt_tokens") or 0)
+        counted = kwargs.get("prompt_tokens")
+        sent = counted or sum(len(message.content) for message in messages) // CHARS_PER_TOKEN
+        given = max(1, len(answer or str(called)) // CHARS_PER_TOKEN)
+        usage = UsageMetadata(input_tokens=sent, output_tokens=given, total_tokens=sent + given)
         return AIMessage(answer, tool_calls=[called] if called else [], usage_metadata=usage)
 
 
@@ -111,9 +114,3 @@ def _within(text: str, max_tokens: int | None) -> str:
     cut = text[: max(chars, 1)]
     stop = max(cut.rfind(mark) for mark in (". ", "? ", ".\n", "?\n"))
     return cut[: stop + 1] if stop > len(cut) // 3 else cut.rsplit(" ", 1)[0]
-
-
-def _usage(messages: Sequence[BaseMessage], text: str, prompt_tokens: int) -> UsageMetadata:
-    sent = prompt_tokens or sum(len(message.content) for message in messages) // CHARS_PER_TOKEN
-    answered = max(1, len(text) // CHARS_PER_TOKEN)
-    return UsageMetadata(input_tokens=sent, output_tokens=answered, total_tokens=sent + answered)

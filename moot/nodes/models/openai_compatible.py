@@ -114,13 +114,9 @@ async def _take(response: Any) -> None:
         raise web_page(response.status_code, response.text)
     if "application/json" in kind and response.is_success and b'"stream":true' in response.request.content:
         await response.aread()
-        response._content = b"data: " + json.dumps(_as_chunk(response.json())).encode() + END_OF_STREAM
-
-
-def _as_chunk(whole: JsonObject) -> JsonObject:
-    """Return a whole completion as the one chunk of a stream."""
-    for choice in whole.get("choices") or []:
-        delta = choice["delta"] = choice.pop("message", None) or {}
-        for index, call in enumerate(delta.get("tool_calls") or []):
-            call.setdefault("index", index)
-    return whole
+        chunk = response.json()
+        for choice in chunk.get("choices") or []:
+            delta = choice["delta"] = choice.pop("message", None) or {}
+            for index, call in enumerate(delta.get("tool_calls") or []):
+                call.setdefault("index", index)
+        response._content = b"data: " + json.dumps(chunk).encode() + END_OF_STREAM

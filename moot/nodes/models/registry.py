@@ -109,14 +109,11 @@ def access_to(name: str, settings: ModelSettings) -> Access:
         )
     if base_url is not None and urlsplit(base_url).scheme not in ("http", "https"):
         where = f"models.{name}.base_url" if settings.base_url else "OPENAI_BASE_URL"
-        raise ConfigError(f"{where} {shown_url(base_url)!r} has no scheme: write {_with_scheme(base_url)}")
+        host = base_url.rpartition("://")[2]
+        near = host.startswith(("localhost", "127.", "[::1]", "192.168.", "10."))
+        whole = shown_url(f"http{'' if near else 's'}://{host}")
+        raise ConfigError(f"{where} {shown_url(base_url)!r} has no scheme: write {whole}")
     return Access(key or "not-needed", base_url)
-
-
-def _with_scheme(address: str) -> str:
-    host = address.rpartition("://")[2]
-    near = host.startswith(("localhost", "127.", "[::1]", "192.168.", "10."))
-    return shown_url(f"http{'' if near else 's'}://{host}")
 
 
 def make_model(name: str, settings: ModelSettings) -> BaseChatModel:
@@ -268,17 +265,12 @@ class Models:
         """
         here = self._loops.pop(asyncio.get_running_loop(), _Loop())
         for (name, _), chat in here.clients.items():
-            if not isinstance(self.chats.get(name), BaseChatModel):
-                await _close_client(chat)
-
-
-async def _close_client(chat: object) -> None:
-    """Close what a chat model talks through: LangChain closes nothing, and each provider has its own name."""
-    clients = [getattr(chat, name, None) for name in ("root_async_client", "_async_client")]
-    clients.append(getattr(getattr(chat, "client", None), "aio", None))  # Google's
-    for owner in (*clients, *(getattr(client, "_client", None) for client in clients)):
-        for name in ("close", "aclose"):
-            close = getattr(owner, name, None)
-            if inspect.iscoroutinefunction(close):
-                await close()
-                break
+            if isinstance(self.chats.get(name), BaseChatModel):
+                continue
+            # LangChain closes nothing, and what a model talks through is called otherwise at each provider.
+            clients = [getattr(chat, place, None) for place in ("root_async_client", "_async_client")]
+            clients.append(getattr(getattr(chat, "client", None), "aio", None))  # Google's
+            for owner in (*clients, *(getattr(client, "_client", None) for client in clients)):
+                closes = (getattr(owner, verb, None) for verb in ("close", "aclose"))
+                if close := next(filter(inspect.iscoroutinefunction, closes), None):
+                    await close()

@@ -135,24 +135,19 @@ def _strict(node: JsonObject) -> JsonObject:
     if node.get("type") == "array":
         kept["items"] = _strict(node.get("items", {}))
     if node.get("type") == "object":
-        kept.update(_strict_object(node))
+        properties = node.get("properties")
+        if properties is None or node.get("additionalProperties", False) is not False:
+            raise _NotStrict
+        kept["properties"] = {name: _strict(part) for name, part in properties.items()}
+        kept["required"] = list(properties)
+        kept["additionalProperties"] = False
     if "$defs" in kept:
         kept["$defs"] = {name: _strict(part) for name, part in kept["$defs"].items()}
     return kept
 
 
-def _strict_object(node: JsonObject) -> JsonObject:
-    properties = node.get("properties")
-    if properties is None or node.get("additionalProperties", False) is not False:
-        raise _NotStrict
-    return {
-        "properties": {name: _strict(part) for name, part in properties.items()},
-        "required": list(properties),
-        "additionalProperties": False,
-    }
-
-
 def _objects(said: str) -> Iterator[JsonObject]:
+    """Yield the JSON objects that a text is, holds in fences, or holds anywhere."""
     for text in (said, *_FENCE.findall(said)):
         try:
             value = json.loads(text)
@@ -160,10 +155,6 @@ def _objects(said: str) -> Iterator[JsonObject]:
             continue
         if isinstance(value, dict):
             yield value
-    yield from _embedded(said)
-
-
-def _embedded(said: str) -> Iterator[JsonObject]:
     decoder, start = json.JSONDecoder(), said.find("{")
     for _ in range(MAX_CANDIDATES):
         if start < 0:

@@ -15,7 +15,7 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from pydantic import ConfigDict, PrivateAttr
 
 from moot.nodes.models.adapters import SpeaksOpenAI
-from moot.nodes.models.thinking import Parted, ThinkFilter, content_parts, reasoning_field
+from moot.nodes.models.thinking import ThinkFilter, content_parts, reasoning_field
 from moot.state.entries import JsonObject, clean_text
 from moot.state.langgraph_internals import message_events
 
@@ -44,18 +44,16 @@ class SpeakerModel(BaseChatModel):
     cache: Any = False
     """Never LangChain's global cache: two floors with one prompt are two utterances."""
 
+    emitted: bool = False
+    """Whether words of this attempt have been streamed."""
+
     _thoughts: list[str] = PrivateAttr(default_factory=list)
-    _emitted: bool = PrivateAttr(default=False)
+    _splitter: ThinkFilter = PrivateAttr(default_factory=ThinkFilter)
 
     @property
     def thoughts(self) -> str:
         """What the model thought aloud so far."""
         return "".join(self._thoughts).strip()
-
-    @property
-    def emitted(self) -> bool:
-        """Whether words of this attempt have been streamed."""
-        return self._emitted
 
     @property
     def _llm_type(self) -> str:
@@ -106,18 +104,16 @@ class SpeakerModel(BaseChatModel):
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
         kwargs.pop("stream", None)  # the inner model's `_astream` sets it itself
-        splitter, last = ThinkFilter(), AIMessageChunk(content="", chunk_position="last")
+        last = AIMessageChunk(content="", chunk_position="last")
         async for chunk in self.inner._astream(messages, stop=stop, **kwargs):
             self.on_chunk()
             message = chunk.message
             self._remember(last, message, chunk.generation_info)
-            spoken = self._heard(message, splitter)
-            if spoken or getattr(message, "tool_call_chunks", None):
-                yield self._chunk(spoken, message)
-        rest = splitter.close()
-        self._think(rest)
-        if rest.text:
-            yield self._chunk(rest.text, last)
+            text = self._without_thoughts(message)
+            if text or getattr(message, "tool_call_chunks", None):
+                yield self._chunk(text, message)
+        if rest := self._rest():
+            yield self._chunk(rest, last)
         last.id, last.name = self.entry_id, self.speaker
         yield ChatGenerationChunk(message=last, generation_info=dict(last.response_metadata))
 
@@ -133,19 +129,21 @@ class SpeakerModel(BaseChatModel):
         async for event in message_events(chunks, self.entry_id):
             yield event
 
-    def _heard(self, message: BaseMessage, splitter: ThinkFilter) -> str:
-        parted = content_parts(message.content)
-        self._thoughts.append(parted.reasoning + reasoning_field(message.additional_kwargs))
-        parted = splitter.feed(parted.text)
-        self._think(parted)
+    def _without_thoughts(self, message: BaseMessage) -> str:
+        """Return what of a message can be said already, and keep its thoughts."""
+        beside = content_parts(message.content)
+        parted = self._splitter.feed(beside.text)
+        self._thoughts += (beside.reasoning, reasoning_field(message.additional_kwargs), parted.reasoning)
         return parted.text
 
-    def _think(self, parted: Parted) -> None:
-        if parted.reasoning:
-            self._thoughts.append(parted.reasoning)
+    def _rest(self) -> str:
+        """Return what looked like the start of a tag and was none."""
+        rest = self._splitter.close()
+        self._thoughts.append(rest.reasoning)
+        return rest.text
 
     def _chunk(self, text: str, source: BaseMessage) -> ChatGenerationChunk:
-        self._emitted = self._emitted or bool(text)
+        self.emitted = self.emitted or bool(text)
         message = AIMessageChunk(
             content=clean_text(text),
             tool_call_chunks=list(getattr(source, "tool_call_chunks", ())),
@@ -166,13 +164,10 @@ class SpeakerModel(BaseChatModel):
 
     def _spoken(self, result: ChatResult) -> ChatResult:
         first = result.generations[0]
-        splitter = ThinkFilter()
-        text = self._heard(first.message, splitter)
-        rest = splitter.close()
-        self._think(rest)
-        self._emitted = bool(text or rest.text)
+        text = self._without_thoughts(first.message) + self._rest()
+        self.emitted = bool(text)
         message = AIMessage(
-            content=clean_text(text + rest.text),
+            content=clean_text(text),
             tool_calls=getattr(first.message, "tool_calls", []),
             invalid_tool_calls=getattr(first.message, "invalid_tool_calls", []),
             usage_metadata=getattr(first.message, "usage_metadata", None),

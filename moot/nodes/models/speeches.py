@@ -124,7 +124,7 @@ CHANGE = (
     "{who} asked about {a} [{id}]; that now comes first.",
     "What {who} says of {a} [{id}] is a risk, and I name it now.",
 )
-CLARIFY = (
+CLARIFY = (  # of whoever set the topic
     "What must not change for {a}?",
     "Who decides about {a}, and by when?",
     "Which would you give up first, {a} or {b}?",
@@ -237,11 +237,6 @@ def critique(draft: Speech) -> str:
     holds, fails = (MERIT, REBUT) if draft.other else (OPEN, REASON)
     parts = {"What holds": holds, "What does not": fails, "Question": QUESTION}
     return "\n\n".join(f"**{label}.** {draft.draw(pool)}" for label, pool in parts.items())
-
-
-def clarifying_question(hints: Hints, topic: str, dice: Random) -> str:
-    """Return a question to whoever set the topic."""
-    return Speech(hints, topic, dice).draw(CLARIFY)
 
 
 def side_of(hints: Hints) -> int:

@@ -44,26 +44,19 @@ class ThinkFilter:
             (thought if self._thinking else said).append(self._buffer[: tag.start()])
             self._buffer = self._buffer[tag.end() :]
             self._thinking = not self._thinking
-        held = self._held()
-        ready, self._buffer = (
-            self._buffer[: len(self._buffer) - held],
-            self._buffer[len(self._buffer) - held :],
-        )
-        (thought if self._thinking else said).append(ready)
+        # The end is held back where it may be the start of a tag.
+        tags = _CLOSE_TAGS if self._thinking else _OPEN_TAGS
+        end = self._buffer.rfind("<", max(0, len(self._buffer) - _LONGEST))
+        if end < 0 or not any(tag.startswith(self._buffer[end:].lower()) for tag in tags):
+            end = len(self._buffer)
+        (thought if self._thinking else said).append(self._buffer[:end])
+        self._buffer = self._buffer[end:]
         return self._parted("".join(said), "".join(thought))
 
     def close(self) -> Parted:
         """Return what was held back because it looked like the start of a tag."""
         rest, self._buffer = self._buffer, ""
         return self._parted("", rest) if self._thinking else self._parted(rest, "")
-
-    def _held(self) -> int:
-        tags = _CLOSE_TAGS if self._thinking else _OPEN_TAGS
-        start = self._buffer.rfind("<", max(0, len(self._buffer) - _LONGEST))
-        if start < 0:
-            return 0
-        tail = self._buffer[start:].lower()
-        return len(tail) if any(tag.startswith(tail) for tag in tags) else 0
 
     def _parted(self, said: str, thought: str) -> Parted:
         if not self._begun:
@@ -101,7 +94,8 @@ def content_parts(content: str | list[Any]) -> Parted:
         elif block.get("type") == "text":
             said.append(str(block.get("text", "")))
         elif block.get("type") in ("thinking", "reasoning"):
-            thought.append(_block_text(block.get(block["type"], block.get("text", ""))))
+            inner = block.get(block["type"], block.get("text", ""))
+            thought.append(content_parts(inner).text if isinstance(inner, str | list) else "")
     return Parted("".join(said), "".join(thought))
 
 
@@ -112,9 +106,3 @@ def reasoning_field(fields: JsonObject) -> str:
         if isinstance(value, str) and value:
             return value
     return ""
-
-
-def _block_text(value: object) -> str:
-    if isinstance(value, list):
-        return content_parts(value).text
-    return value if isinstance(value, str) else ""

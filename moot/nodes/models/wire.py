@@ -1,15 +1,12 @@
 """Prompts in OpenAI's chat form, turned into LangChain messages that a given model accepts."""
 
-import json
 import re
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import BaseMessage, convert_to_messages
 
 from moot.nodes.calls import WireMessage
 from moot.state.at_sight import at_sight
-from moot.state.entries import JsonObject
 
 _NOT_SLUG = re.compile(r"[^a-zA-Z0-9_-]+")
 NAME_CHARS = 64
@@ -37,7 +34,10 @@ def to_langchain(
     """
     wire = list(messages)
     if not system_role:
-        wire = _without_system(wire)
+        rules = "\n\n".join(item["content"] for item in wire if item["role"] == "system")
+        wire = [item for item in wire if item["role"] != "system"]
+        if rules:
+            wire.insert(0, {"role": "user", "content": rules})
     if merge_roles:
         wire = _merged(wire)
     if not names:
@@ -52,50 +52,20 @@ def _kept(item: WireMessage) -> BaseMessage:
 
 
 def _message(item: WireMessage) -> BaseMessage:
-    name = wire_name(item.get("name", "")) or None
-    content = item["content"]
-    if item["role"] == "system":
-        return SystemMessage(content, name=name)
-    if item["role"] == "tool":
-        return ToolMessage(content, tool_call_id=item.get("tool_call_id", ""), name=name)
-    if item["role"] == "assistant":
-        return AIMessage(content, name=name, tool_calls=_tool_calls(item.get("tool_calls", ())))
-    return HumanMessage(content, name=name)
+    named = {**item, "name": wire_name(item.get("name", "")) or None}
+    return convert_to_messages([named])[0]
 
 
-def _tool_calls(calls: Iterable[JsonObject]) -> list[Any]:
-    return [
-        {
-            "id": call["id"],
-            "name": call["function"]["name"],
-            "args": json.loads(call["function"].get("arguments") or "{}"),
-            "type": "tool_call",
-        }
-        for call in calls
-    ]
-
-
-def _without_system(wire: Sequence[WireMessage]) -> list[WireMessage]:
-    rules = "\n\n".join(item["content"] for item in wire if item["role"] == "system")
-    rest = [item for item in wire if item["role"] != "system"]
-    if not rules:
-        return rest
-    return [{"role": "user", "content": rules}, *rest]
-
-
-def _merged(wire: Sequence[WireMessage]) -> list[WireMessage]:
+def _merged(wire: Iterable[WireMessage]) -> list[WireMessage]:
     merged: list[WireMessage] = []
     for item in wire:
-        if merged and _joinable(merged[-1], item):
-            merged[-1] = {"role": item["role"], "content": f"{_labelled(merged[-1])}\n\n{_labelled(item)}"}
+        last = merged[-1] if merged else item
+        plain = not any("tool_calls" in each or each["role"] == "tool" for each in (last, item))
+        if merged and plain and last["role"] == item["role"]:
+            merged[-1] = {"role": item["role"], "content": f"{_labelled(last)}\n\n{_labelled(item)}"}
         else:
             merged.append(item)
     return merged
-
-
-def _joinable(left: WireMessage, right: WireMessage) -> bool:
-    plain = not any("tool_calls" in item or item["role"] == "tool" for item in (left, right))
-    return plain and left["role"] == right["role"]
 
 
 def _labelled(item: WireMessage) -> str:

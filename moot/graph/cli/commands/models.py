@@ -28,13 +28,13 @@ def models(
     import httpx
 
     from moot.graph.cli.usual_config import configured
-    from moot.nodes.models.offered import offered_models
+    from moot.nodes.models.offered import offered_rows
     from moot.nodes.models.registry import Models, access_to
 
     known = Models(configured(config, {}).models)
     access, url = access_to(model or "", known.settings_of(model or "")), known.base_url(model or "")
     try:
-        offered = asyncio.run(offered_models(access))
+        offered = [str(row["id"]) for row in asyncio.run(offered_rows(access))]
     except (httpx.HTTPError, ValueError) as error:
         raise InputError(
             f"{url} lists no models: {error or type(error).__name__}. Is it running, and is the address that "
