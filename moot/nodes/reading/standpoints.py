@@ -158,10 +158,11 @@ _WISH = re.compile(
 """How somebody begins to say what it wants done."""
 _KEEPS = re.compile(r"\b(?:keep|kept|leave|stay|stick|retain|remain|preserve)\b", re.IGNORECASE)
 """What leaves things as they are, against a topic that asks for something else."""
+# On the labelled excerpts of `benchmarks/minutes.py`, where 68 of 79 stances noted are right: with 4 words two
+# right ones are missed, from 8 to 40 the same are found; at a share of .1 four more are wrong, at .3 nine right
+# ones are missed.
 _WISHED = 12
 """Words after its beginning that tell what is wanted."""
-_DENIED = 3
-"""Words after a “not” that tell what is not wanted."""
 _PAST = re.compile(
     r"\b(?:should|would|could|might|must|'d|ought to)(?:n't| not)? (?:\w+ )?(?:have|been)\b", re.IGNORECASE
 )
@@ -169,6 +170,7 @@ _PAST = re.compile(
 _WISH_SHARE = 0.2
 """Share of the topic's terms in it at least."""
 _PART_END = re.compile(r"[;—–]\s*|(?<=\w{2}[.!])\s+")
+# At a share of .3 three more are right and two wrong, at .6 one right one is missed; beyond 20 words two are.
 _TOPIC_SHARE = 0.5
 """Share of the topic's terms that a sentence needs to say yes or no to it without saying so."""
 _LONGEST = 20
@@ -201,9 +203,7 @@ def standpoint(sentence: str, topic: str) -> Standpoint | None:
     if _CONDITION.search(said):
         return Standpoint("conditional", explicit, sentence)
     negated = NEGATION.search(said[max(0, found.start() - 14) : found.start()])
-    denied = (said[no.end() :].split()[:_DENIED] for no in NEGATION.finditer(said, found.end()))
-    instead = not explicit and any(stems(" ".join(about)) & wanted for about in denied)
-    if (yes and no) or _OTHER_SIDE.search(said) or instead or (found is yes and negated):
+    if (yes and no) or _OTHER_SIDE.search(said) or (found is yes and negated):
         return None
     return Standpoint("for" if found is yes else "against", explicit, _part(sentence, found.start()))
 
