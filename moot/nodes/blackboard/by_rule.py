@@ -25,8 +25,8 @@ from moot.nodes.text.terms import ALIKE, likeness, term_set
 from moot.state.entries import Entry
 from moot.state.ledger import MOTION, EventKind, EvidenceKind
 
-# Held against the labelled excerpts of `benchmarks/minutes.py`, where 85 of 93 concessions and disputes noted are
-# right: with 2 terms three more are and five more are wrong, with 4 twelve right ones are missed; a turn of 2
+# On the labelled excerpts of `benchmarks/minutes.py`, where 85 of 93 concessions and disputes noted are
+# right: with 2 terms three more are right and three wrong, with 4 twelve right ones are missed; a turn of 2
 # sentences misses one dispute, one of 5 brings a wrong one; looking back 1 to 16 entries finds the same.
 CLAUSE_TERMS = 3
 """Content words without which a sentence opens no proposition: “I correct myself” is on nothing known."""

@@ -158,9 +158,9 @@ _WISH = re.compile(
 """How somebody begins to say what it wants done."""
 _KEEPS = re.compile(r"\b(?:keep|kept|leave|stay|stick|retain|remain|preserve)\b", re.IGNORECASE)
 """What leaves things as they are, against a topic that asks for something else."""
-# On the labelled excerpts of `benchmarks/minutes.py`, where 68 of 79 stances noted are right: with 4 words two
-# right ones are missed, from 8 to 40 the same are found; at a share of .1 four more are wrong, at .3 nine right
-# ones are missed.
+# On the labelled excerpts of `benchmarks/minutes.py`, where 68 of 79 stances noted are right: with 4 words
+# one right one is missed, from 8 to 40 the same are found; at a share of .1 four more are wrong, at .3 nine
+# right ones are missed.
 _WISHED = 12
 """Words after its beginning that tell what is wanted."""
 _PAST = re.compile(
