@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, cast, get_args
+from typing import cast, get_args
 
 from moot.graph.documents import DebateDocument
 from moot.graph.lookback import state_at
 from moot.graph.session import DebateSession
-from moot.nodes.driving.answering import Answering, JournalPlace
+from moot.nodes.driving.answering import run_to_end
 from moot.nodes.driving.environment import NodeContext
 from moot.nodes.driving.portal import call_from_sync
-from moot.nodes.effects import Work
-from moot.nodes.floors.model_floors import ModelFloor, Spoken, let_speak
+from moot.nodes.floors.model_floors import let_speak
 from moot.nodes.floors.seats import make_seats
 from moot.state.config import DebateConfig
 from moot.state.config.debate_config import frozen_config
@@ -49,27 +48,25 @@ class MemoryCost:
 def audit(document: DebateDocument) -> list[MemoryCost]:
     """Return what each kind of memory of a debate cost, and how often it was shown."""
     board, calls = document["blackboard"], document.get("calls", [])
-    pinned = document.get("state", {}).get("pinned", [])
-    made: dict[str, int] = {"reflections": len(board["reflections"]), "cruxes": len(board["cards"])}
-    notes = [note for note in board["minutes"] if note["note"] not in ("reading", "outlook")]
-    made |= {"ledger": len(notes), "pinned": len(pinned)}
-    for version in document["summaries"]:
-        kind = _VERSIONS.get(version["kind"], "rolling summary")
-        made[kind] = made.get(kind, 0) + 1
+    noted = [note for note in board["minutes"] if note["note"] not in ("reading", "outlook")]
+    made: dict[str, int] = {
+        **dict.fromkeys(_VERSIONS.values(), 0),
+        **Counter(_VERSIONS.get(each["kind"], "rolling summary") for each in document["summaries"]),
+        "ledger": len(noted),
+        "reflections": len(board["reflections"]),
+        "cruxes": len(board["cards"]),
+        "pinned": len(document.get("state", {}).get("pinned", [])),
+    }
     memories = [each.get("memory", {}) for each in (*document["receipts"], *calls)]
     rows = []
-    for each in KINDS:
-        own = [call["usage"] for call in calls if call["makes"] == each]
-        shown = [memory[each] for memory in memories if each in memory]
+    for kind in KINDS:
+        own = [call["usage"] for call in calls if call["makes"] == kind]
+        shown = [memory[kind] for memory in memories if kind in memory]
         cost = sum(usage.get("cost_usd", 0.0) for usage in own)
-        counted = made.get(each, 0 if each in _MADE else len(shown))
-        rows.append(
-            MemoryCost(each, counted, len(own), sum(map(tokens_of, own)), cost, len(shown), sum(shown))
-        )
+        tokens = sum(map(tokens_of, own))
+        counted = made.get(kind, len(shown))
+        rows.append(MemoryCost(kind, counted, len(own), tokens, cost, len(shown), sum(shown)))
     return rows
-
-
-_MADE = ("rolling summary", "perspective", "judge's summary")
 
 
 @dataclass(frozen=True)
@@ -108,27 +105,24 @@ def replay_without(
         InputError: there is no such kind or turn, a person took it, or the offline model, unnamed, would.
     """
     values = session.state().values
-    receipts: list[Receipt] = (values.get("receipts") or [])[max(0, first - 1) : last]
+    known: list[Receipt] = values.get("receipts") or []
+    receipts = known[max(0, first - 1) : last]
     if not receipts or first > last or first < 1:
-        count = len(values.get("receipts") or [])
-        raise InputError(f"--turns {first}-{last}: this debate has turns 1 to {count}")
-    transcript = values["full_transcript"]
+        raise InputError(f"--turns {first}-{last}: this debate has turns 1 to {len(known)}")
+    usable = [each for each in KINDS if each != "judge's summary"]
+    if kind not in usable:
+        raise InputError(f"--replay-without {kind!r}: give one of {', '.join(map(repr, usable))}")
+    said = values["full_transcript"]
     return [
-        _replayed(session, _known(kind), receipt, transcript[receipt["seq"]]["content"], model)
+        _ask_again(session, cast(MemoryKind, kind), receipt, said[receipt["seq"]]["content"], model)
         for receipt in receipts
     ]
 
 
-def _known(kind: str) -> MemoryKind:
-    usable = [each for each in KINDS if each != "judge's summary"]
-    if kind not in usable:
-        raise InputError(f"--replay-without {kind!r}: give one of {', '.join(map(repr, usable))}")
-    return cast(MemoryKind, kind)
-
-
-def _replayed(
+def _ask_again(
     session: DebateSession, kind: MemoryKind, receipt: Receipt, said: str, model: str | None
 ) -> Replayed:
+    """Have one floor speak again, with its tools; nothing is journalled."""
     holder, before = state_at(session, receipt["checkpoint"])
     state = without(before, kind)
     if model:
@@ -146,12 +140,15 @@ def _replayed(
     seat = make_seats(state, context, config)[receipt["floor"]]
     if seat.asked is None:
         raise InputError(f"a person said {receipt['entry_id']}: there is nobody to ask again")
-    answering = Answering(session.environment, claim, JournalPlace())
-    spoken = call_from_sync(_speak, seat.asked, answering)
-    shown = receipt.get("memory", {}).get(kind, 0)
-    tokens = tokens_of(answering.spent.totals)
+    (spoken,), answering = call_from_sync(run_to_end, let_speak([seat.asked]), session.environment, claim)
     return Replayed(
-        receipt["entry_id"], speaker.name, shown, said, spoken.reply.text, spoken.reply.error, tokens
+        entry_id=receipt["entry_id"],
+        speaker=speaker.name,
+        shown_tokens=receipt.get("memory", {}).get(kind, 0),
+        said=said,
+        without=spoken.reply.text,
+        error=spoken.reply.error,
+        tokens=tokens_of(answering.spent.totals),
     )
 
 
@@ -172,17 +169,3 @@ def without(state: ConversationState, kind: MemoryKind) -> ConversationState:
         "pinned": {"pinned": []},
     }
     return cast(ConversationState, {**state, **changes[kind]})
-
-
-async def _speak(floor: ModelFloor, answering: Answering) -> Spoken:
-    """Let one floor speak, with its tools; nothing is journalled."""
-    flow, outcome = let_speak([floor]), cast(Any, None)
-    try:
-        while True:
-            effect: Any = flow.send(outcome)
-            if isinstance(effect, Work):
-                outcome = await asyncio.gather(*(asyncio.to_thread(job.run) for job in effect.jobs))
-            else:
-                outcome = await answering.answer(effect)
-    except StopIteration as end:
-        return cast(Spoken, end.value[0])

@@ -17,7 +17,7 @@ from moot.graph.reports.wording import grouped, shortened
 from moot.graph.session import DebateSession
 from moot.nodes.blackboard.by_model import structured_call
 from moot.nodes.calls import Flow, Reply
-from moot.nodes.driving.answering import JournalPlace, run_to_end
+from moot.nodes.driving.answering import run_to_end
 from moot.nodes.driving.portal import call_from_sync
 from moot.nodes.protocols.stand_in import forecast
 from moot.state.amounts import amount
@@ -261,7 +261,7 @@ def points_of_one(session: DebateSession, rows: Sequence[ComparedDebate]) -> lis
         ]
         return reply
 
-    reply, _ = call_from_sync(run_to_end, ask(), environment, claim, JournalPlace())
+    reply, _ = call_from_sync(run_to_end, ask(), environment, claim)
     return [
         {"debate": answered[each["answer"]]["name"], "point": each["point"], "quote": each["quote"]}
         for each in (reply.require().data or {})["points"]

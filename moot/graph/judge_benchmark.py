@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from moot.graph.preflight import check_config
-from moot.nodes.driving.answering import JournalPlace, run_to_end
+from moot.nodes.driving.answering import run_to_end
 from moot.nodes.driving.environment import Environment
 from moot.nodes.driving.portal import call_from_sync
 from moot.nodes.judging.agreement import rate_of
@@ -71,7 +71,7 @@ def measure_judge(
     if not sessions:
         raise InputError(f"{str(path)!r} holds no session that people finished judging")
     flow = sit_quiz(sessions, config, environment.count_for(config), swap=swap)
-    sat, asked = call_from_sync(run_to_end, flow, environment, claim, JournalPlace())
+    sat, asked = call_from_sync(run_to_end, flow, environment, claim)
     if not sat.distributions:
         raise JudgeFailed(f"the judge answered none of {len(sessions)}: {next(iter(sat.failed.values()))}")
     groups = {

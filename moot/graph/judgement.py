@@ -147,7 +147,7 @@ def judge_values(
     if not argued:
         raise InputError("no debater has said anything yet, so there is nothing to judge")
     flow = assess_debate(cast(ConversationState, values), config, environment.count_for(config))
-    made, asked = call_from_sync(run_to_end, flow, environment, claim, place or JournalPlace())
+    made, asked = call_from_sync(run_to_end, flow, environment, claim, place)
     calls, usage = asked.numbered(values.get("calls") or []), asked.spent.totals
     for call in calls:
         call["options"] = options.to_json()

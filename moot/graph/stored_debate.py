@@ -9,13 +9,18 @@ from langgraph.types import StateSnapshot
 
 from moot.graph.continuation import Event, arun_on, asked_in, can_go_on, run_on
 from moot.graph.documents import make_document
+from moot.graph.judgement import Judgement, JudgingOptions, judge_debate
 from moot.graph.lifetime import delete_debate, fork_debate
 from moot.graph.preflight import check_config
 from moot.graph.session import DebateSession, is_over
 from moot.nodes.blackboard.corrections import corrected, joined
+from moot.nodes.driving.answering import run_to_end
+from moot.nodes.driving.environment import NodeContext
+from moot.nodes.driving.portal import call_from_sync
 from moot.nodes.people.amendments import pinnable
 from moot.nodes.people.questions import PersonQuestion
 from moot.nodes.protocols.protocol_table import limit_reached
+from moot.nodes.views.afterwards import answer_question, answering_claim
 from moot.state.catalogue import DebateRow
 from moot.state.config import DebateConfig, differing_keys, may_speak
 from moot.state.config.boundary import Claim, reaches
@@ -28,7 +33,6 @@ from moot.state.failed_runs import with_failures
 from moot.state.ledger import Note
 
 if TYPE_CHECKING:
-    from moot.graph.judgement import Judgement
     from moot.nodes.views.answer import DebateAnswer
 
 
@@ -148,8 +152,6 @@ class Debate:
             ConfigError: the options cannot be used.
             DebateBusy: another process writes this debate.
         """
-        from moot.graph.judgement import JudgingOptions, judge_debate
-
         return judge_debate(self.session, JudgingOptions(**options), dry_run=dry_run)
 
     def is_over(self) -> bool:
@@ -260,15 +262,20 @@ class Debate:
 
         Args:
             question: in words.
-            model: who answers; `None` takes the judge's.
+            model: who answers; `None` takes the judge's; a recording's answers nothing new, so none does.
 
         Raises:
             InputError: the question is empty.
             ModelError: no model answered.
         """
-        from moot.graph.inquiry import ask_debate
-
-        return ask_debate(self.session, question, model)
+        asked = clean_text(question).strip()
+        if not asked:
+            raise InputError("the question is empty: say what you want to know")
+        state = cast(ConversationState, self.state().values)
+        claim, env = answering_claim(self.session.claim(state), model), self.session.environment
+        flow = answer_question(state, NodeContext(env, claim, self.id), asked)
+        answer: DebateAnswer = call_from_sync(run_to_end, flow, env, claim)[0]
+        return answer
 
     def delete(self) -> None:
         """Delete the debate with all its checkpoints, and what its debaters would remember of it elsewhere.

@@ -5,7 +5,7 @@ A node's body is a generator that yields these; `driving/` carries them out and 
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from moot.nodes.calls import ModelCall
 from moot.state.conversation import StateValues
@@ -93,6 +93,9 @@ class Heard:
 
 Effect = Sequence[ModelCall] | Ask | Emit | Work | Hear | Remember | LookUp
 Body = Generator[Effect, Any, Update]
+T = TypeVar("T")
+Errand = Generator[Sequence[ModelCall] | Work, Any, T]
+"""Yields calls and local work alone, so that it runs outside a graph too, and returns what came of them."""
 
 
 def errors_update(state: StateValues, node: str, failures: Iterable[str]) -> Update:

@@ -23,6 +23,7 @@ def test_a_question_is_answered_on_stdout_with_citations_and_an_account_on_stder
     assert got.out.count("penguins") == 1
     assert "Not found:\n- penguins" in got.out
     assert "of 8,000 tokens" in got.err
+    assert "no room" not in got.err  # nothing was left out
     asked = moot("ask", "mono", "-", "--json", stdin=b"What about penguins?\n").json
     assert asked["question"] == "What about penguins?"
     assert asked["not_found"] == ["penguins"]

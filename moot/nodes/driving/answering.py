@@ -16,6 +16,7 @@ from langchain_core.runnables import RunnableConfig
 from moot.nodes.calls import Flow, ModelCall, Reply, View
 from moot.nodes.driving.environment import Environment
 from moot.nodes.driving.spans import call_span
+from moot.nodes.effects import Errand, Job, Work
 from moot.state.config.boundary import Claim
 from moot.state.conversation import CallReceipt
 from moot.state.entries import JsonObject
@@ -91,6 +92,15 @@ class Answering:
                 self.receipts.append(_receipt(call, reply, self.place))
         return replies
 
+    async def work(self, work: Work) -> list[str]:
+        """Return the results of local work, in its order; they are journalled like replies."""
+
+        async def run(job: Job) -> Reply:
+            return Reply(text=await asyncio.to_thread(job.run))
+
+        done = await self.gather([(job.digest, partial(run, job)) for job in work.jobs])
+        return [reply.text for reply in done]
+
     def numbered(self, before: Sequence[CallReceipt]) -> list[CallReceipt]:
         """Return the receipts of the calls so far, numbered on from those that a debate has."""
         return [
@@ -162,12 +172,13 @@ def _receipt(call: ModelCall, reply: Reply, place: JournalPlace) -> CallReceipt:
     }
 
 
-async def run_flow(flow: Flow[T], answering: Answering) -> T:
+async def run_flow(flow: Flow[T] | Errand[T], answering: Answering) -> T:
     """Run a flow of batches to its end and return what it returns."""
-    replies: Any = None
+    outcome: Any = None
     try:
         while True:
-            replies = await answering.answer(flow.send(replies))
+            asked = flow.send(outcome)
+            outcome = await (answering.work(asked) if isinstance(asked, Work) else answering.answer(asked))
     except StopIteration as end:
         made: T = end.value
         return made
@@ -176,8 +187,8 @@ async def run_flow(flow: Flow[T], answering: Answering) -> T:
 
 
 async def run_to_end(
-    flow: Flow[T], environment: Environment, claim: Claim, place: JournalPlace
+    flow: Flow[T] | Errand[T], environment: Environment, claim: Claim, place: JournalPlace | None = None
 ) -> tuple[T, Answering]:
     """Run a flow outside a graph; return what it returns, and who knows what its calls used."""
-    answering = Answering(environment, claim, place)
+    answering = Answering(environment, claim, place or JournalPlace())
     return await run_flow(flow, answering), answering

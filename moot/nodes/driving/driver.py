@@ -14,7 +14,6 @@ import time
 import uuid
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from langchain_core.runnables import Runnable, RunnableConfig
@@ -23,7 +22,6 @@ from langgraph.errors import GraphInterrupt
 from langgraph.runtime import Runtime, get_runtime
 from langgraph.types import interrupt
 
-from moot.nodes.calls import Reply
 from moot.nodes.driving.answering import Answering, JournalPlace
 from moot.nodes.driving.bookkeeping import is_noted, note_failure
 from moot.nodes.driving.environment import Environment, NodeBody, NodeContext
@@ -35,7 +33,6 @@ from moot.nodes.effects import (
     Emit,
     Hear,
     Heard,
-    Job,
     LookUp,
     Remember,
     Update,
@@ -132,8 +129,7 @@ class _Run:
         if isinstance(effect, Remember | LookUp):
             return await self._in_store(effect)
         if isinstance(effect, Work):
-            done = await self.answering.gather([(job.digest, partial(_done, job)) for job in effect.jobs])
-            return [reply.text for reply in done]
+            return await self.answering.work(effect)
         return await self.answering.answer(effect)
 
     async def _in_store(self, effect: Remember | LookUp) -> list[JsonObject]:
@@ -182,10 +178,6 @@ def _granted(claim: Claim, records: Records, place: JournalPlace) -> Claim:
     with suppress(ConfigError):  # told to whoever uses it; here, since looking it up reads files
         replace(claim, granted=granted).admitted()
     return replace(claim, granted=granted)
-
-
-async def _done(job: Job) -> Reply:
-    return Reply(text=await asyncio.to_thread(job.run))
 
 
 def _pauses(interrupt: GraphInterrupt) -> bool:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
 
 from moot.nodes.calls import ModelCall, Reply
-from moot.nodes.effects import Effect, Job, Work
+from moot.nodes.effects import Errand, Job, Work
 from moot.nodes.tools.exchange import Exchange, ToolCall, arguments_text
 from moot.nodes.tools.tool import Surroundings, run_tool
 from moot.nodes.tools.tool_table import TOOLS
@@ -50,7 +49,7 @@ class Spoken:
         return sum(len(exchange.calls) for exchange in self.exchanges)
 
 
-def let_speak(floors: Sequence[ModelFloor]) -> Generator[Effect, Any, list[Spoken]]:
+def let_speak(floors: Sequence[ModelFloor]) -> Errand[list[Spoken]]:
     """Ask all floors at once, run the tools that they call, ask those again, until everybody has spoken."""
     if not floors:
         return []

@@ -7,10 +7,10 @@ from dataclasses import replace
 from langchain_core.messages import AIMessage
 
 from moot.nodes.driving.environment import NodeContext
-from moot.nodes.effects import Body, Job, Work
+from moot.nodes.effects import Body, Errand, Job, Work
 from moot.nodes.memory.indexes import embeddings_of
 from moot.nodes.people.interjections import foreign_messages, said_outside
-from moot.nodes.views.answer import answering_model, ask
+from moot.nodes.views.answer import DebateAnswer, answering_model, ask
 from moot.nodes.views.question_view import AskView, ask_index, ask_view
 from moot.state.config import DebateConfig
 from moot.state.config.boundary import Claim, Reach
@@ -29,18 +29,9 @@ def goes_on(said: str, config: DebateConfig) -> bool:
 def answered(state: ConversationState, context: NodeContext) -> Body:
     """Answer what was said outside, to all who read messages; the debate stays as it is."""
     context = replace(context, claim=answering_claim(context.claim))
-    question, said = said_outside(state), foreign_messages(state)
-    seen: list[AskView] = []
-
-    def look() -> str:
-        seen.append(question_seen(state, context, question))
-        return ""
-
-    # In a thread: it may wait for an embedding model. What a journal says was done is done again, at once.
-    yield Work([Job(hashlib.sha256(question.encode("utf-8", "replace")).hexdigest(), look)])
+    said = foreign_messages(state)
     try:
-        config = context.claim.config
-        answer = yield from ask(state, config, seen[0] if seen else question_seen(state, context, question))
+        answer = yield from answer_question(state, context, said_outside(state))
         text = answer.to_markdown()
     except ModelError as error:
         text = f"**No answer.** {error}"
@@ -61,7 +52,25 @@ def answering_claim(claim: Claim, model: str | None = None) -> Claim:
     return replace(claim, config=claim.config.model_copy(update={"judge": judge}), granted=granted)
 
 
-def question_seen(state: ConversationState, context: NodeContext, question: str) -> AskView:
+def answer_question(state: ConversationState, context: NodeContext, question: str) -> Errand[DebateAnswer]:
+    """Answer a question to a debate's record.
+
+    Raises:
+        ModelError: no model answered.
+    """
+    seen: list[AskView] = []
+
+    def look() -> str:
+        seen.append(_question_view(state, context, question))
+        return ""
+
+    # In a thread: it may wait for an embedding model. What a journal says was done is done again, at once.
+    yield Work([Job(hashlib.sha256(question.encode("utf-8", "replace")).hexdigest(), look)])
+    view = seen[0] if seen else _question_view(state, context, question)
+    return (yield from ask(state, context.claim.config, view))
+
+
+def _question_view(state: ConversationState, context: NodeContext, question: str) -> AskView:
     """Assemble the view of a question; reading a long transcript for the first time takes a while."""
     config, env = context.claim.config, context.env
     embeddings = embeddings_of(context.claim, env.embeddings)

@@ -49,10 +49,11 @@ def ask(
             print_text("\n".join(lines))
         receipt = answer.receipt
         if not quiet:
-            dropped = answer.dropped
+            left_out, dropped = receipt["messages_left_out"], answer.dropped
             remark(
                 f"from {amount(len(receipt['message_ids']), 'message')}, {receipt['total_tokens']:,} of "
-                f"{receipt['budget']:,} tokens; no room for {amount(receipt['messages_left_out'], 'message')}"
+                f"{receipt['budget']:,} tokens"
+                + (f"; no room for {amount(left_out, 'message')}" if left_out else "")
                 + (
                     f", dropped {amount(dropped, 'citation')} of messages that do not exist"
                     if dropped
