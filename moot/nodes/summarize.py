@@ -89,7 +89,7 @@ def _roll(state: ConversationState, context: NodeContext) -> Body:
     shown = protocol_named(config.protocol).shows_summary
     method = config.memory.summarizer if shown else RuleBased.name
     draft, failure = yield from draft_summary(method, request)
-    summary = make_summary("rolling", request, draft, context.env.clock(), state.get("rolling_summary", {}))
+    summary = make_summary(request, draft, context.env.clock(), state.get("rolling_summary", {}))
     yield Emit({"event": "summary", "version": summary["version"], "method": summary["method"]})
     errors = errors_update(state, "summarize", [failure])
     return {"rolling_summary": summary, "summary_versions": [version_of(summary)], **errors}

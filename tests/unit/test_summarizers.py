@@ -64,7 +64,7 @@ def _made(
             replies = [reply(call) for call in batch]
     except StopIteration as end:
         draft, failure = end.value
-    return make_summary("rolling", request, draft, "now", request.previous), failure, calls
+    return make_summary(request, draft, "now", request.previous), failure, calls
 
 
 def _plain(call: ModelCall) -> Reply:

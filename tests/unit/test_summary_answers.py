@@ -6,7 +6,7 @@ import pytest
 
 from moot.nodes.calls import ModelCall, Reply
 from moot.nodes.memory.summarizers.summarizer import SummaryFailed
-from moot.nodes.memory.summarizers.summary_checks import checked
+from moot.nodes.memory.summarizers.summary_checks import check_summary
 from moot.nodes.text.tokens import counter
 
 INSTRUCTIONS = (
@@ -32,7 +32,7 @@ def _checked(text: str, source: str = SAID, room: int = 200, *, notes: bool = Fa
         ({"role": "system", "content": INSTRUCTIONS}, {"role": "user", "content": source}),
         room,
     )
-    return checked(Reply(text=text), call, room, counter(), notes=notes)
+    return check_summary(Reply(text=text), call, room, counter(), notes=notes)
 
 
 @pytest.mark.parametrize(

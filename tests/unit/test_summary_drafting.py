@@ -91,7 +91,7 @@ def _made(
             replies = [reply(call) for call in flow.send(replies)]  # type: ignore[arg-type]  # begins with None
     except StopIteration as end:
         draft, failure = end.value
-    summary = make_summary("rolling", request, draft, "now", request.previous)
+    summary = make_summary(request, draft, "now", request.previous)
     version_of(summary)
     return summary, failure
 

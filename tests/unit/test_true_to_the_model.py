@@ -11,7 +11,7 @@ from moot.nodes.blackboard.board_words import stances_text
 from moot.nodes.blackboard.by_rule import operations_by_rule
 from moot.nodes.blackboard.folding import fold_notes
 from moot.nodes.judging.blinding import make_blinding
-from moot.nodes.memory.summarizers.notes import _untold
+from moot.nodes.memory.summarizers.notes import untold_points
 from moot.nodes.memory.summarizers.points_layout import render
 from moot.nodes.memory.summarizers.rule_based import fold
 from moot.nodes.protocols.long_form.long_form import ASKS, speech_step
@@ -41,7 +41,7 @@ def test_a_key_point_that_the_prose_tells_in_other_words_is_not_told_again() -> 
     said = "Storms stopped the boat for weeks in winter. Nurses waited two nights on the far shore."
     points = fold(None, [_said(1, "una", said)], max_tokens=900, count=len, names=NAMES)
     prose = "Una: storms keep the winter boat in port. [m000001]"
-    assert [each["text"][:6] for each in _untold(points, prose)["points"]] == ["Nurses"]
+    assert [each["text"][:6] for each in untold_points(points, prose)["points"]] == ["Nurses"]
 
 
 def test_a_no_is_a_dispute_once_somebody_says_yes() -> None:

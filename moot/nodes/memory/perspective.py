@@ -167,5 +167,4 @@ def _make(
         return NewSummary(None, failure, request.owner)
     if settings.max_tokens is None:
         draft = replace(draft, text=cut_middle(draft.text, settings.max_chars, len))
-    kind = "judge" if request.owner == JUDGE else "perspective"
-    return NewSummary(make_summary(kind, request, draft, now, before), failure, request.owner)
+    return NewSummary(make_summary(request, draft, now, before), failure, request.owner)

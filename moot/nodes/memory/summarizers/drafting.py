@@ -13,7 +13,7 @@ from pydantic import ConfigDict, TypeAdapter, create_model
 from moot.nodes.calls import ModelCall, Reply
 from moot.nodes.memory.summarizers.points_layout import NOTICE_BELOW, SummaryPoints
 from moot.nodes.memory.summarizers.rule_based import RuleBased
-from moot.nodes.memory.summarizers.summarizer import Draft, SummaryFailed, SummaryRequest
+from moot.nodes.memory.summarizers.summarizer import JUDGE, Draft, SummaryFailed, SummaryRequest
 from moot.nodes.memory.summarizers.summarizer_table import summarizer_named
 from moot.nodes.text.plain import clip, one_line
 from moot.nodes.text.tokens import cut_middle, prompt_tokens
@@ -23,6 +23,8 @@ from moot.state.entries import tokens_of
 _FIELDS: Any = {name: (type_, ...) for name, type_ in get_type_hints(Draft).items()}
 _DRAFT = create_model("DraftFields", __config__=ConfigDict(strict=True), **_FIELDS)
 _POINTS = TypeAdapter(SummaryPoints)
+FRAME_TOKENS = 24
+"""Kept free in the summary's budget for its heading and the message around it."""
 _REASON_CHARS = 500
 
 Drafted = Generator[Sequence[ModelCall], list[Reply], tuple[Draft, str]]
@@ -32,20 +34,28 @@ def draft_summary(method: str, request: SummaryRequest) -> Drafted:
     """Draft by a method; return the draft and why another method had to make it, `""` where it had not."""
     if request.max_tokens < NOTICE_BELOW:
         method = RuleBased.name  # a notice is all there is room for: no model is paid for more
-    asked = _DraftCalls(request)
+    calls = _DraftCalls(request)
     try:
-        draft = sound((yield from asked.run(summarizer_named(method).summarize(request))))
-        return asked.credited(draft, method), ""
+        draft = check_draft((yield from calls.run(summarizer_named(method).summarize(request))))
+        known = replace(
+            draft,
+            method=draft.method or method,
+            model=draft.model or calls.model,
+            provider=draft.provider or calls.provider,
+            latency_s=draft.latency_s or calls.latency_s,
+            tokens_used=calls.tokens,
+        )
+        return known, ""
     except (Exception, SystemExit) as error:  # whatever a summariser does
         failure = clip(one_line(f"{method}: {type(error).__name__}: {error}"), _REASON_CHARS)
     made = yield from RuleBased().summarize(request)
     carried = request.previous.get("points") or {}
     kept = carried if isinstance(carried, Mapping) else {}  # what the method needs to go on where it was
     draft = replace(made, method=f"{made.method} (after {method} failed)", points={**kept, **made.points})
-    return replace(draft, tokens_used=asked.tokens), failure
+    return replace(draft, tokens_used=calls.tokens), failure
 
 
-def sound(draft: Any) -> Draft:
+def check_draft(draft: Any) -> Draft:
     """Return a draft that can be stored, shown and gone on with.
 
     Raises:
@@ -84,46 +94,25 @@ class _DraftCalls:
         """
         if not isinstance(flow, Generator):
             raise SummaryFailed(f"`summarize` returned {type(flow).__name__}, no generator")
-        replies: list[Reply] | None = None
+        most, replies = self.request.config.memory.budget.total, None
         try:
             while True:
-                replies = yield self._askable(flow.send(replies))
-                self._note(replies)
+                batch = flow.send(replies)
+                if not isinstance(batch, Sequence) or not all(isinstance(call, ModelCall) for call in batch):
+                    raise SummaryFailed("it yielded something else than model calls")
+                for call in batch:
+                    if not call.digest or prompt_tokens(call.messages, self.request.count) > most:
+                        raise SummaryFailed(f"a prompt of its own has more than {most} tokens")
+
+                replies = yield list(batch)
+                self.latency_s += max((reply.latency_s for reply in replies), default=0.0)
+                for reply in replies:
+                    self.tokens += tokens_of(reply.usage)
+                    self.model, self.provider = reply.model or self.model, reply.provider or self.provider
         except StopIteration as end:
             return end.value
         finally:
             flow.close()
-
-    def _askable(self, batch: Any) -> list[ModelCall]:
-        if not isinstance(batch, Sequence) or not all(isinstance(call, ModelCall) for call in batch):
-            raise SummaryFailed("it yielded something else than model calls")
-        request = self.request
-        for call in batch:
-            most = request.config.memory.budget.total
-            if not call.digest or prompt_tokens(call.messages, request.count) > most:
-                raise SummaryFailed(f"a prompt of its own has more than {most} tokens")
-        return list(batch)
-
-    def _note(self, replies: Sequence[Reply]) -> None:
-        self.latency_s += max((reply.latency_s for reply in replies), default=0.0)
-        for reply in replies:
-            self.tokens += tokens_of(reply.usage)
-            self.model, self.provider = reply.model or self.model, reply.provider or self.provider
-
-    def credited(self, draft: Draft, method: str) -> Draft:
-        """Return a draft with what its calls took, and what it does not say itself of who made it."""
-        return replace(
-            draft,
-            method=draft.method or method,
-            model=draft.model or self.model,
-            provider=draft.provider or self.provider,
-            latency_s=draft.latency_s or self.latency_s,
-            tokens_used=self.tokens,
-        )
-
-
-FRAME_TOKENS = 24
-"""Kept free in the summary's budget for its heading and the message around it."""
 
 
 def version_of(summary: Summary) -> SummaryVersion:
@@ -136,13 +125,10 @@ def version_of(summary: Summary) -> SummaryVersion:
     return {**summary, "points": shown}
 
 
-def make_summary(
-    kind: str, request: SummaryRequest, draft: Draft, now: str, before: Mapping[str, Any]
-) -> Summary:
+def make_summary(request: SummaryRequest, draft: Draft, now: str, before: Mapping[str, Any]) -> Summary:
     """Make the version that is recorded, clamped to its budget whatever the summariser wrote.
 
     Args:
-        kind: `rolling`, `perspective` or `judge`.
         request: what was to be summarised.
         draft: what was made of it.
         now: the time.
@@ -152,7 +138,7 @@ def make_summary(
     text = cut_middle(draft.text, request.max_tokens, request.count)
     old = previous.get("text", "")
     return {
-        "kind": kind,
+        "kind": {"": "rolling", JUDGE: "judge"}.get(request.owner, "perspective"),
         "owner": request.owner,
         "version": int(before.get("version", 0)) + 1,
         "text": text,

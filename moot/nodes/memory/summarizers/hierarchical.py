@@ -4,21 +4,18 @@ Each level is made from the one below it, once: rounds from messages, a phase fr
 it ends, the debate from phases and the rounds of the open one.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from moot.nodes.calls import Flow
 from moot.nodes.memory.summarizers.notes import (
-    SpanNote,
     chunks_of,
-    condensed,
+    condense,
+    fit_one_call,
     input_room,
     kept_notes,
-    merged,
+    merge,
     note_room,
-    within_one_call,
-    written,
+    write_summary,
 )
 from moot.nodes.memory.summarizers.summarizer import Summarizing, SummaryRequest
 from moot.state.entries import Entry
@@ -35,16 +32,22 @@ class Hierarchical:
     def summarize(self, request: SummaryRequest) -> Summarizing:
         """Condense new rounds, close phases that have ended, and write the summary from what there is."""
         chunks = [chunk for part in parts_of(request) for chunk in chunks_of(request, part)]
-        new = yield from condensed(request, chunks, [chunk[0]["phase"] or "debate" for chunk in chunks])
-        notes = yield from _closed([*kept_notes(request), *new], request)
-        notes = yield from within_one_call(request, notes)
+        new = yield from condense(request, chunks, [chunk[0]["phase"] or "debate" for chunk in chunks])
+
+        # Every phase but the last one becomes a single note.
+        phases = [list(group) for _, group in groupby([*kept_notes(request), *new], lambda note: note.part)]
+        ended = [group for group in phases[:-1] if len(group) > 1]
+        united = iter((yield from merge(request, ended, 2 * note_room(request))))
+        over = [next(united) if len(group) > 1 else group[0] for group in phases[:-1]]
+        notes = yield from fit_one_call(request, [*over, *(phases[-1] if phases else [])])
+
         titled = [
             replace(note, text=f"{note.part.capitalize()}: {note.text}")
             if index == 0 or notes[index - 1].part != note.part
             else note
             for index, note in enumerate(notes)
         ]
-        return (yield from written(self.name, request, notes, titled))
+        return (yield from write_summary(self.name, request, notes, titled))
 
 
 def parts_of(request: SummaryRequest) -> list[list[Entry]]:
@@ -58,12 +61,3 @@ def parts_of(request: SummaryRequest) -> list[list[Entry]]:
         else:
             parts.append(list(group))
     return parts
-
-
-def _closed(notes: Sequence[SpanNote], request: SummaryRequest) -> Flow[list[SpanNote]]:
-    """Return notes in which every phase but the last one is a single one."""
-    phases = [list(group) for _, group in groupby(notes, key=lambda note: note.part)]
-    ended = [group for group in phases[:-1] if len(group) > 1]
-    summaries = iter((yield from merged(request, ended, 2 * note_room(request))))
-    over = [next(summaries) if len(group) > 1 else group[0] for group in phases[:-1]]
-    return [*over, *(phases[-1] if phases else [])]

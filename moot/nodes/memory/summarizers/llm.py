@@ -2,11 +2,11 @@
 
 from moot.nodes.memory.summarizers.notes import (
     chunks_of,
-    condensed,
-    directly,
+    condense,
+    fit_one_call,
     kept_notes,
-    within_one_call,
-    written,
+    summarize_at_once,
+    write_summary,
 )
 from moot.nodes.memory.summarizers.summarizer import Summarizing, SummaryRequest
 
@@ -20,8 +20,8 @@ class Llm:
         """Condense what is new, and write the summary from the notes of everything."""
         notes, chunks = kept_notes(request), chunks_of(request, request.entries)
         if not notes and len(chunks) == 1:
-            notes = [(yield from directly(request, chunks[0]))]
+            notes = [(yield from summarize_at_once(request, chunks[0]))]
         else:
-            new = yield from condensed(request, chunks)
-            notes = yield from within_one_call(request, [*notes, *new])
-        return (yield from written(self.name, request, notes))
+            new = yield from condense(request, chunks)
+            notes = yield from fit_one_call(request, [*notes, *new])
+        return (yield from write_summary(self.name, request, notes))

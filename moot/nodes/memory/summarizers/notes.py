@@ -7,15 +7,15 @@ probability 0.9, one that rewrites its own output loses the 50 oldest facts with
 Beside the prose stand key points found by rule that it leaves out: what a model forgets is not lost.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from moot.nodes.calls import Flow, Hints, ModelCall, WireMessage
 from moot.nodes.memory.summarizers.points import Point
 from moot.nodes.memory.summarizers.points_layout import SummaryPoints, lay_out, render
-from moot.nodes.memory.summarizers.rule_based import folded_points
+from moot.nodes.memory.summarizers.rule_based import fold_points
 from moot.nodes.memory.summarizers.summarizer import Draft, SummaryRequest
-from moot.nodes.memory.summarizers.summary_checks import checked
+from moot.nodes.memory.summarizers.summary_checks import check_summary
 from moot.nodes.prompts.fitting import fit_messages
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.prompts.material import problem_room
@@ -59,11 +59,15 @@ class SpanNote:
 
 
 def kept_notes(request: SummaryRequest) -> list[SpanNote]:
-    """Return the notes behind the previous summary."""
-    return [SpanNote(**note) for note in request.carried("notes", SpanNote.__annotations__)]
+    """Return the notes behind the previous summary; what has other fields is another summariser's."""
+    pool = request.previous.get("points") or {}
+    found = pool.get("notes") if isinstance(pool, Mapping) else None
+    rows = found if isinstance(found, list) else []
+    fields = set(SpanNote.__annotations__)
+    return [SpanNote(**row) for row in rows if isinstance(row, Mapping) and set(row) == fields]
 
 
-def condensed(
+def condense(
     request: SummaryRequest, chunks: Sequence[Sequence[Entry]], parts: Sequence[str] = ()
 ) -> Flow[list[SpanNote]]:
     """Condense chunks of messages into notes, all at the same time.
@@ -71,29 +75,27 @@ def condensed(
     Raises:
         SummaryFailed: an answer is unusable.
     """
-    room = note_room(request)
-    calls = [_condense(request, chunk, room, index) for index, chunk in enumerate(chunks)]
-    replies = yield calls
-    texts = [checked(reply, call, room, request.count) for reply, call in zip(replies, calls, strict=True)]
+    said, room = [_as_text(request, chunk) for chunk in chunks], note_room(request)
+    calls = [_call(request, text, room, place, condenses=True) for place, text in enumerate(said)]
+    texts = yield from _answers(request, calls, room)
     return [
         SpanNote(text, chunk[0]["seq"], chunk[-1]["seq"], part=part)
         for text, chunk, part in zip(texts, chunks, parts or [""] * len(chunks), strict=True)
     ]
 
 
-def directly(request: SummaryRequest, chunk: Sequence[Entry]) -> Flow[SpanNote]:
-    """Summarise messages that fit one call at once; what comes of it is the first note.
+def summarize_at_once(request: SummaryRequest, chunk: Sequence[Entry]) -> Flow[SpanNote]:
+    """Summarise messages that fit one call; what comes of it is the first note.
 
     Raises:
         SummaryFailed: the answer is unusable.
     """
     room = prose_room(request)
-    call = _merge(request, _as_text(request, chunk), room)
-    (reply,) = yield [call]
-    return SpanNote(checked(reply, call, room, request.count), chunk[0]["seq"], chunk[-1]["seq"])
+    (text,) = yield from _answers(request, [_call(request, _as_text(request, chunk), room)], room)
+    return SpanNote(text, chunk[0]["seq"], chunk[-1]["seq"])
 
 
-def merged(request: SummaryRequest, groups: Sequence[Sequence[SpanNote]], room: int) -> Flow[list[SpanNote]]:
+def merge(request: SummaryRequest, groups: Sequence[Sequence[SpanNote]], room: int) -> Flow[list[SpanNote]]:
     """Merge each group of notes into one of at most `room` tokens, all groups at the same time.
 
     A group that fits as it is stays as it was written: what is not rewritten loses nothing.
@@ -104,10 +106,10 @@ def merged(request: SummaryRequest, groups: Sequence[Sequence[SpanNote]], room: 
     texts = ["\n".join(dict.fromkeys(note.text for note in group)) for group in groups]
     long = [index for index, text in enumerate(texts) if request.count(text) > room]
     if long:
-        calls = [_merge(request, texts[index], room, place) for place, index in enumerate(long)]
-        replies = yield calls
-        for index, call, reply in zip(long, calls, replies, strict=True):
-            texts[index] = checked(reply, call, room, request.count, notes=True)
+        calls = [_call(request, texts[index], room, place) for place, index in enumerate(long)]
+        answers = yield from _answers(request, calls, room, notes=True)
+        for index, answer in zip(long, answers, strict=True):
+            texts[index] = answer
     return [
         SpanNote(
             text, group[0].first, group[-1].through, 1 + max(note.level for note in group), group[-1].part
@@ -116,7 +118,7 @@ def merged(request: SummaryRequest, groups: Sequence[Sequence[SpanNote]], room: 
     ]
 
 
-def within_one_call(request: SummaryRequest, notes: list[SpanNote]) -> Flow[list[SpanNote]]:
+def fit_one_call(request: SummaryRequest, notes: list[SpanNote]) -> Flow[list[SpanNote]]:
     """Return notes that one merge can read: where they are too many, the oldest of a level are united.
 
     A fact passes through one more rewriting only each time that the notes outgrow a whole prompt.
@@ -128,12 +130,12 @@ def within_one_call(request: SummaryRequest, notes: list[SpanNote]) -> Flow[list
         run = [note for note in notes[start : start + NOTES_A_MERGE // 2] if note.level == level]
         group = run if len(run) > 1 else notes[start : start + 2] if start + 1 < len(notes) else notes[-2:]
         first = notes.index(group[0])
-        united = yield from merged(request, [group], 2 * note_room(request))
+        united = yield from merge(request, [group], 2 * note_room(request))
         notes = [*notes[:first], *united, *notes[first + len(group) :]]
     return notes
 
 
-def written(
+def write_summary(
     method: str, request: SummaryRequest, notes: Sequence[SpanNote], shown: Sequence[SpanNote] = ()
 ) -> Flow[Draft]:
     """Write the summary from notes: prose, the key points beside it, and all that the next version needs.
@@ -144,15 +146,12 @@ def written(
         notes: to be carried on.
         shown: the same notes as the summary is to show them, where that is another way.
     """
-    (whole,) = yield from merged(request, [shown or notes], prose_room(request))
-    points, prose = folded_points(request), whole.text
+    (whole,) = yield from merge(request, [shown or notes], prose_room(request))
+    points, prose, names = fold_points(request), whole.text, request.config.names()
     left = request.max_tokens - request.count(f"{prose}\n\n{HEADING}\n") - 2
-    names = request.config.names()
-    laid = lay_out(
-        _untold(points, f"{request.topic} {prose}"), max_tokens=left, count=request.count, names=names
-    )
-    key_points = render(laid, names) if left > 0 else ""
-    text = f"{prose}\n\n{HEADING}\n{key_points}" if key_points else prose
+    missing = untold_points(points, f"{request.topic} {prose}")
+    key_points = render(lay_out(missing, max_tokens=left, count=request.count, names=names), names)
+    text = f"{prose}\n\n{HEADING}\n{key_points}" if left > 0 and key_points else prose
     return Draft(
         text=cut_middle(text, request.max_tokens, request.count),
         points={**points, "notes": [asdict(note) for note in notes]},
@@ -161,7 +160,7 @@ def written(
     )
 
 
-def _untold(points: SummaryPoints, prose: str) -> SummaryPoints:
+def untold_points(points: SummaryPoints, prose: str) -> SummaryPoints:
     """Return the points that prose leaves out."""
     terms, told = term_set(prose), numbers(prose)
 
@@ -177,12 +176,7 @@ def _untold(points: SummaryPoints, prose: str) -> SummaryPoints:
 
 def chunks_of(request: SummaryRequest, entries: Sequence[Entry]) -> list[list[Entry]]:
     """Split entries into runs whose text fits one call; an oversize entry is a run of its own."""
-    names = request.config.names()
-
-    def shown(entry: Entry) -> int:
-        return request.count(render_entry(entry, names)["content"]) + 1
-
-    return batches(entries, shown, input_room(request))
+    return batches(entries, lambda entry: request.count(_as_text(request, [entry])) + 1, input_room(request))
 
 
 def prose_room(request: SummaryRequest) -> int:
@@ -197,16 +191,9 @@ def note_room(request: SummaryRequest) -> int:
 
 def input_room(request: SummaryRequest) -> int:
     """Return the tokens that the text of one call may have, its frame taken off the whole budget."""
-    frame = max(
-        prompt_tokens(call.messages, request.count)
-        for call in (_merge(request, "", 9_999), _condense(request, [], 9_999))
-    )
+    frames = [_call(request, "", 9_999, condenses=condenses) for condenses in (True, False)]
+    frame = max(prompt_tokens(call.messages, request.count) for call in frames)
     return max(64, request.config.memory.budget.total - frame - 16)
-
-
-def _condense(request: SummaryRequest, chunk: Sequence[Entry], room: int, index: int = 0) -> ModelCall:
-    system = CONDENSE.render(topic=_short_topic(request), words=_words(room))
-    return _call(request, system, _as_text(request, chunk), room, index)
 
 
 def _as_text(request: SummaryRequest, chunk: Sequence[Entry]) -> str:
@@ -214,28 +201,33 @@ def _as_text(request: SummaryRequest, chunk: Sequence[Entry]) -> str:
     return "\n".join(render_entry(entry, names)["content"] for entry in chunk)
 
 
-def _merge(request: SummaryRequest, text: str, room: int, index: int = 0) -> ModelCall:
-    values = {"topic": _short_topic(request), "words": _words(room)}
-    if request.prompt:
-        own = cut_middle(request.prompt, request.config.memory.budget.system // 2, request.count)
-        return _call(request, MERGE_FOR.render(prompt=own, **values), text, room, index)
-    return _call(request, MERGE.render(**values), text, room, index)
+def _call(
+    request: SummaryRequest, text: str, room: int, index: int = 0, *, condenses: bool = False
+) -> ModelCall:
+    """Return the call that condenses messages, or merges notes, to about `room` tokens, within the budget."""
+    config, count, budget = request.config, request.count, request.config.memory.budget
+    topic = cut_middle(request.topic, problem_room(budget), count)
+    words = str(max(20, int(room * WORDS_A_TOKEN)))
+    if condenses:
+        system = CONDENSE.render(topic=topic, words=words)
+    elif request.prompt:
+        own = cut_middle(request.prompt, budget.system // 2, count)
+        system = MERGE_FOR.render(prompt=own, topic=topic, words=words)
+    else:
+        system = MERGE.render(topic=topic, words=words)
 
-
-def _call(request: SummaryRequest, system: str, text: str, room: int, index: int) -> ModelCall:
-    config, total = request.config, request.config.memory.budget.total
     frame: list[WireMessage] = [{"role": "system", "content": system}, {"role": "user", "content": ""}]
-    left = total - prompt_tokens(frame, request.count)
-    text = cut_middle(text, max(1, left), request.count)
-    view = fit_messages([frame[0], {"role": "user", "content": text}], total, request.count)
+    text = cut_middle(text, max(1, budget.total - prompt_tokens(frame, count)), count)
+    view = fit_messages([frame[0], {"role": "user", "content": text}], budget.total, count)
     voice, room = voice_of(config, config.memory), max(16, room)
     hints: Hints = {"topic": request.topic}
     return make_call(voice, "summary", view, reply=room, floor=index, makes=request.kind, hints=hints)
 
 
-def _short_topic(request: SummaryRequest) -> str:
-    return cut_middle(request.topic, problem_room(request.config.memory.budget), request.count)
-
-
-def _words(tokens: int) -> str:
-    return str(max(20, int(tokens * WORDS_A_TOKEN)))
+def _answers(
+    request: SummaryRequest, calls: Sequence[ModelCall], room: int, *, notes: bool = False
+) -> Flow[list[str]]:
+    """Make calls at the same time and return the texts, each a summary of what its call gave."""
+    replies = yield calls
+    pairs = zip(replies, calls, strict=True)
+    return [check_summary(reply, call, room, request.count, notes=notes) for reply, call in pairs]

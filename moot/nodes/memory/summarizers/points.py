@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, NotRequired
 
 from typing_extensions import TypedDict
@@ -80,14 +80,6 @@ def first_seq(point: Point) -> int:
     return seq_of(point["message_ids"][0]) or 0
 
 
-def grouped(points: Iterable[Point]) -> dict[str, list[Point]]:
-    """Return points by speaker, in their order."""
-    groups: dict[str, list[Point]] = defaultdict(list)
-    for point in points:
-        groups[point["speaker"]].append(point)
-    return dict(groups)
-
-
 class Ranking(NamedTuple):
     """Points in the order in which they deserve room."""
 
@@ -125,8 +117,7 @@ def rank(
     costs = [len(point["text"]) + _LINE_CHARS for point in ordered]
     start = seqs[0] if seqs else 0
     segments = [min(SEGMENTS - 1, (seq - start) * SEGMENTS // max(1, through + 1 - start)) for seq in seqs]
-    told, room = set[str](), [0] * SEGMENTS
-    chosen: list[int] = []
+    told, room, chosen = set[str](), [0] * SEGMENTS, list[int]()
 
     def worth(number: int) -> float:
         return sum(map(weights.__getitem__, contents[number] - told)) / costs[number]
@@ -136,10 +127,17 @@ def rank(
         told.update(contents[number])
         room[segments[number]] += costs[number]
 
-    for number in _errors(ordered, costs, error_chars):
-        take(number)
-    for own in _by_speaker(ordered, spoken, chosen):
-        take(max(own, key=lambda number: (worth(number), -number)))
+    for number in reversed(range(len(ordered))):
+        if ordered[number].get("error") and costs[number] <= error_chars:
+            error_chars -= costs[number]
+            take(number)
+    heard = {ordered[number]["speaker"] for number in chosen}
+    numbers: dict[str, list[int]] = defaultdict(list)
+    for number, point in enumerate(ordered):
+        numbers[point["speaker"]].append(number)
+    for who in sorted(numbers.keys() - heard, key=lambda who: (-spoken.get(who, 0), who)):
+        take(max(numbers[who], key=lambda number: (worth(number), -number)))
+
     quota, taken = len(chosen), set(chosen)
     # What a point is worth only falls as more is told: a stale figure on top of the heap is looked at again.
     waiting = sorted((-worth(number), number) for number in range(len(ordered)) if number not in taken)
@@ -156,14 +154,6 @@ def rank(
     return Ranking([ordered[number] for number in [*chosen, *left]], quota)
 
 
-def _errors(points: Sequence[Point], costs: Sequence[int], room: int) -> Iterator[int]:
-    """Yield the numbers of the errors of tools that have room, the newest first."""
-    for number in reversed(range(len(points))):
-        if points[number].get("error") and costs[number] <= room:
-            room -= costs[number]
-            yield number
-
-
 def _distinct(points: Sequence[Point]) -> dict[tuple[str, frozenset[str]], tuple[int, Point]]:
     """Return points in the order they were said, each with its `seq`, by speaker and terms."""
     distinct: dict[tuple[str, frozenset[str]], tuple[int, Point]] = {}
@@ -171,13 +161,3 @@ def _distinct(points: Sequence[Point]) -> dict[tuple[str, frozenset[str]], tuple
     for seq, speaker, text, point in sorted(keyed, key=lambda key: key[:3]):
         distinct.setdefault((speaker, term_set(text) or frozenset([text])), (seq, point))
     return distinct
-
-
-def _by_speaker(points: Sequence[Point], spoken: Mapping[str, int], chosen: Sequence[int]) -> list[list[int]]:
-    """Return the numbers of each speaker's points, of whoever said most first; of those chosen, none."""
-    heard = {points[number]["speaker"] for number in chosen}
-    numbers: dict[str, list[int]] = defaultdict(list)
-    for number, point in enumerate(points):
-        numbers[point["speaker"]].append(number)
-    waiting = sorted(numbers.keys() - heard, key=lambda who: (-spoken.get(who, 0), who))
-    return [numbers[who] for who in waiting]

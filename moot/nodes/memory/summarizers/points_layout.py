@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from typing_extensions import TypedDict
 
-from moot.nodes.memory.summarizers.points import Point, first_seq, grouped, rank
+from moot.nodes.memory.summarizers.points import Point, first_seq, rank
 from moot.nodes.text.plain import clip, inert
 from moot.state.amounts import amount
 
@@ -141,7 +142,9 @@ def render(points: SummaryPoints, names: Mapping[str, str]) -> str:
     """Return the summary as text: a list of points under each speaker's name, with their message ids."""
     if not points:
         return ""
-    groups = grouped(points["points"][: points["shown"]])
+    groups: dict[str, list[Point]] = defaultdict(list)
+    for point in points["points"][: points["shown"]]:
+        groups[point["speaker"]].append(point)
     order = sorted(groups, key=lambda who: (min(map(first_seq, groups[who])), who))
     labels = _labels(order, names, points["name_chars"])
     lines: list[str] = []

@@ -32,11 +32,11 @@ class RuleBased:
     def summarize(self, request: SummaryRequest) -> Summarizing:
         """Lay the points out; yields no call."""
         yield from ()
-        points = folded_points(request)
+        points = fold_points(request)
         return Draft(render(points, request.config.names()), cast(dict[str, Any], points), self.name)
 
 
-def folded_points(request: SummaryRequest) -> SummaryPoints:
+def fold_points(request: SummaryRequest) -> SummaryPoints:
     """Fold what is new into the points so far; all that was said where there are none."""
     previous = _pool_of(request.previous)
     entries = request.past if previous is None else request.entries

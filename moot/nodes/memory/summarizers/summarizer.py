@@ -5,7 +5,7 @@ What the calls took, and who answered them, is added to the draft by whoever dri
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -38,16 +38,6 @@ class SummaryRequest:
     transcript: Sequence[Entry] = ()
     """Everything said so far, of a perspective all that belongs to it, for those that look further than what
     is new; `()` where there is none."""
-
-    def carried(self, key: str, fields: Collection[str]) -> list[Any]:
-        """Return what a summariser carried on under `key` beside its points; `[]` for nothing.
-
-        What lacks some of the fields, or has others, is another summariser's.
-        """
-        pool = self.previous.get("points") or {}
-        found = pool.get(key) if isinstance(pool, Mapping) else None
-        rows = found if isinstance(found, list) else []
-        return [row for row in rows if isinstance(row, Mapping) and set(row) == set(fields)]
 
     @property
     def kind(self) -> MemoryKind:

@@ -57,7 +57,9 @@ _EXCUSE = re.compile(
 )
 
 
-def checked(reply: Reply, call: ModelCall, room: int, count: TokenCounter, *, notes: bool = False) -> str:
+def check_summary(
+    reply: Reply, call: ModelCall, room: int, count: TokenCounter, *, notes: bool = False
+) -> str:
     """Return an answer's text within its room.
 
     Args:
@@ -74,28 +76,21 @@ def checked(reply: Reply, call: ModelCall, room: int, count: TokenCounter, *, no
         raise SummaryFailed(reply.error)
     text = reply.text.strip()
     instructions, source = call.messages[0]["content"], call.messages[-1]["content"]
-    if fault := _fault(text, source, room, count, notes=notes):
-        raise SummaryFailed(fault)
+    if not any(map(str.isalnum, text)):
+        raise SummaryFailed("the model's summary is empty")
+    if _STRUCTURE.match(text):
+        raise SummaryFailed("the model answered with JSON or HTML")
+    if _is_excuse(text, source):
+        raise SummaryFailed("the model answered with an excuse or an error's text")
+    if count(text) > 4 * room:
+        raise SummaryFailed("the model's summary is far longer than asked")
+    if _is_echo(text, source, of=0.95 if notes or count(text) <= room else 0.5):
+        raise SummaryFailed("the model echoed its input")
+    if _has_nothing_of(text, source):
+        raise SummaryFailed("the model's summary has nothing of what it was to sum up")
     if _repeats(_folded(text), _folded(instructions)):
         raise SummaryFailed("the model echoed its instructions")
     return cut_middle(text, room, count)
-
-
-def _fault(text: str, source: str, room: int, count: TokenCounter, *, notes: bool) -> str:
-    """Return why a text is no summary of `source`, `""` where it may be one."""
-    if not any(map(str.isalnum, text)):
-        return "the model's summary is empty"
-    if _STRUCTURE.match(text):
-        return "the model answered with JSON or HTML"
-    if _is_excuse(text, source):
-        return "the model answered with an excuse or an error's text"
-    if count(text) > 4 * room:
-        return "the model's summary is far longer than asked"
-    if _is_echo(text, source, of=0.95 if notes or count(text) <= room else 0.5):
-        return "the model echoed its input"
-    if _has_nothing_of(text, source):
-        return "the model's summary has nothing of what it was to sum up"
-    return ""
 
 
 def _is_excuse(text: str, source: str) -> bool:
