@@ -35,7 +35,8 @@ from moot.state.conversation import ConversationState, StateValues
 from moot.state.entries import tokens_of
 from moot.state.errors import MootError, UserError
 from moot.state.langgraph_internals import TRIED
-from moot.state.sql import DATABASE_VERSION, DebateTable, SqliteSql
+from moot.state.sql import DATABASE_VERSION, DebateTable
+from moot.state.sqlite import SqliteSql
 from moot.state.traffic import SLOT
 
 if TYPE_CHECKING:

@@ -16,7 +16,8 @@ from langgraph.channels import DeltaChannel
 from moot.graph.session import DebateSession, is_over
 from moot.nodes.driving.portal import call_from_sync
 from moot.state.langgraph_internals import runs_next
-from moot.state.sql import PostgresSql, Sql, SqliteSql, Statement
+from moot.state.sql import Sql, Statement
+from moot.state.sqlite import SqliteSql
 
 WORTH = 0.2
 """Unused share of a SQLite file from which on it is rewritten, which takes as much room again meanwhile."""
@@ -45,10 +46,10 @@ def prune(session: DebateSession) -> tuple[int, int]:
         )
         named = {each["checkpoint"] for each in told} | {anchor for (anchor,) in anchors}
         stored = call_from_sync(_stored, held, named)
-        table = "checkpoint_writes" if isinstance(held.records.sql, PostgresSql) else "writes"
+        table = "writes" if isinstance(held.records.sql, SqliteSql) else "checkpoint_writes"
         statements = _statements(held.thread, stored, _deltas(held), table)
         if statements:
-            permit = held.records.leases.permit(held.thread, "", held.lease)
+            permit = held.records.leases.permit(held.lease)
             held.records.sql.transact(statements, permit)
         return sum(not each.needed for each in stored), len(stored)
 

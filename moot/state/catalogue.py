@@ -115,13 +115,7 @@ class Catalogue(DebateTable):
         Raises:
             DebateExists: its id or name is taken.
         """
-        marks = ", ".join("?" * len(_COLUMNS))
-        added = self._sql.execute(
-            f"INSERT INTO moot_debates ({', '.join(_COLUMNS)}) VALUES ({marks}) "  # noqa: S608  # constants of ours
-            "ON CONFLICT DO NOTHING RETURNING id",
-            [getattr(row, column) for column in _COLUMNS],
-        )
-        if not added:
+        if not self._insert(vars(row), "ON CONFLICT DO NOTHING RETURNING id"):
             raise DebateExists(f"debate {row.name!r} exists already: go on with `moot resume {row.name}`")
 
     def update(self, debate: str, **values: str | float) -> None:
@@ -130,7 +124,7 @@ class Catalogue(DebateTable):
         if unknown:
             raise ValueError(f"no such columns: {sorted(unknown)}")
         assignments = ", ".join(f"{column} = ?" for column in values)
-        self._sql.execute(
+        self._execute(
             f"UPDATE moot_debates SET {assignments} WHERE id = ?",  # noqa: S608  # checked against the columns
             [*values.values(), debate],
         )
@@ -172,7 +166,7 @@ class Catalogue(DebateTable):
             self.add(replace(row, id=target, name=target, parent=source))
 
     def _select(self, clause: str, parameters: list[str]) -> list[DebateRow]:
-        rows = self._sql.execute(f"SELECT {', '.join(_COLUMNS)} FROM moot_debates {clause}", parameters)  # noqa: S608  # constants of ours
+        rows = self._execute(f"SELECT {', '.join(_COLUMNS)} FROM moot_debates {clause}", parameters)  # noqa: S608  # constants of ours
         return [DebateRow(*row) for row in rows]
 
 
@@ -194,22 +188,18 @@ class Outcomes(DebateTable):
     def note(self, debate: str, state: StateValues, update: StateValues) -> None:
         """Write down who argues and who has won, once a debate's state is updated like this."""
         config = update.get("config") or state.get("config") or {}
-        outcome = ListedOutcome(
-            config.get("model", ""), _winner(update.get("verdict", state.get("verdict")), config)
-        )
-        self._sql.execute(
-            "INSERT INTO moot_outcomes VALUES (?, ?, ?) ON CONFLICT (debate) "
-            "DO UPDATE SET model = excluded.model, winner = excluded.winner",
-            (debate, outcome.model, outcome.winner),
+        winner = _winner(update.get("verdict", state.get("verdict")), config)
+        self._insert(
+            {"debate": debate, "model": config.get("model", ""), "winner": winner},
+            "ON CONFLICT (debate) DO UPDATE SET model = excluded.model, winner = excluded.winner",
         )
 
     def all(self) -> dict[str, ListedOutcome]:
         """Return the outcomes of all debates; none of a database that cannot be written."""
         if self._sql.read_only:
             return {}
-        return {
-            row[0]: ListedOutcome(*row[1:]) for row in self._sql.execute("SELECT * FROM moot_outcomes", ())
-        }
+        rows = self._execute("SELECT debate, model, winner FROM moot_outcomes")
+        return {debate: ListedOutcome(model, winner) for debate, model, winner in rows}
 
 
 def _winner(verdict: Mapping[str, object] | None, config: Mapping[str, object]) -> str:

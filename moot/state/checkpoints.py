@@ -20,11 +20,12 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from moot.state.errors import StorageError
-from moot.state.event_loop import at_once, to_the_end
+from moot.state.event_loop import at_once, uncancelled
 from moot.state.plugins import extra
 from moot.state.records import Records, open_records
 from moot.state.settings import database_url
-from moot.state.sql import BUSY_TIMEOUT_S, SqliteSql, Statement
+from moot.state.sql import Statement
+from moot.state.sqlite import BUSY_TIMEOUT_S, SqliteSql
 
 COMPRESS_FROM = 512
 """Blobs of at least this many bytes are compressed: snapshots shrink to a fifth, small writes would not."""
@@ -55,16 +56,11 @@ class CompressingSerializer(JsonPlusSerializer):
         """Return the object behind a type tag and bytes."""
         tag, blob = data
         if tag.startswith(_PREFIX):
-            return super().loads_typed((tag.removeprefix(_PREFIX), _inflated(blob)))
-        return super().loads_typed(data)
-
-
-def _inflated(blob: bytes) -> bytes:
-    inflating = zlib.decompressobj()
-    inflated = inflating.decompress(blob, MAX_INFLATED)
-    if inflating.unconsumed_tail:
-        raise StorageError("the database holds a value of more than 1 GiB: do not trust it")
-    return inflated
+            inflating = zlib.decompressobj()
+            tag, blob = tag.removeprefix(_PREFIX), inflating.decompress(blob, MAX_INFLATED)
+            if inflating.unconsumed_tail:
+                raise StorageError("the database holds a value of more than 1 GiB: do not trust it")
+        return super().loads_typed((tag, blob))
 
 
 class MootSqliteSaver(AsyncSqliteSaver):
@@ -118,19 +114,16 @@ class MootSqliteSaver(AsyncSqliteSaver):
         permit = self.records.leases.permit_in(config)
         await at_once(self.records.sql.transact, statements, permit)
 
+    @uncancelled
     async def adelete_thread(self, thread_id: str) -> None:
         """Delete a debate's checkpoints, journal and place in the catalogue."""
-        await to_the_end(self._delete_thread(thread_id))
-
-    async def _delete_thread(self, thread_id: str) -> None:
         await super().adelete_thread(thread_id)
         await anyio.to_thread.run_sync(self.records.forget, str(thread_id))
 
+    @uncancelled
     async def adelete_for_runs(self, run_ids: Iterable[str]) -> None:
         """Delete the checkpoints of these server runs."""
-        await to_the_end(self._delete_for_runs(set(map(str, run_ids))))
-
-    async def _delete_for_runs(self, doomed: set[str]) -> None:
+        doomed = set(map(str, run_ids))
         await self.setup()
         async with self.lock, self.conn.cursor() as cursor:
             await cursor.execute("SELECT thread_id, checkpoint_ns, checkpoint_id, metadata FROM checkpoints")
@@ -142,11 +135,10 @@ class MootSqliteSaver(AsyncSqliteSaver):
                 )
             await self.conn.commit()
 
+    @uncancelled
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy a thread's checkpoints and writes to another thread."""
-        await to_the_end(self._copy_thread(source_thread_id, target_thread_id))
-
-    async def _copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        source, target = str(source_thread_id), str(target_thread_id)
         await self.setup()
         async with self.lock, self.conn.cursor() as cursor:
             for table in ("checkpoints", "writes"):
@@ -156,10 +148,10 @@ class MootSqliteSaver(AsyncSqliteSaver):
                 await cursor.execute(
                     f"INSERT OR REPLACE INTO {table} (thread_id, {names}) "  # noqa: S608  # names of the table itself
                     f"SELECT ?, {names} FROM {table} WHERE thread_id = ?",
-                    (str(target_thread_id), str(source_thread_id)),
+                    (target, source),
                 )
             await self.conn.commit()
-        await anyio.to_thread.run_sync(self.records.copy, str(source_thread_id), str(target_thread_id))
+        await anyio.to_thread.run_sync(self.records.copy, source, target)
 
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Delete threads, or of each the branches that its latest checkpoint does not descend from.
@@ -173,10 +165,11 @@ class MootSqliteSaver(AsyncSqliteSaver):
             raise ValueError(f"unknown prune strategy {strategy!r}: use 'delete' or 'keep_latest'")
         for thread in map(str, thread_ids):
             if strategy == "keep_latest":
-                await to_the_end(self._drop_dead_branches(thread))
+                await self._drop_dead_branches(thread)
             else:
                 await self.adelete_thread(thread)
 
+    @uncancelled
     async def _drop_dead_branches(self, thread: str) -> None:
         await self.setup()
         async with self.lock, self.conn.cursor() as cursor:
@@ -219,32 +212,23 @@ async def open_saver(url: str | None = None) -> AsyncIterator[BaseCheckpointSave
     """
     url = url or database_url()
     records = await anyio.to_thread.run_sync(open_records, url)
-    sql = records.sql
-    opened = _open_sqlite(sql, records) if isinstance(sql, SqliteSql) else _open_postgres(url, records)
     try:
-        async with opened as saver:
-            yield saver
+        if isinstance(records.sql, SqliteSql):
+            address = records.sql.address
+            async with aiosqlite.connect(address, uri=True, timeout=BUSY_TIMEOUT_S) as connection:
+                await connection.execute("PRAGMA synchronous=NORMAL")  # what is lost, the journal has
+                saver = MootSqliteSaver(connection, records)
+                await saver.setup()
+                yield saver
+        else:
+            with extra("postgres", "Postgres"):
+                from moot.state.postgres_saver import MootPostgresSaver, open_pool
+            async with open_pool(url) as pool:
+                server_saver = MootPostgresSaver(pool, serde=CompressingSerializer(), records=records)
+                await server_saver.setup()
+                yield server_saver
     finally:
         await anyio.to_thread.run_sync(records.close)
-
-
-@asynccontextmanager
-async def _open_sqlite(sql: SqliteSql, records: Records) -> AsyncIterator[BaseCheckpointSaver[str]]:
-    async with aiosqlite.connect(sql.address, uri=True, timeout=BUSY_TIMEOUT_S) as connection:
-        await connection.execute("PRAGMA synchronous=NORMAL")  # what is lost, the journal has
-        saver = MootSqliteSaver(connection, records)
-        await saver.setup()
-        yield saver
-
-
-@asynccontextmanager
-async def _open_postgres(url: str, records: Records) -> AsyncIterator[BaseCheckpointSaver[str]]:
-    with extra("postgres", "Postgres"):
-        from moot.state.postgres import MootPostgresSaver, open_pool
-    async with open_pool(url) as pool:
-        saver = MootPostgresSaver(pool, serde=CompressingSerializer(), records=records)
-        await saver.setup()
-        yield saver
 
 
 @asynccontextmanager

@@ -7,8 +7,10 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
-from typing import TypeVar
+from functools import wraps
+from typing import ParamSpec, TypeVar
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -65,6 +67,16 @@ async def to_the_end(work: Awaitable[T]) -> T:
         working.exception()  # the cancellation says more than a failure after it
         raise cancelled
     return working.result()
+
+
+def uncancelled(work: Callable[P, Coroutine[object, None, T]]) -> Callable[P, Coroutine[object, None, T]]:
+    """Decorate what comes to its end once it has begun, as `to_the_end` has it."""
+
+    @wraps(work)
+    async def awaited(*args: P.args, **kwargs: P.kwargs) -> T:
+        return await to_the_end(work(*args, **kwargs))
+
+    return awaited
 
 
 async def in_thread(function: Callable[..., T], *arguments: object) -> T:

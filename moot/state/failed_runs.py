@@ -7,7 +7,7 @@ nothing is counted twice, whatever dies in between.
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 
 from moot.state.conversation import StateValues
 from moot.state.entries import JsonObject
@@ -30,9 +30,6 @@ class FailedRun:
     """What its failed calls used, and its seconds; calls that were answered are in the journal."""
 
 
-_COLUMNS = ", ".join(field.name for field in fields(FailedRun))
-
-
 class FailedRuns(DebateTable):
     """Failed runs by debate, in the debate's own database."""
 
@@ -48,16 +45,13 @@ class FailedRuns(DebateTable):
 
     def add(self, debate: str, failed: FailedRun) -> None:
         """Keep a failed run."""
-        values = {**asdict(failed), "usage": json.dumps(failed.usage)}
-        self._sql.execute(
-            f"INSERT INTO moot_failed_runs (debate, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)",  # noqa: S608  # constants of ours
-            [debate, *values.values()],
-        )
+        self._insert({"debate": debate, **vars(failed), "usage": json.dumps(failed.usage)})
 
     def of(self, debate: str) -> list[FailedRun]:
         """Return the failed runs of a debate, the oldest first."""
-        rows = self._sql.execute(
-            f"SELECT {_COLUMNS} FROM moot_failed_runs WHERE debate = ? ORDER BY at, run",  # noqa: S608  # constants of ours
+        rows = self._execute(
+            "SELECT run, step, node, error, at, usage FROM moot_failed_runs WHERE debate = ? "
+            "ORDER BY at, run",
             (debate,),
         )
         return [

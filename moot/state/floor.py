@@ -43,7 +43,7 @@ class FloorTable(DebateTable):
 
     def said_since(self, debate: str, no: int) -> list[Interjection]:
         """Return the interjections after a number, in order."""
-        rows = self._sql.execute(
+        rows = self._execute(
             "SELECT no, speaker, content, at FROM moot_floor WHERE debate = ? AND kind = ? AND no > ? "
             "ORDER BY no",
             (debate, _SAID, no),
@@ -53,15 +53,15 @@ class FloorTable(DebateTable):
     def take_pause(self, debate: str) -> bool:
         """Return whether somebody asked for a pause, and forget it: whoever reads it stops or is dead."""
         asked = (debate, _PAUSE)
-        if not self._sql.execute("SELECT 1 FROM moot_floor WHERE debate = ? AND kind = ? LIMIT 1", asked):
+        if not self._execute("SELECT 1 FROM moot_floor WHERE debate = ? AND kind = ? LIMIT 1", asked):
             return False  # as before nearly every step, for which there is no need to write
         # Emptied, not deleted: numbers must not be given again.
         taken = "UPDATE moot_floor SET kind = '' WHERE debate = ? AND kind = ? RETURNING no"
-        return bool(self._sql.execute(taken, asked))
+        return bool(self._execute(taken, asked))
 
     def copy(self, source: str, target: str) -> None:
         """Give a copy of a debate what was said from its floor, under the same numbers."""
-        self._sql.execute(
+        self._execute(
             "INSERT INTO moot_floor (debate, no, kind, speaker, content, at) "
             "SELECT ?, no, kind, speaker, content, at FROM moot_floor "
             "WHERE debate = ? ON CONFLICT DO NOTHING",
@@ -71,7 +71,7 @@ class FloorTable(DebateTable):
     def _add(self, debate: str, kind: str, speaker: str, content: str, at: str) -> int:
         # Two processes may draw the same number: the second one finds it taken and draws again.
         while True:
-            rows = self._sql.execute(
+            rows = self._execute(
                 "INSERT INTO moot_floor (debate, no, kind, speaker, content, at) "
                 "SELECT ?, COALESCE(MAX(no), 0) + 1, ?, ?, ?, ? FROM moot_floor "
                 "WHERE debate = ? ON CONFLICT DO NOTHING RETURNING no",

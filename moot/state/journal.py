@@ -46,19 +46,20 @@ class Journal(DebateTable):
         floor INTEGER NOT NULL, digest TEXT NOT NULL, anchor TEXT NOT NULL, reply TEXT NOT NULL,
         PRIMARY KEY (debate, step, node, batch, floor, digest, anchor)"""
 
-    def __init__(self, sql: Sql, went_on: WentOn) -> None:
+    def __init__(self, sql: Sql, elsewhere: WentOn | None = None) -> None:
+        """Make it; `elsewhere` knows LangGraph's checkpoints where they are not in the same database."""
         super().__init__(sql)
-        self._went_on = went_on
+        self._elsewhere = elsewhere
 
     def get(self, key: JournalKey, anchor: str, *, again: bool = False) -> JournalledReply | None:
         """Return the reply to this very request, `None` where there is none on this branch.
 
         With `again` the step is carried out from a later checkpoint than the one that it was begun on.
         """
-        rows = self._sql.execute(
+        rows = self._execute(
             "SELECT anchor, reply FROM moot_journal WHERE debate = ? AND step = ? AND node = ? AND batch = ? "
             "AND floor = ? AND digest = ?",
-            (key.debate, key.step, key.node, key.batch, key.floor, key.digest),
+            [*vars(key).values()],
         )
         for row_anchor, reply in sorted(sorted(rows, reverse=True), key=lambda row: row[0] != anchor):
             if again or not self._went_on(key.debate, row_anchor, anchor):
@@ -70,40 +71,30 @@ class Journal(DebateTable):
 
     def put(self, key: JournalKey, anchor: str, reply: JournalledReply) -> None:
         """Commit a reply, one that was paid durably; a second one for the same key and anchor is ignored."""
-        self._sql.execute(
-            "INSERT INTO moot_journal (debate, step, node, batch, floor, digest, anchor, reply) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-            (key.debate, key.step, key.node, key.batch, key.floor, key.digest, anchor, _dump(reply)),
-            durable=not is_built_in(str(reply.get("model", ""))),
-        )
+        text = json.dumps(reply, separators=(",", ":"))
+        paid = not is_built_in(str(reply.get("model", "")))
+        row = {**vars(key), "anchor": anchor, "reply": text}
+        self._insert(row, "ON CONFLICT DO NOTHING", durable=paid)
 
     def replies(
         self, debate: str, step: int | None = None
     ) -> dict[tuple[int, str, int, int, str], JournalledReply]:
         """Return every reply of a debate, or of one step, by (step, node, batch, floor, digest)."""
-        parameters: list[str | float | None] = [debate] if step is None else [debate, step]
         one_step = "" if step is None else " AND step = ?"
-        rows = self._sql.execute(
+        rows = self._execute(
             "SELECT step, node, batch, floor, digest, reply FROM moot_journal "  # noqa: S608  # constants of ours
-            "WHERE debate = ?" + one_step + " ORDER BY anchor",
-            parameters,
+            f"WHERE debate = ?{one_step} ORDER BY anchor",
+            [debate] if step is None else [debate, step],
         )
         return {(row[0], row[1], row[2], row[3], row[4]): json.loads(row[5]) for row in rows}
 
-
-def went_on_in(sql: Sql) -> WentOn:
-    """Return the test for a database that holds LangGraph's checkpoints beside the journal."""
-
-    def went_on(debate: str, checkpoint: str, present: str) -> bool:
-        rows = sql.execute(
-            "SELECT 1 FROM checkpoints WHERE thread_id = ? AND parent_checkpoint_id = ? "
-            "AND checkpoint_id <> ? LIMIT 1",
-            (debate, checkpoint, present),
+    def _went_on(self, debate: str, checkpoint: str, present: str) -> bool:
+        if self._elsewhere is not None:
+            return self._elsewhere(debate, checkpoint, present)
+        return bool(
+            self._execute(
+                "SELECT 1 FROM checkpoints WHERE thread_id = ? AND parent_checkpoint_id = ? "
+                "AND checkpoint_id <> ? LIMIT 1",
+                (debate, checkpoint, present),
+            )
         )
-        return bool(rows)
-
-    return went_on
-
-
-def _dump(reply: JournalledReply) -> str:
-    return json.dumps(reply, ensure_ascii=True, separators=(",", ":"))

@@ -15,13 +15,14 @@ import uuid
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Self
 
 from langchain_core.runnables import RunnableConfig
 
 from moot.state.errors import DebateBusy, StorageError
 from moot.state.processes import NOBODY, ProcessIdentity, this_process
-from moot.state.sql import DebateTable, Row, Sql, Statement
+from moot.state.sql import DebateTable, Permit, Row, Sql
 
 LEASE_S = 30.0
 """Seconds after which a holder that gave no sign of life may be replaced: three signs that failed."""
@@ -67,36 +68,16 @@ class _Held:
     holder: ProcessIdentity = NOBODY
     expired: bool = False
 
+    @classmethod
+    def of(cls, rows: Sequence[Row]) -> Self:
+        for epoch, token, holder, expired in rows:
+            return cls(epoch, token, ProcessIdentity.from_text(holder), bool(expired))
+        return cls()
+
     @property
     def live(self) -> bool:
         left = self.holder == this_process() and self.token not in _ours
         return bool(self.token) and not (self.expired or left or self.holder.is_dead())
-
-
-@dataclass(frozen=True)
-class Permit:
-    """May a transaction write a debate: with a lease while it is held, else while nobody holds it."""
-
-    statement: Statement
-    lease: Lease | None
-    name_of: Callable[[str], str] = field(repr=False)
-
-    def allows(self, rows: Sequence[Row]) -> bool:
-        """Return whether the rows of the statement say so."""
-        if self.lease is None:
-            return not _held(rows).live
-        return [(token, epoch) for epoch, token, *_ in rows] == [(self.lease.token, self.lease.epoch)]
-
-    def refusal(self, rows: Sequence[Row]) -> DebateBusy:
-        """Return the error of a transaction that was not allowed."""
-        held, name = _held(rows), self.name_of(str(self.statement[1][0]))
-        if self.lease is None:
-            return _busy(name, held.holder)
-        by = f"taken over by {held.holder.name}" if held.epoch else "deleted"
-        return DebateBusy(
-            f"debate {name!r} was {by} while this run stood still, which writes nothing more",
-            pid=held.holder.pid or None,
-        )
 
 
 class Leases(DebateTable):
@@ -110,7 +91,9 @@ class Leases(DebateTable):
     def __init__(self, sql: Sql, name_of: Callable[[str], str]) -> None:
         super().__init__(sql)
         self._name_of = name_of
-        self._rows = f"SELECT epoch, token, holder, expires < {sql.clock} FROM moot_leases WHERE debate = ?"  # noqa: S608  # constants of ours
+        held = f"SELECT epoch, token, holder, expires < {sql.clock} FROM moot_leases"  # noqa: S608  # constants of ours
+        self._of_debate = f"{held} WHERE debate = ?"
+        self._of_place = f"{self._of_debate} AND place = ?"
         self._live: weakref.WeakSet[Lease] = weakref.WeakSet()  # a run that was forgotten is not renewed
         self._guard = threading.Lock()
         self._renewing: threading.Thread | None = None
@@ -125,27 +108,26 @@ class Leases(DebateTable):
         token, holder = uuid.uuid4().hex, this_process().to_text()
         _ours.add(token)
         try:
-            return self._taken(debate, place, token, holder)
+            while (held := _Held.of(self._sql.execute(self._of_place, (debate, place)))).token != token:
+                if held.live:
+                    raise _busy(self._name_of(debate), held.holder)
+                self._sql.execute(  # of several at once one finds the epoch that it has read
+                    "INSERT INTO moot_leases (debate, place, epoch, token, holder, expires) "  # noqa: S608  # constants of ours
+                    f"VALUES (?, ?, ?, ?, ?, {self._sql.clock} + ?) ON CONFLICT (debate, place) DO UPDATE "
+                    "SET epoch = excluded.epoch, token = excluded.token, holder = excluded.holder, "
+                    "expires = excluded.expires WHERE moot_leases.epoch = ?",
+                    (debate, place, held.epoch + 1, token, holder, LEASE_S, held.epoch),
+                )
+            lease = Lease(debate, place, held.epoch, token)
+            with self._guard:
+                self._live.add(lease)
+                if self._renewing is None:
+                    self._renewing = threading.Thread(target=self._renew, name="moot-leases", daemon=True)
+                    self._renewing.start()
+            return lease
         except BaseException:
             _ours.discard(token)
             raise
-
-    def _taken(self, debate: str, place: str, token: str, holder: str) -> Lease:
-        while True:
-            held = _held(self._sql.execute(f"{self._rows} AND place = ?", (debate, place)))
-            if held.token == token:
-                lease = Lease(debate, place, held.epoch, token)
-                self._keep(lease)
-                return lease
-            if held.live:
-                raise _busy(self._name_of(debate), held.holder)
-            self._sql.execute(  # of several at once one finds the epoch that it has read
-                "INSERT INTO moot_leases (debate, place, epoch, token, holder, expires) "  # noqa: S608  # constants of ours
-                f"VALUES (?, ?, ?, ?, ?, {self._sql.clock} + ?) ON CONFLICT (debate, place) DO UPDATE "
-                "SET epoch = excluded.epoch, token = excluded.token, holder = excluded.holder, "
-                "expires = excluded.expires WHERE moot_leases.epoch = ?",
-                (debate, place, held.epoch + 1, token, holder, LEASE_S, held.epoch),
-            )
 
     def give_back(self, lease: Lease) -> None:
         """Give a debate back; where that cannot be written, other processes wait for the lease to expire."""
@@ -174,52 +156,59 @@ class Leases(DebateTable):
         """Return whether anybody, this process or another, holds a debate at this moment."""
         if self._sql.read_only:
             return False
-        return any(_held([row]).live for row in self._sql.execute(self._rows, (debate,)))
+        return any(_Held.of([row]).live for row in self._sql.execute(self._of_debate, (debate,)))
 
-    def permit(self, debate: str, place: str, lease: Lease | None) -> Permit:
-        """Return what a transaction that writes a debate has to check."""
-        at = (lease.debate, lease.place) if lease else (debate, place)
-        return Permit((f"{self._rows} AND place = ?", at), lease, self._name_of)
+    def permit(self, lease: Lease) -> Permit:
+        """Return the permit of a run, which may write while its lease is held."""
+
+        def allows(rows: Sequence[Row]) -> bool:
+            held = _Held.of(rows)
+            return (held.token, held.epoch) == (lease.token, lease.epoch)
+
+        def refusal(rows: Sequence[Row]) -> DebateBusy:
+            held, name = _Held.of(rows), self._name_of(lease.debate)
+            by = f"taken over by {held.holder.name}" if held.epoch else "deleted"
+            return DebateBusy(
+                f"debate {name!r} was {by} while this run stood still, which writes nothing more",
+                pid=held.holder.pid or None,
+            )
+
+        return Permit((self._of_place, (lease.debate, lease.place)), allows, refusal)
 
     def permit_in(self, config: RunnableConfig) -> Permit:
-        """Return what a transaction has to check that writes what a run's config tells."""
+        """Return the permit by a run's config; without a lease, to write while nobody holds the debate."""
+        lease = lease_in(config)
+        if lease is not None:
+            return self.permit(lease)
         given = config["configurable"]
-        return self.permit(str(given["thread_id"]), given.get("checkpoint_ns", ""), lease_in(config))
+        debate, place = str(given["thread_id"]), given.get("checkpoint_ns", "")
+
+        def allows(rows: Sequence[Row]) -> bool:
+            return not _Held.of(rows).live
+
+        def refusal(rows: Sequence[Row]) -> DebateBusy:
+            return _busy(self._name_of(debate), _Held.of(rows).holder)
+
+        return Permit((self._of_place, (debate, place)), allows, refusal)
 
     def close(self) -> None:
         """Renew nothing any more."""
         self._closed.set()
 
-    def _keep(self, lease: Lease) -> None:
-        with self._guard:
-            self._live.add(lease)
-            if self._renewing is None:
-                self._renewing = threading.Thread(target=self._renew, name="moot-leases", daemon=True)
-                self._renewing.start()
-
     def _renew(self) -> None:
-        while not self._closed.wait(RENEW_S) and self._renewed():
-            pass
-
-    def _renewed(self) -> bool:
-        with self._guard:
-            live = list(self._live)
-            if not live:
-                self._renewing = None
-        for lease in live:
-            with suppress(StorageError):  # whoever writes next is told
-                self._sql.execute(
-                    f"UPDATE moot_leases SET expires = {self._sql.clock} + ? "  # noqa: S608  # constants of ours
-                    "WHERE debate = ? AND place = ? AND token = ?",
-                    (LEASE_S, lease.debate, lease.place, lease.token),
-                )
-        return bool(live)
-
-
-def _held(rows: Sequence[Row]) -> _Held:
-    for epoch, token, holder, expired in rows:
-        return _Held(epoch, token, ProcessIdentity.from_text(holder), bool(expired))
-    return _Held()
+        while not self._closed.wait(RENEW_S):
+            with self._guard:
+                live = list(self._live)
+                if not live:
+                    self._renewing = None
+                    return
+            for lease in live:
+                with suppress(StorageError):  # whoever writes next is told
+                    self._sql.execute(
+                        f"UPDATE moot_leases SET expires = {self._sql.clock} + ? "  # noqa: S608  # constants of ours
+                        "WHERE debate = ? AND place = ? AND token = ?",
+                        (LEASE_S, lease.debate, lease.place, lease.token),
+                    )
 
 
 def _busy(name: str, holder: ProcessIdentity) -> DebateBusy:

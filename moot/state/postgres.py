@@ -1,138 +1,104 @@
-"""The checkpointer for Postgres, with Moot's records; imported only where the `postgres` extra is wanted."""
+"""Postgres: the connection of Moot's own tables; imported only where the `postgres` extra is wanted."""
 
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
-from contextvars import ContextVar
+from __future__ import annotations
 
-import anyio.to_thread
-from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata
-from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
-from langgraph.checkpoint.serde.base import SerializerProtocol
-from psycopg import AsyncConnection, AsyncCursor, Error
-from psycopg.rows import DictRow, dict_row
-from psycopg_pool import AsyncConnectionPool
+import threading
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
-from moot.state.leases import Permit
-from moot.state.records import Records
-from moot.state.sql import STANDSTILL
-from moot.state.storage_failures import server_error
+import psycopg
+from typing_extensions import override
 
-Pool = AsyncConnectionPool[AsyncConnection[DictRow]]
+from moot.state.errors import InputError, StorageError
+from moot.state.event_loop import Waits, haste
+from moot.state.redaction import shown_url
+from moot.state.sql import Permit, Row, Sql, Statement, Value
+from moot.state.sqlite import DISK_FULL
 
-_permit: ContextVar[Permit | None] = ContextVar("permit", default=None)
-"""What the transaction has to check that this task is about to write."""
+T = TypeVar("T")
 
+STANDSTILL = "SET idle_in_transaction_session_timeout = '10s'"
+"""What a connection begins with: who is stopped amid a write would hold its lease's row for ever."""
 
-def open_pool(url: str) -> Pool:
-    """Return a pool that tries each connection before it is used, and replaces one that was lost."""
-    return AsyncConnectionPool(
-        url,
-        min_size=1,
-        max_size=2,
-        open=False,
-        configure=_configured,
-        check=AsyncConnectionPool.check_connection,
-        kwargs={"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row},
-    )
+_ADVICE = {
+    "53100": DISK_FULL,
+    "53300": "it has too many connections: close some, or allow more",
+    "25006": "it takes no writes: wait, or give the address of the server that does",
+}
+"""By SQLSTATE; a standby, and a server that was failed over from, say the last."""
+_LOST = (psycopg.OperationalError, psycopg.errors.IdleInTransactionSessionTimeout)
 
 
-async def _configured(connection: AsyncConnection[DictRow]) -> None:
-    await connection.execute(STANDSTILL)
+def server_error(error: psycopg.Error) -> StorageError:
+    """Return what a Postgres server's failure means to a user, and what to do."""
+    said, words = error.diag.message_primary or str(error), _ADVICE.get(error.sqlstate or "")
+    return StorageError(f"the database failed ({shown_url(said).strip()})" + (f": {words}" if words else ""))
 
 
-class MootPostgresSaver(AsyncPostgresSaver):
-    """`AsyncPostgresSaver` with Moot's records, leases, and what the LangGraph server asks besides."""
+class PostgresSql(Sql):
+    """A Postgres server, over one autocommitting connection, made anew where it is lost."""
 
-    def __init__(self, pool: Pool, serde: SerializerProtocol, records: Records) -> None:
-        super().__init__(pool, serde=serde)
-        self.records = records
+    clock = "extract(epoch FROM clock_timestamp())"
+    version_query = "SELECT obj_description(to_regclass('moot_debates'), 'pg_class')"
+    version_note = "COMMENT ON TABLE moot_debates IS '{}'"
 
-    async def aput(
-        self,
-        config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-    ) -> RunnableConfig:
-        """Save a checkpoint.
-
-        Raises:
-            DebateBusy: another run has taken the debate.
-        """
-        with self._permitted(config):
-            return await super().aput(config, checkpoint, metadata, new_versions)
-
-    async def aput_writes(
-        self, config: RunnableConfig, writes: Sequence[tuple[str, object]], task_id: str, task_path: str = ""
-    ) -> None:
-        """Save a task's writes.
-
-        Raises:
-            DebateBusy: another run has taken the debate.
-        """
-        with self._permitted(config):
-            await super().aput_writes(config, writes, task_id, task_path)
-
-    @contextmanager
-    def _permitted(self, config: RunnableConfig) -> Iterator[None]:
-        token = _permit.set(self.records.leases.permit_in(config))
+    def __init__(self, url: str) -> None:
+        self._url, self._lock = url, threading.Lock()
         try:
-            yield
-        finally:
-            _permit.reset(token)
+            self._connection = self._connect()
+        except psycopg.Error as error:
+            raise InputError(f"cannot open database: {shown_url(str(error))}") from error
 
-    @asynccontextmanager
-    async def _cursor(self, *, pipeline: bool = False) -> AsyncIterator[AsyncCursor[DictRow]]:
-        """Open a cursor; what is written with a permit is one transaction, if that is allowed."""
-        permit, refused = _permit.get(), None
+    def _connect(self) -> psycopg.Connection[Row]:
+        connection = psycopg.connect(self._url, autocommit=True)
+        connection.execute(STANDSTILL)
+        return connection
+
+    @override
+    def execute(
+        self, statement: str, parameters: Sequence[Value] = (), *, durable: bool = False
+    ) -> list[Row]:
+        return self._retried(lambda: self._run(statement, parameters))
+
+    @override
+    def transact(
+        self, statements: Sequence[Statement], permit: Permit, *, durable: bool = False
+    ) -> list[Row]:
+        statement, parameters = permit.statement
+
+        def run() -> tuple[list[Row], list[Row] | None]:
+            with self._connection.transaction():
+                rows = self._run(f"{statement} FOR SHARE", parameters)
+                last = [self._run(*each) for each in statements][-1] if permit.allows(rows) else None
+            return rows, last
+
+        rows, last = self._retried(run)
+        if last is None:
+            raise permit.refusal(rows)
+        return last
+
+    def _retried(self, run: Callable[[], T]) -> T:
+        """Run on the connection, once more on a new one where that is lost; what is run may be run twice."""
+        if haste.now:
+            raise Waits
         try:
-            if permit is None:
-                async with super()._cursor(pipeline=pipeline) as cursor:
-                    yield cursor
-                return
-            async with super()._cursor() as cursor, cursor.connection.transaction():
-                statement, parameters = permit.statement
-                await cursor.execute(f"{statement} FOR SHARE".replace("?", "%s").encode(), parameters)
-                refused = [tuple(row.values()) for row in await cursor.fetchall()]
-                if permit.allows(refused):
-                    yield cursor
-                    return
-        except Error as error:
+            with self._lock:
+                try:
+                    return run()
+                except _LOST:
+                    if not self._connection.closed:
+                        raise
+                    self._connection = self._connect()
+                    return run()
+        except psycopg.Error as error:
             raise server_error(error) from error
-        raise await anyio.to_thread.run_sync(permit.refusal, refused)
 
-    async def adelete_thread(self, thread_id: str) -> None:
-        """Delete a debate's checkpoints, journal and place in the catalogue."""
-        await super().adelete_thread(thread_id)
-        await anyio.to_thread.run_sync(self.records.forget, str(thread_id))
+    def _run(self, statement: str, parameters: Sequence[Value]) -> list[Row]:
+        with self._connection.cursor() as cursor:
+            cursor.execute(statement.replace("?", "%s").encode(), parameters or None)
+            return cursor.fetchall() if cursor.description else []
 
-    async def adelete_for_runs(self, run_ids: Iterable[str]) -> None:
-        """Delete the checkpoints of these server runs with their writes."""
-        doomed = [str(run) for run in run_ids]
-        async with self._cursor(pipeline=True) as cursor:
-            await cursor.execute(
-                "DELETE FROM checkpoint_writes AS w USING checkpoints AS c WHERE w.thread_id = c.thread_id "
-                "AND w.checkpoint_ns = c.checkpoint_ns AND w.checkpoint_id = c.checkpoint_id "
-                "AND c.metadata ->> 'run_id' = ANY(%s)",
-                (doomed,),
-            )
-            await cursor.execute("DELETE FROM checkpoints WHERE metadata ->> 'run_id' = ANY(%s)", (doomed,))
-
-    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        """Copy a thread's checkpoints, blobs and writes to another thread."""
-        source, target = str(source_thread_id), str(target_thread_id)
-        async with self._cursor() as cursor:
-            for table in ("checkpoints", "checkpoint_blobs", "checkpoint_writes"):
-                await cursor.execute(
-                    "SELECT column_name FROM information_schema.columns WHERE table_name = %s "
-                    "AND table_schema = current_schema() AND column_name <> 'thread_id'",
-                    (table,),
-                )
-                names = ", ".join(row["column_name"] for row in await cursor.fetchall())
-                await cursor.execute(
-                    f"INSERT INTO {table} (thread_id, {names}) "  # noqa: S608  # names of the table itself
-                    f"SELECT %s, {names} FROM {table} WHERE thread_id = %s ON CONFLICT DO NOTHING",
-                    (target, source),
-                )
-        await anyio.to_thread.run_sync(self.records.copy, source, target)
+    @override
+    def close(self) -> None:
+        with self._lock:
+            self._connection.close()

@@ -6,7 +6,7 @@ import logging
 import sqlite3
 import threading
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -17,10 +17,12 @@ from moot.state.config.boundary import Reach
 from moot.state.errors import DebateExists, InputError
 from moot.state.failed_runs import FailedRuns
 from moot.state.floor import FloorTable
-from moot.state.journal import Journal, WentOn, went_on_in
+from moot.state.journal import Journal, WentOn
 from moot.state.leases import Lease, Leases
+from moot.state.plugins import extra
 from moot.state.settings import is_postgres, sqlite_path
-from moot.state.sql import DATABASE_VERSION, DebateTable, PermittedSql, PostgresSql, Sql, SqliteSql
+from moot.state.sql import DATABASE_VERSION, DebateTable, Sql
+from moot.state.sqlite import SqliteSql
 from moot.state.traffic import Traffic
 
 if TYPE_CHECKING:
@@ -40,15 +42,13 @@ class Grants(DebateTable):
 
     def of(self, debate: str) -> frozenset[Reach]:
         """Return what a debate was granted."""
-        rows = self._sql.execute("SELECT kind, value FROM moot_grants WHERE debate = ?", (debate,))
+        rows = self._execute("SELECT kind, value FROM moot_grants WHERE debate = ?", (debate,))
         return frozenset(Reach(kind, value) for kind, value in rows)
 
     def add(self, debate: str, reached: Iterable[Reach]) -> None:
         """Grant a debate more."""
         for reach in reached:
-            self._sql.execute(
-                "INSERT INTO moot_grants VALUES (?, ?, ?) ON CONFLICT DO NOTHING", (debate, *reach)
-            )
+            self._insert({"debate": debate, **reach._asdict()}, "ON CONFLICT DO NOTHING")
 
 
 @dataclass(frozen=True)
@@ -104,20 +104,12 @@ class Records:
 
     def forget(self, debate: str) -> None:
         """Delete all that is kept of a debate; a run of it that goes on elsewhere is refused."""
-        for table in (self.catalogue.on(self.sql), *self.tables()):
+        for table in (self.catalogue, *self.tables()):
             table.delete(debate)
 
-    def tables(self) -> list[DebateTable]:
-        """Return the tables of all but the catalogue, whatever a lease says."""
-        each: list[DebateTable] = [
-            self.journal,
-            self.floor,
-            self.failed,
-            self.grants,
-            self.outcomes,
-            self.leases,
-        ]
-        return [table.on(self.sql) for table in each]
+    def tables(self) -> Sequence[DebateTable]:
+        """Return the tables of all but the catalogue."""
+        return self.journal, self.floor, self.failed, self.grants, self.outcomes, self.leases
 
     def copy(self, source: str, target: str) -> None:
         """Give a copy of a debate its place in the catalogue, its grants and its floor; no journal."""
@@ -128,15 +120,15 @@ class Records:
     @at_sight(8)  # a run's nodes ask for it one after another
     def under(self, lease: Lease) -> Records:
         """Return the records as a run has them: what it writes is refused once the lease is another's."""
-        sql = PermittedSql(self.sql, self.leases.permit(lease.debate, lease.place, lease))
+        permit = self.leases.permit(lease)
         return replace(
             self,
-            journal=self.journal.on(sql),
-            catalogue=self.catalogue.on(sql),
-            floor=self.floor.on(sql),
-            failed=self.failed.on(sql),
-            grants=self.grants.on(sql),
-            outcomes=self.outcomes.on(sql),
+            journal=self.journal.under(permit),
+            catalogue=self.catalogue.under(permit),
+            floor=self.floor.under(permit),
+            failed=self.failed.under(permit),
+            grants=self.grants.under(permit),
+            outcomes=self.outcomes.under(permit),
         )
 
     def close(self) -> None:
@@ -151,7 +143,11 @@ def open_records(url: str) -> Records:
     Raises:
         InputError: the database cannot be opened, or a newer Moot wrote it.
     """
-    return _records(PostgresSql(url) if is_postgres(url) else SqliteSql(sqlite_path(url)))
+    if not is_postgres(url):
+        return _records(SqliteSql(sqlite_path(url)))
+    with extra("postgres", "Postgres"):
+        from moot.state.postgres import PostgresSql
+    return _records(PostgresSql(url))
 
 
 def _records(sql: Sql, went_on: WentOn | None = None) -> Records:
@@ -163,36 +159,22 @@ def _records(sql: Sql, went_on: WentOn | None = None) -> Records:
                 f"{DATABASE_VERSION}): update Moot, or give another --db"
             )
         catalogue = Catalogue(sql)
-        journal = Journal(sql, went_on or went_on_in(sql))
         leases = Leases(sql, catalogue.name_of)
-        beside = FloorTable(sql), FailedRuns(sql), Grants(sql), Outcomes(sql)
-        records = Records(sql, journal, catalogue, leases, *beside, Traffic(sql, leases))
+        records = Records(
+            sql,
+            Journal(sql, went_on),
+            catalogue,
+            leases,
+            FloorTable(sql),
+            FailedRuns(sql),
+            Grants(sql),
+            Outcomes(sql),
+            Traffic(sql, leases),
+        )
         if version < DATABASE_VERSION and not sql.read_only:
-            sql.set_version(DATABASE_VERSION)
+            sql.execute(sql.version_note.format(DATABASE_VERSION))
         opening.pop_all()
     return records
-
-
-def _memory_records(checkpointer: BaseCheckpointSaver[str]) -> Records:
-    """Return records in memory; the saver itself tells which checkpoints a debate went on from."""
-    saver = weakref.ref(checkpointer)
-
-    def went_on(debate: str, checkpoint: str, present: str) -> bool:
-        known = saver()
-        if known is None:
-            return False
-        # Rare: only asked where a reply to the very same request is in the journal.
-        thread: RunnableConfig = {"configurable": {"thread_id": debate, "checkpoint_ns": ""}}
-        children = [
-            _id(stored.config) for stored in known.list(thread) if _id(stored.parent_config) == checkpoint
-        ]
-        return any(child != present for child in children)
-
-    return _records(SqliteSql(":memory:"), went_on)
-
-
-def _id(config: RunnableConfig | None) -> str:
-    return str(config["configurable"]["checkpoint_id"]) if config else ""
 
 
 _foreign: weakref.WeakKeyDictionary[BaseCheckpointSaver[str], Records] = weakref.WeakKeyDictionary()
@@ -228,4 +210,16 @@ def _records_beside(checkpointer: BaseCheckpointSaver[str]) -> Records:
             "that another takes up is paid again; `open_debates`, `SqliteSaver` and `langgraph.json` keep it",
             kind,
         )
-    return _memory_records(checkpointer)
+    saver = weakref.ref(checkpointer)
+
+    def went_on(debate: str, checkpoint: str, present: str) -> bool:
+        """Ask the saver itself: rare, only where a reply to the very same request is in the journal."""
+        thread: RunnableConfig = {"configurable": {"thread_id": debate, "checkpoint_ns": ""}}
+        known = saver()
+        return known is not None and any(
+            stored.checkpoint["id"] != present
+            for stored in known.list(thread)
+            if stored.parent_config and stored.parent_config["configurable"]["checkpoint_id"] == checkpoint
+        )
+
+    return _records(SqliteSql(":memory:"), went_on)

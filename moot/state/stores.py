@@ -2,8 +2,8 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from typing import Any
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any, cast
 
 from langgraph.store.base import BaseStore, Op, Result
 
@@ -31,8 +31,32 @@ class LateStore(BaseStore):
         """Carry out operations in one batch."""
         async with self._opening:
             if self._inner is None:
-                self._inner = await self._stack.enter_async_context(_opened(self._url))
+                self._inner = await self._open()
         return await self._inner.abatch(ops)
+
+    async def _open(self) -> BaseStore:
+        store: Any
+        if is_postgres(self._url):
+            with extra("postgres", "Postgres"):
+                from langgraph.store.postgres.aio import AsyncPostgresStore
+            store = await self._stack.enter_async_context(AsyncPostgresStore.from_conn_string(self._url))
+        else:
+            import aiosqlite
+            from langgraph.store.sqlite.aio import AsyncSqliteStore
+
+            opening = aiosqlite.connect(sqlite_path(self._url), timeout=30, isolation_level=None)
+            connection = await self._stack.enter_async_context(opening)
+            await connection.execute("PRAGMA journal_mode=WAL")
+            store = AsyncSqliteStore(connection)
+        self._stack.push_async_callback(_wind_up, store)
+        await store.setup()
+        return cast(BaseStore, store)
+
+
+async def _wind_up(store: Any) -> None:
+    """End the store's background task, which would otherwise outlive the loop that it runs on."""
+    store._task.cancel()
+    await asyncio.gather(store._task, return_exceptions=True)
 
 
 @asynccontextmanager
@@ -40,42 +64,3 @@ async def open_store(url: str | None = None) -> AsyncIterator[BaseStore]:
     """Open the store of a database: the same file or server that holds the checkpoints."""
     async with AsyncExitStack() as stack:
         yield LateStore(url or database_url(), stack)
-
-
-def _opened(url: str) -> AbstractAsyncContextManager[BaseStore]:
-    return _postgres(url) if is_postgres(url) else _sqlite(url)
-
-
-@asynccontextmanager
-async def _sqlite(url: str) -> AsyncIterator[BaseStore]:
-    import aiosqlite
-    from langgraph.store.sqlite.aio import AsyncSqliteStore
-
-    async with aiosqlite.connect(sqlite_path(url), timeout=30, isolation_level=None) as connection:
-        await connection.execute("PRAGMA journal_mode=WAL")
-        store: Any = AsyncSqliteStore(connection)
-        await store.setup()
-        try:
-            yield store
-        finally:
-            await _wind_up(store)
-
-
-@asynccontextmanager
-async def _postgres(url: str) -> AsyncIterator[BaseStore]:
-    with extra("postgres", "Postgres"):
-        from langgraph.store.postgres.aio import AsyncPostgresStore
-    async with AsyncPostgresStore.from_conn_string(url) as store:
-        await store.setup()
-        try:
-            yield store
-        finally:
-            await _wind_up(store)
-
-
-async def _wind_up(store: object) -> None:
-    """End the store's background task, which would otherwise outlive the loop that it runs on."""
-    task: asyncio.Task[None] | None = getattr(store, "_task", None)
-    if task is not None:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)

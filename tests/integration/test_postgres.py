@@ -24,8 +24,8 @@ from moot.nodes.calls import ModelCall, Reply
 from moot.nodes.models.registry import Models
 from moot.state.checkpoints import open_saver
 from moot.state.errors import DebateBusy, DebateNotFound, InputError
+from moot.state.postgres import STANDSTILL, PostgresSql
 from moot.state.records import open_records
-from moot.state.sql import STANDSTILL, PostgresSql
 from moot.state.traffic import OPEN_AFTER, Rates
 from tests.support.fakes import FakeModel
 from tests.support.history import past
@@ -281,7 +281,7 @@ with open_debates(sys.argv[1], environment=FakeModel(reply).environment()) as de
 def test_who_stands_still_amid_a_write_holds_its_rows_no_longer_than_it_may(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("moot.state.sql.STANDSTILL", STANDSTILL.replace("10s", "200ms"))
+    monkeypatch.setattr("moot.state.postgres.STANDSTILL", STANDSTILL.replace("10s", "200ms"))
     stopped = PostgresSql(url)
     for statement in ("CREATE TABLE held (n integer)", "INSERT INTO held VALUES (1)", "BEGIN"):
         stopped.execute(statement)

@@ -27,7 +27,7 @@ _MODULES = [
     "moot.graph.debate",
     "moot.graph.reports.html",
     "moot.graph.work_queue",
-    "moot.state.postgres",
+    "moot.state.postgres_saver",
     "rich.live",
     "rich.markdown",
     "tests.support.warm_process",

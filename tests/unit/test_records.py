@@ -14,7 +14,7 @@ from moot.state.catalogue import DebateRow, thread_id_of
 from moot.state.errors import DebateBusy, DebateExists, DebateNotFound, InputError
 from moot.state.journal import Journal, JournalKey
 from moot.state.records import Records, open_records
-from moot.state.sql import SqliteSql
+from moot.state.sqlite import SqliteSql
 
 KEY = JournalKey("debate", 3, "turn", 0, 1, "digest")
 ROW = DebateRow(

@@ -12,7 +12,7 @@ import pytest
 from moot import DebateConfig, open_debates
 from moot.graph.checkup import look_at_database
 from moot.state.errors import StorageError
-from moot.state.sql import SqliteSql
+from moot.state.sqlite import SqliteSql
 from tests.support.fakes import FakeModel
 from tests.support.transcripts import said
 

@@ -25,7 +25,8 @@ from moot.state.checkpoints import CompressingSerializer
 from moot.state.earlier_builds import up_to_date
 from moot.state.errors import ConfigError, InputError, StorageError
 from moot.state.records import Records, open_records, records_of
-from moot.state.sql import DATABASE_VERSION, SqliteSql
+from moot.state.sql import DATABASE_VERSION
+from moot.state.sqlite import SqliteSql
 from tests.support.fakes import FakeModel
 
 
@@ -126,8 +127,8 @@ def test_a_file_beside_which_nothing_can_be_written_is_read_and_not_changed(
             immutable.append(connection)
         return connection  # type: ignore[no-any-return]  # of the stub
 
-    monkeypatch.setattr("moot.state.sql._switch_to_wal", refused)
-    monkeypatch.setattr("moot.state.sql.sqlite3.connect", connecting)
+    monkeypatch.setattr("moot.state.sqlite._switch_to_wal", refused)
+    monkeypatch.setattr("moot.state.sqlite.sqlite3.connect", connecting)
     before = path.read_bytes()
     with open_debates(str(path), environment=FakeModel().environment()) as debates:
         assert [row.status for row in debates.rows()] == ["done"]

@@ -13,9 +13,8 @@ from langgraph.types import StateUpdate
 from moot import DebateConfig, open_debates
 from moot.graph.checkup import look_at_database, look_at_installation
 from moot.nodes.driving.portal import call_from_sync
-from moot.state.backups import back_up
 from moot.state.errors import InputError
-from moot.state.sql import SqliteSql
+from moot.state.sqlite import SqliteSql
 from tests.support.fakes import FakeModel
 from tests.support.transcripts import said
 
@@ -30,9 +29,9 @@ def test_a_backup_of_a_running_debate_is_whole_and_goes_on(tmp_path: Path) -> No
         for number, event in enumerate(debate.stream()):
             if event["event"] == "entry" and number > 2 and not copy.exists():
                 assert isinstance(debates.records.sql, SqliteSql)
-                back_up(debates.records.sql, copy)
+                debates.records.sql.back_up(copy)
         with pytest.raises(InputError, match="exists already"):
-            back_up(debates.records.sql, copy)  # type: ignore[arg-type]
+            debates.records.sql.back_up(copy)  # type: ignore[attr-defined]
     assert copy.stat().st_mode & 0o777 == 0o600
     assert not list(tmp_path.glob(".copy*"))
     model = FakeModel()

@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Any, TypeVar, cast
 
 from moot.state.event_loop import in_thread, to_the_end
-from moot.state.storage_failures import storage_error
+from moot.state.sqlite import storage_error
 
 T = TypeVar("T")
 

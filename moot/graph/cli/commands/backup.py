@@ -17,13 +17,12 @@ def backup(
     as_json: JsonOption = False,
 ) -> None:
     """Copy the database, also while debates run: all of it, as it was at one moment. SQLite alone."""
-    from moot.state.backups import back_up
-    from moot.state.sql import SqliteSql
+    from moot.state.sqlite import SqliteSql
 
     with present_records(db) as records:
         if not isinstance(records.sql, SqliteSql):
             raise InputError("moot backup copies SQLite files: use pg_dump for Postgres")
-        back_up(records.sql, path)
+        records.sql.back_up(path)
     if as_json:
         print_json({"written": str(path)})
     else:
