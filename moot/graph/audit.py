@@ -137,7 +137,7 @@ def _ask_again(
         )
     claim = session.claim(state, DebateConfig(model=model) if model else None)
     context = NodeContext(session.environment, claim, holder.thread, receipt["checkpoint"])
-    seat = make_seats(state, context, config)[receipt["floor"]]
+    seat = make_seats(state, context)[receipt["floor"]]
     if seat.asked is None:
         raise InputError(f"a person said {receipt['entry_id']}: there is nobody to ask again")
     (spoken,), answering = call_from_sync(run_to_end, let_speak([seat.asked]), session.environment, claim)

@@ -92,7 +92,7 @@ def look_back(session: DebateSession, wanted: int | str) -> Lookback:
         raise InputError(f"no prompt led to {wanted}: a person said it")
     call = next((call for call in asked if call.digest == receipt["digest"]), asked[0])
     turns = node == "turn" or call.view is None
-    view = whole_view(state, frozen_config(state), call, context) if turns else call.view
+    view = whole_view(state, call, context) if turns else call.view
     parts = zip(view.layout if view else (), call.messages, strict=False)
     told = tuple(Part(section, wire_tokens([message], count), message) for section, message in parts)
     return Lookback(receipt, told, call.digest)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import cast
 
@@ -17,7 +18,7 @@ from moot.nodes.protocols.protocol_table import protocol_named
 from moot.nodes.reading.moves import importance
 from moot.nodes.reading.tool_results import use_of
 from moot.nodes.text.tokens import TokenCounter, cut_middle
-from moot.nodes.tools.exchange import RESULT_TOKENS, Exchange, arguments_of
+from moot.nodes.tools.exchange import RESULT_TOKENS, Exchange
 from moot.state.config import DebateConfig
 from moot.state.config.debate_config import frozen_config
 from moot.state.conversation import ConversationState, Floor, Receipt
@@ -37,71 +38,68 @@ def passes(reply: Reply, config: DebateConfig) -> bool:
 def turn(state: ConversationState, context: NodeContext) -> Body:
     """Let every floor of the step speak; entries enter in floor order, never in arrival order."""
     config, step = frozen_config(state), state["step"]
-    job = embedding_work(state, context, config)
+    job = embedding_work(state, context)
     failures: list[str] = (yield Work([job])) if job else []
-    seats = make_seats(state, context, config)
+    seats = make_seats(state, context)
     models = iter((yield from let_speak([seat.asked for seat in seats if seat.asked])))
     people = iter((yield from hear_people(state, config, [seat.given for seat in seats if seat.given])))
     spoken = [next(models) if seat.asked else Spoken(Reply(text=next(people))) for seat in seats]
     if not any(each.reply.ok or passes(each.reply, config) for each in spoken):
         spoken[0].reply.require()
+
     count = context.env.count_for(config)
     scribe = Scribe(
         len(state["full_transcript"]), count, context.env.clock, phase=step["phase"], round=step["round"]
     )
     receipts: list[Receipt] = []
     for seat, each in zip(seats, spoken, strict=True):
-        _write_tools(scribe, seat, each.exchanges, count)
-        entry = _write(scribe, state, config, seat.floor, each.reply)
+        _write_tools(scribe, seat.floor, each.exchanges, count)
+        entry = _write_speech(scribe, state, seat.floor, each.reply)
         receipts.append(_receipt(state, context, entry, seat, each.call))
     entered = yield from scribe.enter()
-    taken = state.get("turn_count", 0) + turns_taken(scribe.entries, config.names())
     failures += [each.reply.error for each in spoken]
     return {
         **entered,
         "receipts": receipts,
-        "turn_count": taken,
+        "turn_count": state.get("turn_count", 0) + turns_taken(scribe.entries, config.names()),
         **errors_update(state, "turn", failures),
     }
 
 
-def _write_tools(scribe: Scribe, seat: Seat, exchanges: Sequence[Exchange], count: TokenCounter) -> None:
+def _write_tools(scribe: Scribe, floor: Floor, exchanges: Sequence[Exchange], count: TokenCounter) -> None:
     """Write the calls of tools that came before a speech, each with its result.
 
     Words and usage of a reply with several calls belong to the first.
     """
-    room = seat.floor["room"]
+    room = floor["room"]
     for exchange in exchanges:
         said, usage = exchange.reply.text.strip(), exchange.reply.usage
         for call in exchange.calls:
             asked = "\n\n".join(filter(None, [said, f"{call.name} {call.arguments}"]))
-            speaker, model = seat.floor["speaker"], exchange.reply.model
-            entry = scribe.write(speaker, "tool_call", asked, room=room, model=model, usage=usage)
+            model = exchange.reply.model
+            entry = scribe.write(floor["speaker"], "tool_call", asked, room=room, model=model, usage=usage)
             result = f"{call.name}: {cut_middle(call.result, RESULT_TOKENS, count)}"
             answer = scribe.write("tools", "tool_result", result, room=room, targets=[entry["id"]])
             # `run_tool` says so of whatever went wrong, and a tool's own words never begin so.
             failed = call.result.startswith("error: ")
-            answer["tool"] = use_of(call.name, arguments_of(call.arguments), call.result, failed=failed)
+            answer["tool"] = use_of(call.name, json.loads(call.arguments), call.result, failed=failed)
             said, usage = "", {}
 
 
-def _write(
-    scribe: Scribe, state: ConversationState, config: DebateConfig, floor: Floor, reply: Reply
-) -> Entry:
+def _write_speech(scribe: Scribe, state: ConversationState, floor: Floor, reply: Reply) -> Entry:
     """Write a speech, or the notice that stands for a floor that failed.
 
     Raises:
         ModelError: the protocol does not go on without it.
     """
-    protocol, room = protocol_named(config.protocol), floor["room"]
-    refused = passes(reply, config)
+    config, room = frozen_config(state), floor["room"]
+    protocol, refused = protocol_named(config.protocol), passes(reply, config)
     if not reply.ok and not refused:
-        said = protocol.stand_in(state, config, floor, reply.error)
-        if said is None:
+        notice = protocol.stand_in(state, config, floor, reply.error)
+        if notice is None:
             reply.require()
-        return scribe.write(
-            "moot", "notice", said or "", room=room, targets=[floor["speaker"], *floor["targets"]]
-        )
+        targets = [floor["speaker"], *floor["targets"]]
+        return scribe.write("moot", "notice", notice or "", room=room, targets=targets)
     kind = cast(EntryKind, protocol.entry_kind(state["step"]["phase"]))
     content = PASSES if refused else reply.text + MARKS.get(reply.finish_reason, "")
     fields = {"room": room, "targets": floor["targets"], "model": reply.model, "usage": reply.usage}
@@ -114,7 +112,7 @@ def _receipt(
     state: ConversationState, context: NodeContext, entry: Entry, seat: Seat, call: ModelCall | None
 ) -> Receipt:
     asked_again = call is not None and (call.behind or call.shortened)
-    view = whole_view(state, frozen_config(state), call, context) if call and asked_again else seat.view
+    view = whole_view(state, call, context) if call and asked_again else seat.view
     view = view or View((), 0, 0)
     return {
         "entry_id": entry["id"],

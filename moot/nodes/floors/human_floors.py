@@ -46,17 +46,7 @@ def hear_people(
     """Ask the people whose floors these are, all in one interrupt, and return their words in floor order."""
     if not floors:
         return []
-    questions = _questions(state, config, floors)
-    said = yield from ask_people("turn", state["step"]["round"], questions)
-    return [said[question["id"]] or PASSES for question in questions]
-
-
-def _questions(
-    state: ConversationState, config: DebateConfig, floors: Sequence[HumanFloor]
-) -> list[PersonQuestion]:
-    taken = Counter(
-        receipt["speaker"] for receipt in state.get("receipts") or [] if config.has_person(receipt["speaker"])
-    )
+    taken = Counter(receipt["speaker"] for receipt in state.get("receipts") or [])
     questions: list[PersonQuestion] = []
     for floor in floors:
         taken[floor.speaker] += 1
@@ -68,4 +58,5 @@ def _questions(
                 "question": floor.asked,
             }
         )
-    return questions
+    said = yield from ask_people("turn", state["step"]["round"], questions)
+    return [said[question["id"]] or PASSES for question in questions]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from moot.nodes.calls import ModelCall, Reply
@@ -22,14 +22,14 @@ class ModelFloor:
 
     call: ModelCall
     """The first request."""
-    tools: tuple[str, ...] = ()
+    tools: tuple[str, ...]
     """Names of the tools that it may call."""
-    limit: int = 0
+    limit: int
     """Tool calls that it may make."""
-    around: Surroundings = field(default_factory=Surroundings)
-    again: Callable[[ModelCall, Sequence[Exchange], bool], ModelCall] | None = None
+    around: Surroundings
+    again: Callable[[ModelCall, Sequence[Exchange], bool], ModelCall]
     """Returns the next request from the first, the exchanges so far and whether tools are still offered."""
-    shorter: Callable[[ModelCall, int], ModelCall] | None = None
+    shorter: Callable[[ModelCall, int], ModelCall]
     """Returns the same request with so many tokens less in view."""
 
 
@@ -55,31 +55,40 @@ def let_speak(floors: Sequence[ModelFloor]) -> Errand[list[Spoken]]:
         return []
     replies: list[Reply] = yield [floor.call for floor in floors]
     spoken = [Spoken(reply, call=floor.call) for floor, reply in zip(floors, replies, strict=True)]
-    if long := [i for i, each in enumerate(spoken) if each.reply.excess and floors[i].shorter]:
-        again = [_shortened(floors[index], spoken[index].reply.excess) for index in long]
-        for index, call, reply in zip(long, again, (yield again), strict=True):
-            spoken[index] = Spoken(reply, call=call)
-    while pending := [index for index, floor in enumerate(floors) if _wants_tools(floor, spoken[index])]:
+
+    if long := [at for at, each in enumerate(spoken) if each.reply.excess]:
+        again = [floors[at].shorter(floors[at].call, spoken[at].reply.excess) for at in long]
+        for at, call, reply in zip(long, again, (yield again), strict=True):
+            spoken[at] = Spoken(reply, call=call)
+
+    while pending := [at for at, floor in enumerate(floors) if _wants_tools(floor, spoken[at])]:
         jobs = [
-            _job(floors[index], call, allowed=place < floors[index].limit - spoken[index].calls)
-            for index in pending
-            for place, call in enumerate(spoken[index].reply.tool_calls)
+            _job(floors[at], call, allowed=place < floors[at].limit - spoken[at].calls)
+            for at in pending
+            for place, call in enumerate(spoken[at].reply.tool_calls)
         ]
         results = iter((yield Work(jobs)))
-        for index in pending:
-            spoken[index] = _with_results(
-                floors[index], spoken[index], [next(results) for _ in spoken[index].reply.tool_calls]
-            )
-        again = [_next_call(floors[index], spoken[index]) for index in pending]
-        for index, call, reply in zip(pending, again, (yield again), strict=True):
-            spoken[index] = replace(spoken[index], reply=reply, call=call)
-    return [_settled(each) for each in spoken]
+        for at in pending:
+            brought = [next(results) for _ in spoken[at].reply.tool_calls]
+            exchange = _exchange(floors[at], spoken[at], brought)
+            spoken[at] = replace(spoken[at], exchanges=(*spoken[at].exchanges, exchange))
+        again = [
+            floors[at].again(floors[at].call, spoken[at].exchanges, spoken[at].calls < floors[at].limit)
+            for at in pending
+        ]
+        for at, call, reply in zip(pending, again, (yield again), strict=True):
+            spoken[at] = replace(spoken[at], reply=reply, call=call)
+
+    for at, each in enumerate(spoken):
+        if each.reply.ok and not each.reply.text.strip():
+            silent = replace(each.reply, error="the model called tools instead of speaking")
+            spoken[at] = replace(each, reply=silent)
+    return spoken
 
 
 def _wants_tools(floor: ModelFloor, spoken: Spoken) -> bool:
-    return (
-        spoken.reply.ok and bool(spoken.reply.tool_calls) and spoken.calls < floor.limit and bool(floor.tools)
-    )
+    asked = spoken.reply.ok and bool(spoken.reply.tool_calls)
+    return asked and bool(floor.tools) and spoken.calls < floor.limit
 
 
 def _job(floor: ModelFloor, call: JsonObject, *, allowed: bool) -> Job:
@@ -93,29 +102,10 @@ def _job(floor: ModelFloor, call: JsonObject, *, allowed: bool) -> Job:
     return Job(digest, partial(run_tool, TOOLS[name], arguments, floor.around))
 
 
-def _with_results(floor: ModelFloor, spoken: Spoken, results: Sequence[str]) -> Spoken:
+def _exchange(floor: ModelFloor, spoken: Spoken, results: Sequence[str]) -> Exchange:
     calls: list[ToolCall] = []
     for call, result in zip(spoken.reply.tool_calls, results, strict=True):
         name = call["name"] if call["name"] in floor.tools else "unknown_tool"
         number = spoken.calls + 1 + len(calls)
         calls.append(ToolCall(f"call_{number}", name, arguments_text(call["args"]), result))
-    return replace(spoken, exchanges=(*spoken.exchanges, Exchange(spoken.reply, tuple(calls))))
-
-
-def _shortened(floor: ModelFloor, excess: int) -> ModelCall:
-    assert floor.shorter is not None  # noqa: S101  # asked for by who has looked
-    return floor.shorter(floor.call, excess)
-
-
-def _next_call(floor: ModelFloor, spoken: Spoken) -> ModelCall:
-    assert floor.again is not None  # noqa: S101  # a floor with tools
-    return floor.again(floor.call, spoken.exchanges, spoken.calls < floor.limit)
-
-
-def _settled(spoken: Spoken) -> Spoken:
-    """Turn a last reply without words into a failure that says so."""
-    if spoken.reply.ok and not spoken.reply.text.strip():
-        return replace(
-            spoken, reply=replace(spoken.reply, error="the model called tools instead of speaking")
-        )
-    return spoken
+    return Exchange(spoken.reply, tuple(calls))

@@ -5,8 +5,7 @@ from pathlib import Path
 
 from moot.nodes.text.tokens import TokenCounter
 from moot.nodes.tools.sandbox import Refused, Sandbox
-from moot.nodes.tools.tool import function_of
-from moot.nodes.tools.tool_table import tool_named
+from moot.nodes.tools.tool_table import functions_tokens, tool_named
 from moot.state.config import DebateConfig
 from moot.state.config.boundary import Claim
 from moot.state.errors import ConfigError
@@ -24,13 +23,10 @@ def check_tools(config: DebateConfig, count: TokenCounter) -> None:
         check_context(config.context)
     folder = config.context is not None and Path(config.context).is_dir()
     for debater in config.debaters:
-        tools = [tool_named(name) for name in debater.tools]
-        for tool in tools:
-            if tool.needs_context and not folder:
-                raise ConfigError(
-                    f"tool {tool.name!r} of {debater.id!r} needs a folder: give it as `context`"
-                )
-        offered = sum(count(str(function_of(tool))) for tool in tools)
+        for name in debater.tools:
+            if tool_named(name).needs_context and not folder:
+                raise ConfigError(f"tool {name!r} of {debater.id!r} needs a folder: give it as `context`")
+        offered = functions_tokens(debater.tools, count)
         if offered > config.memory.budget.messages // 4:
             raise ConfigError(
                 f"memory.budget.messages is {config.memory.budget.messages} tokens, too few for the tools of "

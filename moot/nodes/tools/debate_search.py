@@ -2,22 +2,13 @@
 
 from typing import ClassVar
 
-from pydantic import Field
-
 from moot.nodes.text.plain import excerpt
-from moot.nodes.tools.files import query_words
+from moot.nodes.tools.files import QueryArguments, matches_text, query_words
 from moot.nodes.tools.tool import Arguments, Surroundings
-from moot.state.amounts import amount
 from moot.state.entries import kind_of
 
 MAX_HITS = 10
 EXCERPT_CHARS = 300
-
-
-class DebateArguments(Arguments):
-    """Of `search_debate`."""
-
-    query: str = Field(min_length=1, max_length=200, description="Words to look for, in any order.")
 
 
 class SearchDebate:
@@ -25,10 +16,10 @@ class SearchDebate:
 
     name: ClassVar[str] = "search_debate"
     about: ClassVar[str] = "Search what has been said in this debate. Returns excerpts with message ids."
-    arguments: ClassVar[type[Arguments]] = DebateArguments
+    arguments: ClassVar[type[Arguments]] = QueryArguments
     needs_context: ClassVar[bool] = False
 
-    def run(self, given: DebateArguments, around: Surroundings) -> str:
+    def run(self, given: QueryArguments, around: Surroundings) -> str:
         """Return the best messages."""
         words = query_words(given.query)
         hits = []
@@ -38,7 +29,5 @@ class SearchDebate:
             if found and kind_of(entry).by != "tools":
                 passage = excerpt(entry["content"], EXCERPT_CHARS, min(found))
                 hits.append((len(found), entry["seq"], f"{entry['speaker']} [{entry['id']}]: {passage}"))
-        if not hits:
-            return f"no matches for {given.query!r}"
-        best = sorted(hits, reverse=True)[:MAX_HITS]
-        return f"{amount(len(hits), 'match')} for {given.query!r}\n" + "\n".join(line for _, _, line in best)
+        best = [line for _, _, line in sorted(hits, reverse=True)[:MAX_HITS]]
+        return matches_text(given.query, len(hits), best)

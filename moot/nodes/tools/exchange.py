@@ -45,11 +45,6 @@ def arguments_text(arguments: JsonObject) -> str:
     return text if len(text) <= ARGUMENT_CHARS else json.dumps({"cut": text[: ARGUMENT_CHARS // 2]})
 
 
-def arguments_of(text: str) -> object:
-    """Return the arguments that `arguments_text` made a text of."""
-    return json.loads(text)
-
-
 def exchange_messages(exchanges: Sequence[Exchange], room: int, count: TokenCounter) -> list[WireMessage]:
     """Return exchanges as the messages that follow a prompt, within `room` tokens.
 

@@ -1,10 +1,8 @@
 """`search`, `read_file` and `list_files`: the context folder."""
 
-import heapq
 import re
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from typing import ClassVar
 
@@ -24,10 +22,15 @@ LINE_CHARS = 300
 """Characters of one line that are shown."""
 
 
-class SearchArguments(Arguments):
-    """Of `search`."""
+class QueryArguments(Arguments):
+    """Of `search_debate`, and with files of `search`."""
 
     query: str = Field(min_length=1, max_length=200, description="Words to look for, in any order.")
+
+
+class SearchArguments(QueryArguments):
+    """Of `search`."""
+
     files: str = Field("*", max_length=200, description="Only files whose path fits, such as *.md.")
 
 
@@ -58,13 +61,27 @@ def sandbox_of(around: Surroundings) -> Sandbox:
     return sandbox
 
 
-@dataclass(frozen=True)
-class _Hit:
-    words: int
-    """Different words of the query in the line."""
-    path: str
-    line: int
-    text: str
+def query_words(query: str) -> list[str]:
+    """Return the different words of a query, folded.
+
+    Raises:
+        ToolFailed: there is none.
+    """
+    words = list(dict.fromkeys(re.findall(r"\w+", query.casefold())))
+    if not words:
+        raise ToolFailed("the query has no words")
+    return words
+
+
+def matches_text(query: str, number: int, lines: Sequence[str]) -> str:
+    """Return how many matches a query has, and the best of them, a line each."""
+    if not number:
+        return f"no matches for {query!r}"
+    return "\n".join([f"{amount(number, 'match')} for {query!r}", *lines])
+
+
+def _fits(path: str, pattern: str) -> bool:
+    return fnmatchcase(path, pattern) or fnmatchcase(path.rsplit("/", 1)[-1], pattern)
 
 
 class Search:
@@ -79,53 +96,24 @@ class Search:
 
     def run(self, given: SearchArguments, around: Surroundings) -> str:
         """Return the best lines."""
-        words = query_words(given.query)
-        counted = Counter[str]()
-        hits = _counting(_hits(sandbox_of(around), words, given.files), counted)
-        best = heapq.nsmallest(MAX_HITS, hits, key=lambda hit: -hit.words)
-        if not best:
-            return f"no matches for {given.query!r}"
-        shown = "\n".join(f"{hit.path}:{hit.line}: {hit.text}" for hit in best)
-        return f"{amount(counted.total(), 'match')} for {given.query!r}\n{shown}"
-
-
-def _counting(hits: Iterator[_Hit], counted: Counter[str]) -> Iterator[_Hit]:
-    """Pass hits on, counting them by file: all of them may not be kept."""
-    for hit in hits:
-        counted[hit.path] += 1
-        yield hit
-
-
-def query_words(query: str) -> list[str]:
-    """Return the different words of a query, folded.
-
-    Raises:
-        ToolFailed: there is none.
-    """
-    words = list(dict.fromkeys(re.findall(r"\w+", query.casefold())))
-    if not words:
-        raise ToolFailed("the query has no words")
-    return words
-
-
-def _hits(sandbox: Sandbox, words: Sequence[str], pattern: str) -> Iterator[_Hit]:
-    left = MAX_SEARCHED_BYTES
-    for listed in sandbox.files():
-        if not _fits(listed.path, pattern) or listed.size > min(left, MAX_FILE_BYTES):
-            continue
-        left -= listed.size
-        try:
-            text = sandbox.read(listed.path)
-        except (Refused, OSError):
-            continue
-        for number, line in enumerate(text.splitlines(), 1):
-            folded = line.casefold()
-            if count := sum(word in folded for word in words):
-                yield _Hit(count, listed.path, number, line.strip()[:LINE_CHARS])
-
-
-def _fits(path: str, pattern: str) -> bool:
-    return fnmatchcase(path, pattern) or fnmatchcase(path.rsplit("/", 1)[-1], pattern)
+        words, sandbox, left = query_words(given.query), sandbox_of(around), MAX_SEARCHED_BYTES
+        number, kept = 0, defaultdict[int, list[str]](list)  # by how many of the words they hold
+        for listed in sandbox.files():
+            if not _fits(listed.path, given.files) or listed.size > min(left, MAX_FILE_BYTES):
+                continue
+            left -= listed.size
+            try:
+                lines = sandbox.read(listed.path).splitlines()
+            except (Refused, OSError):
+                continue
+            for at, line in enumerate(lines, 1):
+                folded = line.casefold()
+                if held := sum(word in folded for word in words):
+                    number += 1
+                    if len(kept[held]) < MAX_HITS:
+                        kept[held].append(f"{listed.path}:{at}: {line.strip()[:LINE_CHARS]}")
+        best = [line for held in sorted(kept, reverse=True) for line in kept[held]]
+        return matches_text(given.query, number, best[:MAX_HITS])
 
 
 class ReadFile:

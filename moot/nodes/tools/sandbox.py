@@ -8,8 +8,9 @@ devices, pipes, binary and oversize files are refused.
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 MAX_FILE_BYTES = 1_000_000
@@ -52,19 +53,24 @@ class Sandbox:
             OSError: it cannot be read.
         """
         *folders, name = _components(path)
-        descriptor = self._open_folder(folders)
+        with (
+            self._open_folder(folders) as folder,
+            os.fdopen(_open_at(name, _FILE, folder, path), "rb") as file,
+        ):
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise Refused(f"{path!r} is no regular file")
+            if status.st_size > MAX_FILE_BYTES:
+                raise Refused(
+                    f"{path!r} has {status.st_size:,} bytes, more than the {MAX_FILE_BYTES:,} allowed"
+                )
+            data = file.read(MAX_FILE_BYTES + 1)
+        if b"\x00" in data:
+            raise Refused(f"{path!r} is a binary file")
         try:
-            with os.fdopen(_opened(name, _FILE, descriptor, path), "rb") as file:
-                status = os.fstat(file.fileno())
-                if not stat.S_ISREG(status.st_mode):
-                    raise Refused(f"{path!r} is no regular file")
-                if status.st_size > MAX_FILE_BYTES:
-                    raise Refused(
-                        f"{path!r} has {status.st_size:,} bytes, more than the {MAX_FILE_BYTES:,} allowed"
-                    )
-                return _text(file.read(MAX_FILE_BYTES + 1), path)
-        finally:
-            os.close(descriptor)
+            return data.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            raise Refused(f"{path!r} is no UTF-8 text") from None
 
     def files(self, path: str = ".") -> Iterator[Listed]:
         """Yield the visible files below a folder, in order of their paths, at most `MAX_FILES`.
@@ -74,22 +80,20 @@ class Sandbox:
             OSError: it is no folder, or cannot be read.
         """
         components = _components(path, folder=True)
-        descriptor = self._open_folder(components)
+        with self._open_folder(components) as folder:
+            yield from islice(_walk(folder, "/".join(components), MAX_DEPTH), MAX_FILES)
+
+    @contextmanager
+    def _open_folder(self, components: list[str]) -> Iterator[int]:
+        descriptor = os.open(self.root, _FOLDER)
         try:
-            found = _walk(descriptor, "/".join(components), MAX_DEPTH)
-            yield from (listed for _, listed in zip(range(MAX_FILES), found, strict=False))
+            for component in components:
+                inner = _open_at(component, _FOLDER, descriptor, "/".join(components))
+                os.close(descriptor)
+                descriptor = inner
+            yield descriptor
         finally:
             os.close(descriptor)
-
-    def _open_folder(self, components: list[str]) -> int:
-        descriptor = os.open(self.root, _FOLDER)
-        for component in components:
-            try:
-                inner = _opened(component, _FOLDER, descriptor, "/".join(components))
-            finally:
-                os.close(descriptor)
-            descriptor = inner
-        return descriptor
 
 
 def _components(path: str, *, folder: bool = False) -> list[str]:
@@ -106,19 +110,10 @@ def _components(path: str, *, folder: bool = False) -> list[str]:
     return parts
 
 
-def _opened(name: str, flags: int, folder: int, path: str) -> int:
+def _open_at(name: str, flags: int, folder: int, path: str) -> int:
     if stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
         raise Refused(f"{path!r} leads through a symbolic link")
     return os.open(name, flags, dir_fd=folder)
-
-
-def _text(data: bytes, path: str) -> str:
-    if b"\x00" in data:
-        raise Refused(f"{path!r} is a binary file")
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise Refused(f"{path!r} is no UTF-8 text") from None
 
 
 def _walk(folder: int, prefix: str, depth: int) -> Iterator[Listed]:
