@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.nodes.text.plain import clip, excerpt, inert, one_line
+from moot.nodes.text.plain import clip, excerpt, inert, plain_line
 from moot.nodes.text.sentences import split_sentences
 
 
@@ -91,7 +91,7 @@ def test_inert_text_is_one_line_and_cannot_open_markup(text: str) -> None:
     assert not any(unicodedata.category(char) == "Cc" for char in line)
     assert line[:1] not in {"#", ">", "|", "=", "~", "`"}
     assert not line.startswith(("- ", "* ", "+ "))
-    assert one_line(line) == line
+    assert plain_line(line) == line
 
 
 @pytest.mark.parametrize(

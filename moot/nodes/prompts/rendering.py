@@ -41,7 +41,7 @@ def render_entry(entry: Entry, names: Mapping[str, str]) -> WireMessage:
     messages are rendered several times a turn.
     """
     label = f"{display_name(entry['speaker'], names)} [{entry['id']}]:"
-    said = frames_quoted(entry["content"], (*names.keys(), *names.values(), *PEOPLE.values()))
+    said = frames_quoted(entry["content"], frozenset((*names.keys(), *names.values(), *PEOPLE.values())))
     return {"role": "user", "name": entry["speaker"], "content": f"{label}\n{said}"}
 
 

@@ -7,7 +7,6 @@ prompt each such line stands behind `> `, as mail quotes a letter. Nothing is ta
 
 import re
 import unicodedata
-from collections.abc import Iterable
 from functools import lru_cache
 
 QUOTE = "> "
@@ -70,12 +69,18 @@ def _known(names: frozenset[str]) -> tuple[frozenset[str], list[int]]:
     return frozenset(known), sorted(set(map(len, known)))
 
 
-def _has_label(line: str, names: frozenset[str]) -> bool:
-    """Return whether a line begins with a label: looked up, since a pattern of thousands of names is slow."""
-    if _LETTERED.match(line):
+def _is_frame(line: str, names: frozenset[str]) -> bool:
+    """Return whether a line looks like a label, a heading or a mark of a chat template."""
+    folded = _folded(line)
+    if not _SHAPES.search(folded):
+        return False
+    lower = folded.casefold()
+    shapes = (_FOLDED_LABEL, _FOLDED_HEADING, _FOLDED_TEMPLATE)
+    if any(shape.search(lower) for shape in shapes) or _LETTERED.match(lower):
         return True
+    # A label with a known name is looked up: a pattern of thousands of names is slow.
     known, lengths = _known(names)
-    plain = " ".join(line.split())
+    plain = " ".join(lower.split())
     return any(
         plain[at : at + length] in known and _LABEL_END.match(plain, at + length)
         for at in range(_SET_OFF.match(plain).end() + 1)  # type: ignore[union-attr]  # it matches nothing, too
@@ -83,33 +88,14 @@ def _has_label(line: str, names: frozenset[str]) -> bool:
     )
 
 
-def is_frame(line: str, names: frozenset[str]) -> bool:
-    """Return whether a line looks like a label, a heading or a mark of a chat template."""
-    folded = _folded(line)
-    if not _SHAPES.search(folded):
-        return False
-    lower = folded.casefold()
-    return bool(
-        _FOLDED_LABEL.search(lower)
-        or _FOLDED_HEADING.search(lower)
-        or _FOLDED_TEMPLATE.search(lower)
-        or _has_label(lower, names)
-    )
-
-
-def frames_quoted(text: str, names: Iterable[str]) -> str:
+@lru_cache(maxsize=4096)  # a window's messages are rendered every turn
+def frames_quoted(text: str, names: frozenset[str]) -> str:
     """Return a message with every line quoted that looks like a part of the prompt around it.
 
     Returns:
         The same text where nothing in it looks so; else with `> ` before those lines. Quoting twice changes
         nothing more.
     """
-    return _quoted(text, frozenset(names))
-
-
-@lru_cache(maxsize=4096)
-def _quoted(text: str, names: frozenset[str]) -> str:
-    """Return `frames_quoted`, kept: a window's messages are rendered every turn."""
     lines, ends = _LINE_ENDS.split(text), _LINE_ENDS.findall(text)
-    kept = [QUOTE + line if not line.startswith(QUOTE) and is_frame(line, names) else line for line in lines]
+    kept = [QUOTE + line if not line.startswith(QUOTE) and _is_frame(line, names) else line for line in lines]
     return "".join(part + end for part, end in zip(kept, [*ends, ""], strict=True))

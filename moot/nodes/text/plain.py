@@ -19,7 +19,7 @@ def word_set(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
-def one_line(text: str) -> str:
+def plain_line(text: str) -> str:
     """Return `text` on one line: control, line-breaking and invisible characters gone, white space single."""
     if not (text.isascii() and text.isprintable()):  # most texts are; the patterns cost more than the test
         text = _INVISIBLE.sub("", _BREAKS.sub(" ", text))
@@ -33,7 +33,7 @@ def inert(text: str) -> str:
     Emphasis and leading Markdown marks are removed; a bracketed message id, which in our own renderings
     says where a point comes from, is put in parentheses.
     """
-    line = one_line(one_line(text).replace("**", "").replace("```", ""))
+    line = plain_line(plain_line(text).replace("**", "").replace("```", ""))
     start = 0
     while mark := _LEADING_MARK.match(line, start):
         start = mark.end()
@@ -57,7 +57,7 @@ def clip(text: str, limit: int) -> str:
 def excerpt(text: str, limit: int, around: int = 0) -> str:
     """Return one line of at most `limit` characters of `text` that holds the character at offset `around`."""
     start = max(0, around - limit // 4) if around > limit // 2 else 0
-    line = one_line(text[start : start + 2 * limit])
+    line = plain_line(text[start : start + 2 * limit])
     if start == 0:
         return clip(line, limit)
     space = line.find(" ")

@@ -62,7 +62,21 @@ def split_sentences(text: str) -> tuple[Sentence, ...]:
     block quotes never run into their neighbours. Abbreviations, initials and decimals do not end a sentence;
     a short line without a full stop does where the next line begins like a sentence.
     """
-    return tuple(sentence for block in _blocks(text) for sentence in _split_block(text, block))
+    sentences: list[Sentence] = []
+    for block in _blocks(text):
+        start, ends = block.start, [block.end]
+        if block.kind != "code":
+            opening = _BULLET.match(text, start, block.end) if block.kind == "bullet" else None
+            cased = any(map(str.isupper, text[start : block.end][:4000]))
+            marks = _END.finditer(text, opening.end() if opening else start, block.end)
+            within = [mark for mark in marks if mark["joined"] or _ends_sentence(text, mark, block, cased)]
+            ends = [*(mark.end() for mark in within), block.end]
+        for end in ends:
+            body = text[start:end].lstrip()
+            if body:
+                sentences.append(Sentence(body.rstrip(), end - len(body), block.kind))
+            start = end
+    return tuple(sentences)
 
 
 # A message is a candidate turn after turn: to split it anew each time took half of a turn's time.
@@ -115,20 +129,6 @@ def _breaks(text: str, block: _TextBlock, start: int) -> bool:
     return short and block.kind == "prose" and first.isalnum() and not first.islower()
 
 
-def _split_block(text: str, block: _TextBlock) -> Iterator[Sentence]:
-    if block.kind == "code":
-        yield from _trimmed(text, block.start, block.end, "code")
-        return
-    opening = _BULLET.match(text, block.start, block.end) if block.kind == "bullet" else None
-    start = block.start
-    cased = any(map(str.isupper, text[block.start : block.end][:4000]))
-    for mark in _END.finditer(text, opening.end() if opening else start, block.end):
-        if mark["joined"] or _ends_sentence(text, mark, block, cased):
-            yield from _trimmed(text, start, mark.end(), block.kind)
-            start = mark.end()
-    yield from _trimmed(text, start, block.end, block.kind)
-
-
 def _ends_sentence(text: str, mark: re.Match[str], block: _TextBlock, cased: bool) -> bool:
     following = text[mark.end() : min(mark.end() + 24, block.end)].split(maxsplit=1)
     if not following:
@@ -147,13 +147,3 @@ def _ends_sentence(text: str, mark: re.Match[str], block: _TextBlock, cased: boo
     ):
         return follower.lower().rstrip(".,") in _STARTERS
     return True
-
-
-def _trimmed(text: str, start: int, end: int, kind: SentenceKind) -> Iterator[Sentence]:
-    """Yield the span without the white space around it, if anything is left."""
-    body = text[start:end]
-    stripped = body.lstrip()
-    start += len(body) - len(stripped)
-    stripped = stripped.rstrip()
-    if stripped:
-        yield Sentence(stripped, start, kind)

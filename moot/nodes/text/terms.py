@@ -58,19 +58,7 @@ ASKING = word_table("asking")
 """Words of asking, such as "summarize" or "opinion"."""
 
 
-class _KnownTerms(dict[str, str]):
-    """Word to term, kept: a debate repeats its words, and every message is read for several purposes."""
-
-    def __missing__(self, word: str) -> str:
-        if len(self) >= MAX_KEPT:
-            self.clear()
-        term = self[word] = _term(word)
-        return term
-
-
-_terms_of = _KnownTerms()
-
-
+@lru_cache(maxsize=MAX_KEPT)  # a debate repeats its words, and every message is read for several purposes
 def _term(word: str) -> str:
     """Return the term that a lower-case word stands for, `""` for a stop word."""
     word = word[:MAX_WORD]
@@ -119,7 +107,7 @@ def terms(text: str) -> list[str]:
 
 @lru_cache(maxsize=256)  # of one message, what it is born, indexed, folded, searched and answered by
 def _terms(text: str) -> tuple[str, ...]:
-    return tuple(filter(None, map(_terms_of.__getitem__, words(text))))
+    return tuple(filter(None, map(_term, words(text))))
 
 
 @lru_cache(maxsize=2048)  # the same points and messages are compared turn after turn

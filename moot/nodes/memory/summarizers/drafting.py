@@ -15,7 +15,7 @@ from moot.nodes.memory.summarizers.points_layout import NOTICE_BELOW, SummaryPoi
 from moot.nodes.memory.summarizers.rule_based import RuleBased
 from moot.nodes.memory.summarizers.summarizer import JUDGE, Draft, SummaryFailed, SummaryRequest
 from moot.nodes.memory.summarizers.summarizer_table import summarizer_named
-from moot.nodes.text.plain import clip, one_line
+from moot.nodes.text.plain import clip, plain_line
 from moot.nodes.text.tokens import cut_middle, prompt_tokens
 from moot.state.conversation import Summary, SummaryPoint, SummaryVersion
 from moot.state.entries import tokens_of
@@ -47,7 +47,7 @@ def draft_summary(method: str, request: SummaryRequest) -> Drafted:
         )
         return known, ""
     except (Exception, SystemExit) as error:  # whatever a summariser does
-        failure = clip(one_line(f"{method}: {type(error).__name__}: {error}"), _REASON_CHARS)
+        failure = clip(plain_line(f"{method}: {type(error).__name__}: {error}"), _REASON_CHARS)
     made = yield from RuleBased().summarize(request)
     carried = request.previous.get("points") or {}
     kept = carried if isinstance(carried, Mapping) else {}  # what the method needs to go on where it was
