@@ -8,7 +8,7 @@ out, the most important first. The order of the blocks is the layout; what fills
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from moot.nodes.calls import View, WireMessage
 from moot.nodes.prompts.rendering import cut_message
@@ -82,20 +82,19 @@ def fit(blocks: Sequence[Block], budget: int, count: TokenCounter) -> View:
     ]
     dropped = _choose_dropped(blocks, costs, budget)
     shown = {i: (block.message, costs[i]) for i, block in enumerate(blocks) if i not in dropped}
-    _cut_to_fit(shown, budget, count)
+
+    # What must stay and is still too much is cut, the longest first.
+    while (over := REPLY_PRIMING + sum(cost for _, cost in shown.values()) - budget) > 0:
+        index = max(shown, key=lambda i: shown[i][1])
+        message, cost = shown[index]
+        shorter = cut_message(message, cost - over, count)
+        smaller = message_tokens(shorter, count)
+        if smaller >= cost:
+            raise ValueError(f"a view of {budget} tokens cannot hold its own frame")
+        shown[index] = shorter, smaller
+
     _fill_up(shown, blocks, wholes, budget, count)
-    notes = [
-        _note(block, wholes[i] - shown[i][1], "cut in its middle")
-        if i in shown
-        else _note(block, wholes[i], "no room")
-        for i, block in enumerate(blocks)
-        if i not in shown or shown[i][1] < wholes[i]
-    ]
-    kept = [
-        (blocks[i] if message is blocks[i].message else replace(blocks[i], message=message), cost)
-        for i, (message, cost) in sorted(shown.items())
-    ]
-    return _make_view(kept, budget, notes)
+    return _make_view(shown, blocks, wholes, budget)
 
 
 @at_sight(512)  # a window's messages are the same ones turn after turn
@@ -106,14 +105,11 @@ def _cost(message: WireMessage, count: TokenCounter) -> int:
 def fit_messages(messages: Sequence[WireMessage], budget: int, count: TokenCounter) -> View:
     """Fit a prompt that is no debater's view: first and last message stay, the others go oldest first."""
     last = len(messages) - 1
-    return fit(
-        [
-            Block("system" if i == 0 else "messages", message, KEEP if i in (0, last) else OPTIONAL)
-            for i, message in enumerate(messages)
-        ],
-        budget,
-        count,
-    )
+    blocks = [
+        Block("system" if i == 0 else "messages", message, KEEP if i in (0, last) else OPTIONAL)
+        for i, message in enumerate(messages)
+    ]
+    return fit(blocks, budget, count)
 
 
 def _choose_dropped(blocks: Sequence[Block], costs: Sequence[int], budget: int) -> set[int]:
@@ -148,18 +144,6 @@ def _group(blocks: Sequence[Block], index: int) -> set[int]:
     return {i for i, block in enumerate(blocks) if block.group == group and block.priority > KEEP}
 
 
-def _cut_to_fit(shown: dict[int, _Sized], budget: int, count: TokenCounter) -> None:
-    """Cut the longest of the messages that must stay until the whole fits."""
-    while (over := REPLY_PRIMING + sum(cost for _, cost in shown.values()) - budget) > 0:
-        index = max(shown, key=lambda i: shown[i][1])
-        message, cost = shown[index]
-        shorter = cut_message(message, cost - over, count)
-        smaller = message_tokens(shorter, count)
-        if smaller >= cost:
-            raise ValueError(f"a view of {budget} tokens cannot hold its own frame")
-        shown[index] = shorter, smaller
-
-
 def _fill_up(
     shown: dict[int, _Sized],
     blocks: Sequence[Block],
@@ -191,34 +175,33 @@ def _fill_up(
                 free -= cost - before
 
 
-def _note(block: Block, tokens: int, why: str) -> LeftOut:
-    return {"what": block.label or block.section, "why": why, "tokens": tokens}
-
-
-def _make_view(kept: Sequence[tuple[Block, int]], budget: int, notes: Sequence[LeftOut]) -> View:
-    blocks, sections, memory = [block for block, _ in kept], Counter[str](), Counter[MemoryKind]()
-    for block, cost in kept:
-        sections[block.section] += cost
-        if block.memory:
-            memory.update(block.memory)
+def _make_view(
+    shown: Mapping[int, _Sized], blocks: Sequence[Block], wholes: Sequence[int], budget: int
+) -> View:
+    """Return what is shown as a view; notes about the same thing are one, so that a receipt stays small."""
+    sections, memory = Counter[str](), Counter[MemoryKind]()
+    left_out: dict[tuple[str, str], LeftOut] = {}
+    for index, block in enumerate(blocks):
+        cost = 0
+        if index in shown:
+            cost = shown[index][1]
+            sections[block.section] += cost
+            if block.memory:
+                memory.update(block.memory)
+        if cost < wholes[index]:
+            what, why = block.label or block.section, "cut in its middle" if cost else "no room"
+            note = left_out.setdefault((what, why), {"what": what, "why": why, "tokens": 0, "count": 0})
+            note["tokens"] += wholes[index] - cost
+            note["count"] += 1
+    kept = [blocks[index] for index in sorted(shown)]
     return View(
-        messages=tuple(block.message for block in blocks),
+        messages=tuple(shown[index][0] for index in sorted(shown)),
         total_tokens=REPLY_PRIMING + sections.total(),
         budget=budget,
         sections=dict(sections),
-        shown=tuple(key for block in blocks for key in block.ids),
-        left_out=tuple(_merge_notes(notes)),
-        retrieved=tuple(key for block in blocks for key in block.retrieved),
-        layout=tuple(block.section for block in blocks),
+        shown=tuple(key for block in kept for key in block.ids),
+        left_out=tuple(left_out.values()),
+        retrieved=tuple(key for block in kept for key in block.retrieved),
+        layout=tuple(block.section for block in kept),
         memory=memory,
     )
-
-
-def _merge_notes(notes: Sequence[LeftOut]) -> list[LeftOut]:
-    """Fold notes about the same thing, so that a receipt stays small."""
-    merged: dict[tuple[str, str], LeftOut] = {}
-    for note in notes:
-        known = merged.setdefault((note["what"], note["why"]), {**note, "tokens": 0, "count": 0})
-        known["tokens"] += note["tokens"]
-        known["count"] += 1
-    return list(merged.values())
