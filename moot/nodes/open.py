@@ -16,7 +16,7 @@ from moot.nodes.people.interjections import adopt_operation, foreign_messages, s
 from moot.nodes.prompts.library import LOADED
 from moot.nodes.protocols.protocol_table import protocol_named
 from moot.nodes.tools.context_documents import check_tools, context_document
-from moot.nodes.views.afterwards import answered, goes_on
+from moot.nodes.views.afterwards import answer_floor, goes_on
 from moot.nodes.views.head import head_tokens
 from moot.state.config import DebateConfig
 from moot.state.config.debate_config import frozen_config
@@ -64,7 +64,7 @@ def _reopen(state: ConversationState, context: NodeContext) -> Body:
         return {"status": "running"}
     question = said_outside(state)
     if question and not goes_on(question, config):
-        return (yield from answered(state, context))
+        return (yield from answer_floor(state, context))
     more = state["turn_count"] + len(config.turn_order())
     return {
         "config": {**state["config"], "turns": more},

@@ -10,7 +10,8 @@ from moot.nodes.driving.environment import NodeContext
 from moot.nodes.effects import Body, Errand, Job, Work
 from moot.nodes.memory.indexes import embeddings_of
 from moot.nodes.people.interjections import foreign_messages, said_outside
-from moot.nodes.views.answer import DebateAnswer, answering_model, ask
+from moot.nodes.prompts.request import voice_of
+from moot.nodes.views.answer import DebateAnswer, ask
 from moot.nodes.views.question_view import AskView, ask_index, ask_view
 from moot.state.config import DebateConfig
 from moot.state.config.boundary import Claim, Reach
@@ -26,7 +27,7 @@ def goes_on(said: str, config: DebateConfig) -> bool:
     return bool(re.match(rf"\s*((please,?\s+)?go on\b|@({names})\b|({names})\s*[,:])", said, re.IGNORECASE))
 
 
-def answered(state: ConversationState, context: NodeContext) -> Body:
+def answer_floor(state: ConversationState, context: NodeContext) -> Body:
     """Answer what was said outside, to all who read messages; the debate stays as it is."""
     context = replace(context, claim=answering_claim(context.claim))
     said = foreign_messages(state)
@@ -44,7 +45,8 @@ def answered(state: ConversationState, context: NodeContext) -> Body:
 
 def answering_claim(claim: Claim, model: str | None = None) -> Claim:
     """Return a claim under which a model answers, by default the judge's; for a recording none does."""
-    chosen = model or (OFFLINE if answering_model(claim.config).startswith(RECORDED) else None)
+    is_recording = voice_of(claim.config, claim.config.judge).model.startswith(RECORDED)
+    chosen = model or (OFFLINE if is_recording else None)
     if not chosen:
         return claim
     judge = claim.config.judge.model_copy(update={"model": chosen})
@@ -75,4 +77,5 @@ def _question_view(state: ConversationState, context: NodeContext, question: str
     config, env = context.claim.config, context.env
     embeddings = embeddings_of(context.claim, env.embeddings)
     index = ask_index(env.indexes, context.debate, state, config, embeddings)
-    return ask_view(state, config, question, index, env.count_for(config, answering_model(config)))
+    count = env.count_for(config, voice_of(config, config.judge).model)
+    return ask_view(state, config, question, index, count)

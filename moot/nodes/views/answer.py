@@ -5,7 +5,7 @@ Where no model is configured, the passages that bear on the question stand for i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
@@ -38,6 +38,9 @@ class AskAnswer(BaseModel):
     answer: str = Field(description="The answer, Markdown, with the ids of messages in brackets.")
     citations: list[str] = Field(description="Ids of the messages that the answer rests on.")
     not_found: list[str] = Field(description="What was asked and the record does not say; empty for nothing.")
+
+
+NO_ANSWER = AskAnswer(reasoning="", answer="", citations=[], not_found=["the model gave no answer"])
 
 
 @dataclass(frozen=True)
@@ -88,10 +91,11 @@ def ask(state: ConversationState, config: DebateConfig, asked: AskView) -> Flow[
     """
     voice, length = voice_of(config, config.judge), config.memory.budget.reply
     hints: Hints = {"topic": state["topic"], "fields": {"not_found": list(asked.unknown)}}
-    schema = narrowed(AskAnswer, {"citations": cited(list(asked.view.shown))})
+    schema = narrowed(AskAnswer, {"citations": cited(asked.view.shown)})
     (reply,) = yield [make_call(voice, "ask", asked.view, schema=schema, reply=length, hints=hints)]
-    said = AskAnswer.model_validate(reply.require().data or _nothing())
-    transcript = state["full_transcript"]
+    data = reply.require().data
+    said = AskAnswer.model_validate(data) if data else NO_ANSWER
+    transcript, view = state["full_transcript"], asked.view
     known, dropped = check_citations(said.citations, len(transcript))
     text = said.answer.strip()
     if reply.placeholder:
@@ -106,17 +110,18 @@ def ask(state: ConversationState, config: DebateConfig, asked: AskView) -> Flow[
         model=reply.model,
         usage=dict(reply.usage),
         placeholder=reply.placeholder,
-        receipt=_receipt(asked, state),
+        receipt={
+            "budget": view.budget,
+            "total_tokens": view.total_tokens,
+            "sections": dict(view.sections),
+            "message_ids": list(view.shown),
+            "summary_version": int(state.get("rolling_summary", {}).get("version", 0)),
+            "messages_left_out": len(asked.messages.left_out(transcript)),
+            "left_out": [*view.left_out, *asked.messages.notes(transcript)],
+            "unknown_terms": list(asked.unknown),
+            "embeddings_error": asked.failure,
+        },
     )
-
-
-def answering_model(config: DebateConfig) -> str:
-    """Return the model that answers questions: the judge's."""
-    return voice_of(config, config.judge).model
-
-
-def _nothing() -> JsonObject:
-    return {"reasoning": "", "answer": "", "citations": [], "not_found": ["the model gave no answer"]}
 
 
 def check_citations(cited: Iterable[str], entries: int) -> tuple[tuple[str, ...], int]:
@@ -124,22 +129,6 @@ def check_citations(cited: Iterable[str], entries: int) -> tuple[tuple[str, ...]
     named = [cited_id(text) for text in cited]
     real = [key for key in named if (seq := seq_of(key)) is not None and seq < entries]
     return tuple(dict.fromkeys(real)), len(named) - len(real)
-
-
-def _receipt(asked: AskView, state: ConversationState) -> JsonObject:
-    view = asked.view
-    transcript = state["full_transcript"]
-    return {
-        "budget": view.budget,
-        "total_tokens": view.total_tokens,
-        "sections": dict(view.sections),
-        "message_ids": list(view.shown),
-        "summary_version": int(state.get("rolling_summary", {}).get("version", 0)),
-        "messages_left_out": len(asked.messages.left_out(transcript)),
-        "left_out": [*view.left_out, *asked.messages.notes(transcript)],
-        "unknown_terms": list(asked.unknown),
-        "embeddings_error": asked.failure,
-    }
 
 
 class Extract(NamedTuple):
@@ -174,19 +163,14 @@ def extract_for(
     lines, ids = list[str](), list[str]()
     for seq, group in groupby(keys, key=lambda key: place_of(key).seq):
         chosen = list(group)
+        # A mark stands wherever something of the message is left out.
+        words, after = list[str](), chosen[0] - place_of(chosen[0]).part
+        for key in chosen:
+            words += [CUT] if key > after else []
+            words.append(inert(by_key[key]["content"]))
+            after = key + 1
+        words += [CUT] if after in by_key else []
         who = inert(display_name(by_key[chosen[0]]["speaker"], names))
-        lines.append(f"- [{entry_id(seq)}] {who}: {' '.join(_quoted(chosen, by_key))}")
+        lines.append(f"- [{entry_id(seq)}] {who}: {' '.join(words)}")
         ids.append(entry_id(seq))
     return Extract("\n".join([NO_MODEL, "", *lines]) if lines else NOTHING, tuple(ids))
-
-
-def _quoted(keys: Sequence[int], by_key: Mapping[int, Entry]) -> Iterator[str]:
-    """Yield the passages of one message with a mark wherever something of it is left out."""
-    after = keys[0] - place_of(keys[0]).part
-    for key in keys:
-        if key > after:
-            yield CUT
-        yield inert(by_key[key]["content"])
-        after = key + 1
-    if after in by_key:
-        yield CUT

@@ -1,7 +1,5 @@
 """The head of a view: the rules that are everybody's, the topic, and what a debater is told about itself."""
 
-from collections.abc import Iterator
-
 from moot.nodes.calls import WireMessage
 from moot.nodes.judging.rubrics import scored_text
 from moot.nodes.prompts.fitting import Block, cut_block
@@ -19,28 +17,22 @@ CONTRACT = load_prompt("contract", "name", "role", "stance", "persona", "contrac
 @at_sight()
 def contract_text(debater: DebaterConfig) -> str:
     """Return what a debater is told about itself."""
+    terms = {
+        "Your temper": debater.personality,
+        "What is at stake for you": debater.stakes,
+        "What counts as knowledge for you": debater.epistemology,
+        "How far ahead you look": debater.time_horizon,
+        "What would change your mind": "; ".join(debater.flip_conditions),
+        "Evidence": debater.evidence_policy,
+        "Your voice": debater.voice,
+    }
     return CONTRACT.render(
         name=debater.name,
         role=f"Your role: {debater.role}." if _adds(debater, debater.role) else "",
         stance=f"Your stance: {debater.stance}." if debater.stance else "",
         persona="\n\n".join(filter(None, [debater.system_prompt, debater.persona])),
-        contract="\n".join(_contract_lines(debater)),
+        contract="\n".join(f"{title}: {text}" for title, text in terms.items() if text),
     )
-
-
-def _contract_lines(debater: DebaterConfig) -> Iterator[str]:
-    flips = "; ".join(debater.flip_conditions)
-    for title, text in (
-        ("Your temper", debater.personality),
-        ("What is at stake for you", debater.stakes),
-        ("What counts as knowledge for you", debater.epistemology),
-        ("How far ahead you look", debater.time_horizon),
-        ("What would change your mind", flips),
-        ("Evidence", debater.evidence_policy),
-        ("Your voice", debater.voice),
-    ):
-        if text:
-            yield f"{title}: {text}"
 
 
 @at_sight()
@@ -52,11 +44,11 @@ def rules_text(config: DebateConfig) -> str:
 
 def members_text(config: DebateConfig) -> str:
     """Return a line for each debater: its name, and of id, role and stance what the name does not say."""
-    told = (
-        (d.name, ", ".join(part for part in (d.id, d.role, d.stance) if _adds(d, part)))
-        for d in config.debaters
-    )
-    return "\n".join(f"- {name} ({rest})" if rest else f"- {name}" for name, rest in told)
+    lines = []
+    for debater in config.debaters:
+        told = ", ".join(each for each in (debater.id, debater.role, debater.stance) if _adds(debater, each))
+        lines.append(f"- {debater.name} ({told})" if told else f"- {debater.name}")
+    return "\n".join(lines)
 
 
 def _adds(debater: DebaterConfig, part: str) -> bool:

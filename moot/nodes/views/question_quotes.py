@@ -73,11 +73,25 @@ class Splitting:
         return cls(long, max(LEAST_TOKENS, long // PASSAGES))
 
     def spans(self, entry: Entry) -> list[Span]:
-        """Return where the passages of an entry are: together they are its content."""
+        """Return where the passages of an entry are: together they are its content.
+
+        One ends where a sentence does, else at white space if there is any.
+        """
         content, tokens = entry["content"], entry["tokens"]
         if tokens <= self.long:
             return [Span(0, len(content))]
-        return list(_spans(content, max(1, self.passage * len(content) // tokens)))
+        most = max(1, self.passage * len(content) // tokens)
+        starts = [sentence.start for sentence in split_sentences(content)]
+        spans, start = list[Span](), 0
+        while len(content) - start > most:
+            limit = start + most
+            end = starts[bisect_right(starts, limit) - 1] if starts else 0
+            if end <= start:
+                end = max(content.rfind(" ", start, limit), content.rfind("\n", start, limit)) + 1
+            end = end if end > start else limit
+            spans.append(Span(start, end))
+            start = end
+        return [*spans, Span(start, len(content))]
 
     def pieces(self, entry: Entry) -> Iterable[Entry]:
         """Return an entry's passages as entries: each with its key for `seq` and its part of the tokens."""
@@ -86,21 +100,6 @@ class Splitting:
             tokens = entry["tokens"] * (end - start) // max(1, len(content))
             key = key_of(Place(entry["seq"], part))
             yield {**entry, "seq": key, "content": content[start:end], "tokens": tokens}
-
-
-def _spans(content: str, most: int) -> Iterator[Span]:
-    """Yield spans of at most `most` characters that end where a sentence does, else at white space if any."""
-    starts = [sentence.start for sentence in split_sentences(content)]
-    start = 0
-    while len(content) - start > most:
-        limit = start + most
-        end = starts[bisect_right(starts, limit) - 1] if starts else 0
-        if end <= start:
-            end = max(content.rfind(" ", start, limit), content.rfind("\n", start, limit)) + 1
-        end = end if end > start else limit
-        yield Span(start, end)
-        start = end
-    yield Span(start, len(content))
 
 
 class EntryLines:
@@ -123,7 +122,15 @@ class EntryLines:
 
     def passages(self, keys: Iterable[int]) -> str:
         """Return the passages of `keys`, in order: one paragraph a message, a mark for each gap in it."""
-        return "".join(self._line(seq, self._parts(seq, parts)) for seq, parts in by_message(keys))
+        lines = []
+        for seq, parts in by_message(keys):
+            content, spans = self.transcript[seq]["content"], self.spans(seq)
+            shown, end = list[str](), 0
+            for start, after in (spans[part] for part in parts):
+                shown += [CUT, content[start:after]] if start > end else [content[start:after]]
+                end = after
+            lines.append(self._line(seq, "".join([*shown, CUT.rstrip() if end < len(content) else ""])))
+        return "".join(lines)
 
     def size(self, text: str) -> int:
         """Return the tokens that passages take under their heading."""
@@ -131,8 +138,7 @@ class EntryLines:
 
     def key_cost(self, key: int) -> int:
         """Return the tokens of a passage where nothing beside it is shown."""
-        seq = place_of(key).seq
-        return self.cost(seq) if len(self.spans(seq)) == 1 else self.count(self.passages([key]))
+        return self.count(self.passages([key]))
 
     def is_part(self, key: int) -> bool:
         """Whether a key stands for less than its message."""
@@ -157,18 +163,6 @@ class EntryLines:
         if "\n" in said:
             said = _LIKE_A_MESSAGE.sub("\n> ", said)
         return f"{entry['id']} {self._labels[who]}: {said}\n"
-
-    def _parts(self, seq: int, parts: Sequence[int]) -> str:
-        content, spans = self.transcript[seq]["content"], self.spans(seq)
-        if len(parts) == len(spans):
-            return content
-        shown, end = list[str](), 0
-        for start, after in (spans[part] for part in parts):
-            if start > end:
-                shown.append(CUT)
-            shown.append(content[start:after])
-            end = after
-        return "".join([*shown, CUT.rstrip() if end < len(content) else ""])
 
 
 def headed(text: str) -> str:
@@ -204,13 +198,14 @@ class Quoted:
 
     def notes(self, transcript: Sequence[Entry]) -> list[JsonObject]:
         """Return what is not there and why, for the receipt: `{what, why, tokens, count}` each."""
+        notes: list[JsonObject] = [
+            {"what": entry_id(seq), "why": TOO_LONG, "tokens": tokens, "count": 1}
+            for seq, tokens in self.cut.items()
+        ]
         gone = [entry["tokens"] for entry in self.left_out(transcript)]
-        notes = [_note(entry_id(seq), TOO_LONG, tokens, 1) for seq, tokens in self.cut.items()]
-        return [*notes, _note("messages", "no room", sum(gone), len(gone))] if gone else notes
-
-
-def _note(what: str, why: str, tokens: int, count: int) -> JsonObject:
-    return {"what": what, "why": why, "tokens": tokens, "count": count}
+        if gone:
+            notes.append({"what": "messages", "why": "no room", "tokens": sum(gone), "count": len(gone)})
+        return notes
 
 
 def quote(keys: Sequence[int], lines: EntryLines, room: int) -> Quoted:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from moot.nodes.blackboard.digest import render_blackboard
@@ -78,8 +78,10 @@ def ask_view(
     from moot.nodes.memory.retrieval import read_question, select_evidence
 
     total = config.memory.budget.total if budget is None else budget
-    head = [_instruction(state, config, total, count), *_summary(state, config, total, count)]
-    tail = _question(question, total, count)
+    head = _head(state, config, total, count)
+    share = int(total * FRAME_SHARE)
+    asked = QUESTION.render(question=cut_middle(question, max(8, share - 60), count))
+    tail = Block("tail", cut_message({"role": "user", "content": asked}, share, count), label="question")
     frame: WireMessage = {"role": "user", "content": HEADING}
     shown = (*(block.message for block in head), frame, tail.message)
     room = total - REPLY_PRIMING - sum(message_tokens(message, count) for message in shown)
@@ -172,64 +174,37 @@ def ask_index(
     )
 
 
-def _instruction(state: ConversationState, config: DebateConfig, total: int, count: TokenCounter) -> Block:
-    room = int(total * FRAME_SHARE)
-    spoke = dict.fromkeys(debater.name for debater in config.debaters)
+def _head(state: ConversationState, config: DebateConfig, total: int, count: TokenCounter) -> list[Block]:
+    """Return the instruction, then summary and ledger as one message, where there is either."""
+    share = int(total * FRAME_SHARE)
+    speakers = inert(", ".join(dict.fromkeys(debater.name for debater in config.debaters)))
     text = ASK.render(
-        topic=cut_middle(state["topic"], room // 3, count),
-        speakers=cut_middle(inert(", ".join(spoke)), room // 3, count),
+        topic=cut_middle(state["topic"], share // 3, count), speakers=cut_middle(speakers, share // 3, count)
     )
-    message = cut_message({"role": "system", "content": text}, room, count)
-    return Block("system", message, label="instruction")
+    message = cut_message({"role": "system", "content": text}, share, count)
+    head = [Block("system", message, label="instruction")]
 
-
-def _question(question: str, total: int, count: TokenCounter) -> Block:
-    room = int(total * FRAME_SHARE)
-    text = QUESTION.render(question=cut_middle(question, max(8, room - 60), count))
-    return Block("tail", cut_message({"role": "user", "content": text}, room, count), label="question")
-
-
-def _summary(state: ConversationState, config: DebateConfig, total: int, count: TokenCounter) -> list[Block]:
-    """Return summary and ledger as one message within their share, `[]` while there is neither."""
-    room = int(total * SUMMARY_SHARE) - 16
-    board = render_blackboard(
-        state, "", max_tokens=int(room * LEDGER_SHARE), count=count, names=config.names()
-    )
-    summary = _summary_text(state, config, room - count(board) - 8, count)
+    share, names = int(total * SUMMARY_SHARE), config.names()
+    most = int((share - 16) * LEDGER_SHARE)
+    board = render_blackboard(state, "", max_tokens=most, count=count, names=names)
+    summary = _summary_text(state, share - 16 - count(board) - 8, names, count)
     text = "\n\n".join(filter(None, [f"# Summary\n{summary}" if summary else "", board]))
-    if not text:
-        return []
-    message = cut_message({"role": "user", "content": text}, int(total * SUMMARY_SHARE), count)
-    return [Block("summary", message, SUMMARY, label="summary and ledger")]
+    if text:
+        message = cut_message({"role": "user", "content": text}, share, count)
+        head.append(Block("summary", message, SUMMARY, label="summary and ledger"))
+    return head
 
 
-def _summary_text(state: ConversationState, config: DebateConfig, room: int, count: TokenCounter) -> str:
+def _summary_text(state: ConversationState, room: int, names: Mapping[str, str], count: TokenCounter) -> str:
     """Return the rolling summary within `room` tokens: as it is where it fits, else laid out anew."""
     summary = state.get("rolling_summary", {})
     text = str(summary.get("text", ""))
     if not text or room <= 0 or count(text) <= room:
         return text if room > 0 else ""
-    points = summary.get("points")
+    points: Any = summary.get("points")
     if points and str(summary.get("method", "")).startswith("rule-based"):
-        return _laid_out(_Layout(text, room, tuple(config.names().items()), points, count))
+        return render(lay_out(points, max_tokens=room, count=count, names=names), names)
     return cut_middle(text, room, count)
-
-
-@dataclass(frozen=True)
-class _Layout:
-    """A rule-based summary to be laid out in less room; told apart by its text."""
-
-    text: str
-    room: int
-    names: tuple[tuple[str, str], ...]
-    points: Any = field(compare=False)
-    count: TokenCounter = field(compare=False)
-
-
-@lru_cache(maxsize=64)
-def _laid_out(wanted: _Layout) -> str:
-    names = dict(wanted.names)
-    return render(lay_out(wanted.points, max_tokens=wanted.room, count=wanted.count, names=names), names)
 
 
 def recent_seqs(state: ConversationState, lines: EntryLines, total: int) -> list[int]:
@@ -256,20 +231,15 @@ def unsaid(
     """
     called = frozenset(terms(" ".join([*names, *names.values(), *PEOPLE, *PEOPLE.values(), *ids])))
     unknown = frozenset(question.unknown) - called - asking_terms()
-    found: dict[str, None] = {}
+    unsaid_words: dict[str, None] = {}
     for run in map(str.casefold, spelled(question.text)):
-        if is_unspaced(run):
-            found |= dict.fromkeys(_stretches(run, unknown))
-        elif len(run) > 1 and not unknown.isdisjoint(terms(run)):
-            found[run] = None
-    return tuple(found)
-
-
-def _stretches(run: str, unknown: frozenset[str]) -> list[str]:
-    """Return the stretches of a run without spaces that no known pair of characters touches."""
-    said = set[int]()
-    for place in range(len(run) - 1):
-        if run[place : place + 2] not in unknown:
-            said |= {place, place + 1}
-    open_places = "".join(" " if place in said else character for place, character in enumerate(run))
-    return [part for part in _BETWEEN.sub(" ", open_places).split() if len(part) > 1]
+        if not is_unspaced(run):
+            if len(run) > 1 and not unknown.isdisjoint(terms(run)):
+                unsaid_words[run] = None
+            continue
+        # Of a run without spaces, the stretches that no known pair of characters touches.
+        pairs = [place for place in range(len(run) - 1) if run[place : place + 2] not in unknown]
+        known = {*pairs, *(place + 1 for place in pairs)}
+        left = "".join(" " if place in known else character for place, character in enumerate(run))
+        unsaid_words |= dict.fromkeys(part for part in _BETWEEN.sub(" ", left).split() if len(part) > 1)
+    return tuple(unsaid_words)

@@ -32,25 +32,21 @@ def summary_blocks(scene: Scene) -> list[Block]:
     text = summary.get("text", "")
     if not text:
         return []
+    budget = scene.config.memory.budget
+    # Its section's room, or where room is short at most a tenth of what is left.
+    left = scene.room - budget.tail - head_tokens(scene.state["topic"], scene.config, scene.count)
+    roomy = left >= budget.summary + budget.messages * MESSAGE_SHARE
+    room = budget.summary if roomy else max(0, min(budget.summary, left // 10))
     heading = f"# Summary of the debate up to [{entry_id(summary['covers_through_seq'])}]"
-    room = _summary_room(scene)
     whole: WireMessage = {"role": "user", "content": f"{heading}\n{text}"}
     message = whole
-    if room < min(NOTICE_BELOW, scene.config.memory.budget.summary):
+    if room < min(NOTICE_BELOW, budget.summary):
         notice = f"{summary['messages']} earlier messages; there is no room for their summary."
         message = {**whole, "content": f"{heading}\n{notice}"}
     message = cut_message(message, max(room, LEAST_SUMMARY), scene.count)
     held: dict[MemoryKind, int] = {"rolling summary": scene.count(message["content"])}
     cut = whole if message != whole else None
     return [Block("summary", message, SUMMARY, label="rolling summary", whole=cut, memory=held)]
-
-
-def _summary_room(scene: Scene) -> int:
-    """Return the summary's tokens: its section's, or where room is short at most a tenth of what is left."""
-    budget = scene.config.memory.budget
-    left = scene.room - budget.tail - head_tokens(scene.state["topic"], scene.config, scene.count)
-    roomy = left >= budget.summary + budget.messages * MESSAGE_SHARE
-    return budget.summary if roomy else max(0, min(budget.summary, left // 10))
 
 
 def window_blocks(scene: Scene, entries: Sequence[Entry] | None = None) -> list[Block]:
@@ -77,35 +73,25 @@ def window_blocks(scene: Scene, entries: Sequence[Entry] | None = None) -> list[
 def _message_block(
     entry: Entry, priority: int, own: bool, config: DebateConfig, count: TokenCounter
 ) -> Block:
-    message, whole = _window_message(entry, own, config, count)
-    label = f"message {entry['id']}" if priority == KEEP else "window messages"
-    return Block("messages", message, priority, (entry["id"],), _pair(entry), label, whole)
-
-
-def _window_message(
-    entry: Entry, own: bool, config: DebateConfig, count: TokenCounter
-) -> tuple[WireMessage, WireMessage | None]:
-    """Return an entry as the window shows it, and the whole of it where it was cut.
+    """Return an entry of the window, cut where it is too long.
 
     The speaker's own words stand in the assistant's role, in the per-speaker layout only.
     """
     message = render_entry(entry, config.names())
     if own:
         message = {"role": "assistant", "content": entry["content"]}
+    whole: WireMessage | None = None
     cap = int(config.memory.budget.messages * MESSAGE_SHARE)
     # The entry's own count is another encoding's for some models: only what is well below needs no second.
-    if entry["tokens"] + NAME_TOKENS < cap / 2:
-        return message, None
-    if message_tokens(message, count) <= cap:
-        return message, None
-    room = max(1, cap - message_tokens(message, count, content=0))
-    short: WireMessage = {**message, "content": cut_once(message["content"], room, count)}
-    return short, message
+    if entry["tokens"] + NAME_TOKENS >= cap / 2 and message_tokens(message, count) > cap:
+        room = max(1, cap - message_tokens(message, count, content=0))
+        whole, message = message, {**message, "content": cut_once(message["content"], room, count)}
 
-
-def _pair(entry: Entry) -> str:
-    """Return what a tool's call shares with its result and a question with its answer, `""` for the rest."""
-    pair = kind_of(entry).pair
+    # A tool's call stays or goes with its result, a question with its answer.
+    pair, group = kind_of(entry).pair, ""
     if pair == "closes" and entry["targets"]:
-        return entry["targets"][0]
-    return entry["id"] if pair == "opens" else ""
+        group = entry["targets"][0]
+    elif pair == "opens":
+        group = entry["id"]
+    label = f"message {entry['id']}" if priority == KEEP else "window messages"
+    return Block("messages", message, priority, (entry["id"],), group, label, whole)

@@ -129,7 +129,7 @@ def _tail_tokens(values: dict[str, str], count: TokenCounter) -> int:
     return message_tokens({"role": "user", "content": TAIL.render(**values)}, count)
 
 
-def debate_blocks(scene: Scene, parts: Sequence[TailPart] = ()) -> list[Block]:
+def debate_blocks(scene: Scene) -> list[Block]:
     """Return the blocks of a long-form view: rules, rolling summary, window, tail; most stable first."""
     persona = contract_text(scene.speaker) if scene.config.memory.layout == "per-speaker" else ""
     return [
@@ -137,25 +137,33 @@ def debate_blocks(scene: Scene, parts: Sequence[TailPart] = ()) -> list[Block]:
         topic_block(scene.state["topic"], scene.config, scene.count),
         *summary_blocks(scene),
         *window_blocks(scene),
-        tail_block(scene, tail_parts(scene, parts)),
+        tail_block(scene, _tail_parts(scene)),
     ]
 
 
-def tail_parts(scene: Scene, others: Sequence[TailPart] = ()) -> list[TailPart]:
-    """Return the parts of a long-form tail: blackboard, retrieved memories, and a protocol's own.
+def _tail_parts(scene: Scene) -> list[TailPart]:
+    """Return the parts of a long-form tail: earlier debates, own texts, blackboard, retrieved memories.
 
     While there is something to bring back the blackboard leaves room for it; what is left of that flows back.
     """
-    others = others if any(part.name == "perspective" for part in others) else [*others, earlier_part(scene)]
     cue = cue_for(scene.state, scene.window, scene.speaker.id)
-    others = [*others, anchors_part(scene, f"{cue.query}\n{cue.answering}")]
+    others = [earlier_part(scene), anchors_part(scene, f"{cue.query}\n{cue.answering}")]
     left = _left_of_tail(scene, others)
-    some = scene.memories is not None and len(scene.window) < len(scene.state["full_transcript"]) - 1
-    board = blackboard_part(scene, int(left * (1 - RETRIEVED_SHARE)) if some else left)
-    back = recalled_part(scene, room=left - scene.count(board.text), shown=board.text) if some else None
-    if back and not back.text:
-        board, back = blackboard_part(scene, left), None
-    return [*others, board, *([back] if back else [])]
+    if scene.memories is not None and len(scene.window) < len(scene.state["full_transcript"]) - 1:
+        board = blackboard_part(scene, int(left * (1 - RETRIEVED_SHARE)))
+        back = bring_back(
+            scene.state,
+            scene.memories,
+            scene.config.memory.retrieval,
+            cue,
+            room=left - scene.count(board.text),
+            count=scene.count,
+            names=scene.names,
+            shown=board.text,
+        )
+        if back.text:
+            return [*others, board, TailPart("retrieved", back.text, RETRIEVED, back.ids)]
+    return [*others, blackboard_part(scene, left)]
 
 
 def earlier_part(scene: Scene) -> TailPart:
@@ -169,20 +177,3 @@ def anchors_part(scene: Scene, query: str) -> TailPart:
     """Return the passages of the speaker's own texts that fit what is discussed, where it brought any."""
     room = scene.config.memory.budget.tail // ANCHOR_SHARE
     return TailPart("anchors", anchor_text(scene.speaker.anchors, query, room, scene.count), ANCHORS)
-
-
-def recalled_part(scene: Scene, *, room: int, shown: str = "") -> TailPart:
-    """Return what has left the window and bears on what the speaker answers, within `room` tokens."""
-    if scene.memories is None:
-        return TailPart("retrieved", "", RETRIEVED)
-    found = bring_back(
-        scene.state,
-        scene.memories,
-        scene.config.memory.retrieval,
-        cue_for(scene.state, scene.window, scene.speaker.id),
-        room=room,
-        count=scene.count,
-        names=scene.names,
-        shown=shown,
-    )
-    return TailPart("retrieved", found.text, RETRIEVED, found.ids)
