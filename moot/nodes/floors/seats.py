@@ -25,7 +25,7 @@ from moot.nodes.tools.tool import Surroundings, function_of
 from moot.nodes.tools.tool_table import functions_tokens, tool_named
 from moot.nodes.views.scene import Scene
 from moot.state.config import DebateConfig
-from moot.state.config.frozen import frozen_config
+from moot.state.config.debate_config import frozen_config
 from moot.state.config.memory_config import MINIMUM
 from moot.state.conversation import ConversationState, Floor
 from moot.state.entries import entry_id, seq_of
