@@ -9,8 +9,7 @@ from moot.nodes.driving.answering import run_to_end
 from moot.nodes.driving.environment import Environment
 from moot.nodes.driving.portal import call_from_sync
 from moot.nodes.judging.agreement import rate_of
-from moot.nodes.judging.calibration import PUBLISHED, Benchmark, benchmark
-from moot.nodes.judging.human_data import read_sessions
+from moot.nodes.judging.calibration import PUBLISHED, Benchmark, benchmark, read_sessions
 from moot.nodes.judging.quiz import sit_quiz
 from moot.nodes.prompts.request import voice_of
 from moot.state.config import DebateConfig
@@ -55,7 +54,7 @@ def measure_judge(
     """Let the configured judge say which answer is right, session by session.
 
     Args:
-        path: human-judged sessions, see `moot.nodes.judging.human_data`.
+        path: human-judged sessions, see `moot.nodes.judging.calibration`.
         config: whose judge and limits count.
         environment: models.
         limit: only the first so many sessions that people finished judging.

@@ -17,13 +17,14 @@ from moot.nodes.judging.agreement import krippendorff_alpha
 from moot.nodes.judging.calibration import (
     PUBLISHED,
     Calibration,
+    Session,
     agreement_with_panel,
     benchmark,
     calibrate,
     human_calibration,
     panel_choice,
+    read_sessions,
 )
-from moot.nodes.judging.human_data import Session, read_sessions
 from moot.state.errors import InputError
 
 DATA = Path(

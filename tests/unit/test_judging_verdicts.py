@@ -241,7 +241,7 @@ def test_a_rubric_is_read_from_a_file(tmp_path: Path, suffix: str) -> None:
 
 
 def test_a_shipped_rubric_is_found_by_name() -> None:
-    assert load_rubric("debate").name == "debate"
+    assert shipped_rubrics()["debate"].name == "debate"
 
 
 def test_a_rubric_is_shipped_by_being_a_file_of_the_folder(
@@ -296,7 +296,7 @@ def test_a_file_that_cannot_be_parsed_is_named(tmp_path: Path, name: str, text: 
 
 def test_an_unknown_rubric_lists_the_shipped_ones() -> None:
     with pytest.raises(ConfigError, match="'nosuch' is neither 'answers', 'debate', 'design'"):
-        load_rubric("nosuch")
+        load_rubric(Path("nosuch"))
 
 
 def test_reasons_for_and_against_are_checked_like_scores() -> None:

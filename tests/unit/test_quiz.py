@@ -10,7 +10,7 @@ import pytest
 
 from moot.graph.judge_benchmark import measure_judge
 from moot.nodes.calls import ModelCall, Reply
-from moot.nodes.judging.human_data import read_sessions
+from moot.nodes.judging.calibration import read_sessions
 from moot.nodes.judging.quiz import sit_quiz
 from moot.nodes.text.tokens import counter, prompt_tokens
 from moot.state.config import DebateConfig

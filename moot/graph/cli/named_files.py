@@ -67,7 +67,7 @@ def read_rubric(named: str, folder: Path) -> str | Data:
     if named in shipped_rubrics():
         return named
     path = folder / named
-    return load_rubric(path if path.exists() else named).model_dump(mode="json")
+    return load_rubric(path if path.exists() else Path(named)).model_dump(mode="json")
 
 
 def _rubric(_: str, folder: Path, value: object) -> object:

@@ -57,29 +57,25 @@ def krippendorff_alpha(units: Iterable[Unit], level: Level = "nominal") -> float
     """
     rated = [Counter(given) for given in map(_given, units) if len(given) > 1]
     totals = sum(rated, Counter[Mark]())
-    if len(totals) < 2:
-        return None
-    n, far = totals.total(), _distances(totals, level)
-    observed = sum(_disagreement(marks, far) / (marks.total() - 1) for marks in rated)
-    return 1 - (n - 1) * observed / _disagreement(totals, far)
-
-
-def _disagreement(marks: Counter[Mark], far: Mapping[tuple[Mark, Mark], float]) -> float:
-    return 2 * sum(far[pair] * marks[pair[0]] * marks[pair[1]] for pair in combinations(sorted(marks), 2))
-
-
-def _distances(totals: Counter[Mark], level: Level) -> dict[tuple[Mark, Mark], float]:
-    """Return how far every two marks are from each other, squared, the lower one first."""
     values = sorted(totals)
-    if level == "nominal":
-        return dict.fromkeys(combinations(values, 2), 1.0)
+    if len(values) < 2:
+        return None
     if level == "ordinal":  # by rank: the marks up to one's own, half of its own
         ranks = accumulate(totals[value] for value in values)
-        places = [rank - totals[value] / 2 for value, rank in zip(values, ranks, strict=True)]
-    else:
-        places = [float(value) for value in values]
-    placed = combinations(zip(values, places, strict=True), 2)
-    return {(one, other): (at - before) ** 2 for (one, before), (other, at) in placed}
+        places = {value: rank - totals[value] / 2 for value, rank in zip(values, ranks, strict=True)}
+    elif level == "interval":
+        places = {value: float(value) for value in values}
+    far = {
+        (one, other): 1.0 if level == "nominal" else (places[other] - places[one]) ** 2
+        for one, other in combinations(values, 2)
+    }
+
+    def disagreement(marks: Counter[Mark]) -> float:
+        pairs = combinations(sorted(marks), 2)
+        return 2 * sum(far[one, other] * marks[one] * marks[other] for one, other in pairs)
+
+    observed = sum(disagreement(marks) / (marks.total() - 1) for marks in rated)
+    return 1 - (totals.total() - 1) * observed / disagreement(totals)
 
 
 def cohen_kappa(first: Unit, second: Unit) -> float | None:

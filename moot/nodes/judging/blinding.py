@@ -85,15 +85,15 @@ class Blinding:
     def blind_text(self, text: str) -> str:
         """Return `text` with a label for every mention of a debater, and pronouns near it neutral."""
         blinded = self._repeated.sub(r"\1", self._mention.sub(self._blinded, text))
-        return "".join(map(self._without_gender, blinded.splitlines(keepends=True)))
-
-    def _without_gender(self, line: str) -> str:
-        """Return a line with neutral pronouns where it names a debater, and on while sentences have some."""
-        about, parts = False, list[str]()
-        for sentence in _SENTENCE.findall(line):
-            named = any(label in sentence for label in self.labels.values())
-            about = named or (about and bool(_PRONOUN.search(sentence)))
-            parts.append(_PRONOUN.sub(_both, sentence) if about else sentence)
+        parts: list[str] = []
+        for line in blinded.splitlines(keepends=True):
+            about = (
+                False  # a pronoun is of a debater who is named on its line, as long as sentences have some
+            )
+            for sentence in _SENTENCE.findall(line):
+                named = any(label in sentence for label in self.labels.values())
+                about = named or (about and bool(_PRONOUN.search(sentence)))
+                parts.append(_PRONOUN.sub(_both, sentence) if about else sentence)
         return "".join(parts)
 
     def unblind_text(self, text: str) -> str:
@@ -209,7 +209,11 @@ def make_blinding(debaters: Sequence[Debater], seed: int | str, texts: Iterable[
         raise ValueError("blinding needs at most 702 debaters, each with an id of its own")
     texts = list(texts)
     kind = _free_kind([*names, *names.values()], texts)
-    letters = _free_letters(len(names), [*names, *names.values(), *texts])
+    taken = {
+        each for text in (*names, *names.values(), *texts) for each in re.findall(rf"\b{_LETTERS}\b", text)
+    }
+    free = [letter for letter in _LETTERED if letter not in taken]
+    letters = (free if len(free) >= len(names) else _LETTERED)[: len(names)]
     shuffled = sorted(names, key=lambda debater: hashlib.sha256(f"{seed}\0{debater}".encode()).digest())
     return Blinding(
         labels={debater: f"{kind} {letter}" for debater, letter in zip(shuffled, letters, strict=True)},
@@ -226,13 +230,6 @@ def _free_kind(names: Sequence[str], texts: Sequence[str]) -> str:
         return not in_a_name and not any(taken.search(text) for text in texts)
 
     return next(filter(is_free, _KINDS), _KINDS[0])
-
-
-def _free_letters(number: int, texts: Iterable[str]) -> list[str]:
-    """Return the first letters that stand nowhere alone; any, where there are not enough."""
-    taken = {each for text in texts for each in re.findall(rf"\b{_LETTERS}\b", text)}
-    free = [letter for letter in _LETTERED if letter not in taken]
-    return (free if len(free) >= number else _LETTERED)[:number]
 
 
 def _both(pronoun: re.Match[str]) -> str:

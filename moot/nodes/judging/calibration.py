@@ -1,19 +1,136 @@
-"""How well judges find the right answer, how well they know it, and how far they agree with people."""
+"""Judges held against people: how well they find the right answer, and how well they know it.
+
+The data are the NYU human debates, Michael et al. 2023, *Debate Helps Supervise Unreliable Experts*
+(arXiv:2311.08702), CC-BY 4.0, one JSON object a line. In a *debate* two experts argue for one answer each, in
+a *consultancy* one expert argues for one answer; the judge, who cannot read the story, spreads a probability
+over the two after each round.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from math import fsum, log2
+from pathlib import Path
+from typing import Literal
 
+from pydantic import BaseModel, ValidationError
 from typing_extensions import TypedDict
 
 from moot.nodes.judging.agreement import cohen_kappa, rate_of
-from moot.nodes.judging.human_data import Distribution, HumanJudgement, Session
+from moot.state.config.config_mistakes import mistakes_in
+from moot.state.errors import InputError
 from moot.state.verdict import Rate
 
 PUBLISHED: Mapping[str, float] = {"debate": 0.84, "consultancy": 0.74}
 """Accuracy of human judges with human experts (Michael et al. 2023, abstract)."""
 _SMALLEST = 1e-6
 """A probability of 0 for what is true would make the mean log score infinite; it counts as this."""
+
+Distribution = tuple[float, float]
+"""Probability of each of the two answers."""
+
+
+@dataclass(frozen=True)
+class HumanJudgement:
+    """One person's final word on one session."""
+
+    judge: str
+    """Pseudonym."""
+    live: bool
+    """Judged while it ran, with questions to the experts; else afterwards, from the transcript."""
+    distribution: Distribution
+
+    @property
+    def choice(self) -> int | None:
+        """Index of the answer held likelier, `None` for an even split."""
+        first, second = self.distribution
+        return None if first == second else int(second > first)
+
+
+class HumanTurn(BaseModel, frozen=True):
+    """What an expert said, or what a judge held after a round."""
+
+    kind: Literal["speech", "judge", "offline"]
+    """By an expert, by the live judge, or by one who judged afterwards."""
+    speaker: str
+    side: Literal[0, 1] = 0
+    """Of a speech: index of the answer argued for."""
+    text: str = ""
+    dist: Distribution | None = None
+    """Of a judge."""
+
+
+class Setting(BaseModel, frozen=True):
+    """Who argued."""
+
+    isHuman: bool
+    """Experts are people; else GPT-4."""
+    isDebate: bool
+    """Two experts; else a consultancy."""
+
+
+class Session(BaseModel, frozen=True):
+    """One judged debate or consultancy, as the file has it."""
+
+    name: str
+    question: str
+    answers: tuple[str, str]
+    correct: Literal[0, 1]
+    """Index of the right answer."""
+    setting: Setting
+    in_paper: bool
+    """Used in the paper's analysis."""
+    final: Distribution | None = None
+    """Of the live judge who finished."""
+    turns: tuple[HumanTurn, ...]
+
+    @property
+    def human(self) -> bool:
+        """Whether the experts are people."""
+        return self.setting.isHuman
+
+    @property
+    def debate(self) -> bool:
+        """Whether two experts argue."""
+        return self.setting.isDebate
+
+    @cached_property
+    def speeches(self) -> tuple[HumanTurn, ...]:
+        """What the experts said."""
+        return tuple(turn for turn in self.turns if turn.kind == "speech")
+
+    @cached_property
+    def judgements(self) -> tuple[HumanJudgement, ...]:
+        """Of those who finished, the live judge first; of one who judged afterwards the last word counts."""
+        live = [turn.speaker for turn in self.turns if turn.kind == "judge"]
+        first = [HumanJudgement(live[-1], True, self.final)] if live and self.final else []
+        later = {turn.speaker: turn.dist for turn in self.turns if turn.kind == "offline" and turn.dist}
+        return (*first, *(HumanJudgement(judge, False, held) for judge, held in later.items()))
+
+    def probability_right(self, judgement: HumanJudgement) -> float:
+        """Return what `judgement` gives the right answer."""
+        return judgement.distribution[self.correct]
+
+
+def read_sessions(path: Path) -> list[Session]:
+    """Read the sessions in `path`, in the file's order; blank lines are skipped.
+
+    Raises:
+        InputError: the file cannot be read, or a line is not such a session; names the line.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot read {str(path)!r}: {error}") from error
+    sessions = []
+    for at, line in enumerate(lines, start=1):
+        try:
+            sessions += [Session.model_validate_json(line)] if line.strip() else []
+        except ValidationError as error:
+            wrong = mistakes_in(error)[0]
+            raise InputError(f"{path}:{at}: not a human-judged debate ({wrong})") from error
+    return sessions
 
 
 class Bin(TypedDict):
@@ -78,7 +195,21 @@ def calibrate(probabilities: Sequence[float], bins: int = 10) -> Calibration:
     members: list[list[float]] = [[] for _ in range(bins)]
     for p in probabilities:
         members[min(int((max(p, 1 - p) - 0.5) * 2 * bins), bins - 1)].append(p)
-    table = [_bin(0.5 + at / (2 * bins), 0.5 + (at + 1) / (2 * bins), ps) for at, ps in enumerate(members)]
+    table = []
+    for at, ps in enumerate(members):
+        sure = fsum(max(p, 1 - p) for p in ps)
+        # An even split is half right: it is then perfectly calibrated at 0.5.
+        right = fsum(0.5 if p == 0.5 else p > 0.5 for p in ps)
+        low, high = 0.5 + at / (2 * bins), 0.5 + (at + 1) / (2 * bins)
+        table.append(
+            Bin(
+                low=low,
+                high=high,
+                n=len(ps),
+                confidence=sure / len(ps) if ps else None,
+                accuracy=right / len(ps) if ps else None,
+            )
+        )
     gaps = [
         row["n"] * abs(row["accuracy"] - row["confidence"])
         for row in table
@@ -128,11 +259,3 @@ def benchmark(distributions: Mapping[str, Distribution], sessions: Iterable[Sess
         humans=human_calibration(judged),
         panel=agreement_with_panel(chosen, judged),
     )
-
-
-def _bin(low: float, high: float, probabilities: Sequence[float]) -> Bin:
-    n = len(probabilities)
-    # An even split is half right: it is then perfectly calibrated at 0.5.
-    right = fsum(0.5 if p == 0.5 else p > 0.5 for p in probabilities)
-    sure = fsum(max(p, 1 - p) for p in probabilities)
-    return Bin(low=low, high=high, n=n, confidence=sure / n if n else None, accuracy=right / n if n else None)

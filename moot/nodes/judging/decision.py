@@ -148,11 +148,6 @@ def borda_points(ballots: Sequence[Ballot]) -> dict[str, float]:
     return {debater: fsum(points(ballot["scores"], debater) for ballot in ballots) for debater in debaters}
 
 
-def _approvals(ballots: Sequence[Ballot]) -> dict[str, float]:
-    votes = Counter(debater for ballot in ballots for debater in set(ballot["approved"]))
-    return {debater: float(votes[debater]) for debater in sorted(votes)}
-
-
 def equal_scores(a: float, b: float) -> bool:
     """Return whether two scores are one but for rounding."""
     return a == b or abs(a - b) <= _CLOSE
@@ -164,12 +159,16 @@ def _highest(tally: dict[str, float]) -> _Tally:
     return _Tally(tally, leaders[0], []) if len(leaders) == 1 else _Tally(tally, TIE, leaders)
 
 
+def _votes(choices: Iterable[str]) -> dict[str, float]:
+    votes = Counter(choices)
+    return {choice: float(votes[choice]) for choice in sorted(votes)}
+
+
 def _at_least(ballots: Sequence[Ballot], needed: float) -> _Tally:
     """The choice with `needed` votes; `needed` is more than half, so at most one has them."""
-    votes = Counter(ballot["winner"] for ballot in ballots)
-    tally = {choice: float(votes[choice]) for choice in sorted(votes)}
+    tally = _votes(ballot["winner"] for ballot in ballots)
     winner = next((choice for choice, n in tally.items() if n >= needed), TIE)
-    leaders = [choice for choice, n in tally.items() if n == max(votes.values()) and choice != TIE]
+    leaders = [choice for choice, n in tally.items() if n == max(tally.values()) and choice != TIE]
     return _Tally(tally, winner, leaders if winner == TIE and len(leaders) > 1 else [])
 
 
@@ -188,7 +187,7 @@ RULES: Mapping[str, PanelRule] = {
     "approval": PanelRule(
         f"who most judges approve of: a total of {APPROVED:g} of 100, or their winner",
         "approvals",
-        lambda given: _highest(_approvals(given)),
+        lambda given: _highest(_votes(name for ballot in given for name in set(ballot["approved"]))),
     ),
     "unanimous": PanelRule(
         "choice of every judge, else a tie", "votes", lambda given: _at_least(given, len(given))

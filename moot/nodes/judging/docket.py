@@ -55,12 +55,6 @@ def is_argued(entry: Entry, sides: Sequence[str]) -> bool:
     return entry["speaker"] in sides and kind_of(entry).argues
 
 
-def _is_material(entry: Entry) -> bool:
-    """Return whether a judge may see an entry: not the topic, which its frame holds, nor what Moot notes."""
-    kind = kind_of(entry)
-    return kind.shown and kind.by != "moot"
-
-
 def outgrows(entries: Iterable[Entry], sides: Sequence[str], room: int) -> bool:
     """Return whether all that the sides argued takes more tokens than `room`."""
     return any(
@@ -83,18 +77,20 @@ class Docket:
         """Sort the entries; `fill` shows of what is argued beside the evidence the newest that fits, too."""
         self.sides = sorted(set(sides))
         self._names = names
-        every = [entry for entry in entries if is_argued(entry, sides)]
-        self.argued = sum(map(_cost, every))
+        argued = [entry for entry in entries if is_argued(entry, sides)]
+        self.argued = sum(map(_cost, argued))
         """Tokens of all that the sides argued."""
-        self._ids = frozenset(entry["id"] for entry in every)
-        self._said = [
-            entry for entry in (entries if evidence is None else evidence) if is_argued(entry, sides)
-        ]
+        self._ids = frozenset(entry["id"] for entry in argued)
+        self._said = argued if evidence is None else [each for each in evidence if is_argued(each, sides)]
         seen = {entry["seq"] for entry in self._said}
-        argued = (entry for entry in reversed(entries) if fill and is_argued(entry, sides))
-        self.earlier = [entry for entry in argued if entry["seq"] not in seen]
+        self.earlier = [entry for entry in reversed(argued) if fill and entry["seq"] not in seen]
         """What is shown beside the evidence where there is room, the newest first."""
-        self._others = [entry for entry in entries if not is_argued(entry, sides) and _is_material(entry)]
+        # Neither the topic, which a judge's frame holds, nor what Moot notes.
+        self._others = [
+            entry
+            for entry in entries
+            if not is_argued(entry, sides) and kind_of(entry).shown and kind_of(entry).by != "moot"
+        ]
 
     def select(self, query: str, room: int) -> Selection:
         """Choose what fits `room` tokens.
@@ -132,34 +128,27 @@ class Docket:
         from moot.nodes.memory.retrieval import select_evidence
 
         most = max(int(share * MESSAGE_SHARE), min(share, LEAST_CUT))
+        index = copy(self._index)  # in which no message is longer than what is shown of it
+        index.tokens = array("q", (min(tokens, most) for tokens in index.tokens))
+        ends: dict[str, list[int]] = {}
+        for entry in self._said:
+            ends.setdefault(entry["speaker"], []).append(entry["seq"])
         chosen = select_evidence(
-            self._index(most),
+            index,
             query,
             budget=share * len(self.sides),
             costs={entry["seq"]: min(_cost(entry), most) for entry in self._said},
-            must_keep=self._first_and_last(),
+            must_keep=[seq for seqs in ends.values() for seq in (seqs[0], seqs[-1])],
             speakers=self.sides,
         )
         wanted = frozenset(chosen.seqs)
         return [Allotment(entry, most) for entry in self._said if entry["seq"] in wanted]
 
     @cached_property
-    def _whole(self) -> EvidenceIndex:
+    def _index(self) -> EvidenceIndex:
         from moot.nodes.memory.retrieval import EvidenceIndex
 
         return EvidenceIndex(self._said, names=self._names)
-
-    def _index(self, most: int) -> EvidenceIndex:
-        """Return the index, in which no message is longer than what is shown of it."""
-        index = copy(self._whole)
-        index.tokens = array("q", (min(tokens, most) for tokens in index.tokens))
-        return index
-
-    def _first_and_last(self) -> list[int]:
-        ends: dict[str, list[int]] = {}
-        for entry in self._said:
-            ends.setdefault(entry["speaker"], []).append(entry["seq"])
-        return [seq for seqs in ends.values() for seq in (seqs[0], seqs[-1])]
 
     def _with_others(self, chosen: list[Allotment], room: int, share: int | None) -> Selection:
         """Add what others said: first documents, then what a chosen message answers, then the newest."""

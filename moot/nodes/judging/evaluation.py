@@ -16,7 +16,7 @@ from moot.nodes.calls import Flow, Hints, Reply, View
 from moot.nodes.judging.opinion_check import OpinionCheck, Sitting
 from moot.nodes.judging.opinions import CriterionScore
 from moot.nodes.judging.panel import mean_scores_of
-from moot.nodes.judging.rubrics import Criterion, Rubric, load_rubric
+from moot.nodes.judging.rubrics import Criterion, Rubric, shipped_rubrics
 from moot.nodes.prompts.fitting import Block, fit
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.prompts.material import Piece, with_pieces
@@ -137,7 +137,7 @@ class Appraisal(BaseModel):
 @cache
 def evaluation_rubric() -> Rubric:
     """Return what evaluators score: the rubric `design`, and the whole."""
-    design = load_rubric("design")
+    design = shipped_rubrics()["design"]
     return Rubric(name=design.name, criteria=(*design.criteria, OVERALL))
 
 
@@ -157,7 +157,15 @@ def evaluate(
     subjects: Sequence[Subject], evaluator: Evaluator, config: DebateConfig, count: TokenCounter
 ) -> Flow[list[Evaluation]]:
     """Let one evaluator score every subject; return one evaluation a subject, failed ones too."""
-    sittings = [_sitting(subject, evaluator, config, count) for subject in subjects]
+    voice = Voice(evaluator.model, TEMPERATURE, config.fallbacks, config.seed, REPLY_TOKENS)
+    middle = int(OVERALL.middle)
+    sittings = []
+    for subject in subjects:
+        view = evaluation_view(subject, evaluator, config.memory.budget.total, count)
+        hints: Hints = {"topic": subject.problem, "fields": {"score": middle, OVERALL.id: middle}}
+        call = make_call(voice, "evaluate", view, schema=opinion_schema(), hints=hints)
+        check = OpinionCheck(evaluation_rubric(), [subject.name], judge=evaluator.id)
+        sittings.append(Sitting(call, check))
     replies = yield [sitting.call for sitting in sittings]
     pairs = zip(sittings, replies, strict=True)
     return [record_evaluation(evaluator, sitting, reply) for sitting, reply in pairs]
@@ -193,15 +201,6 @@ def averages(evaluations: Sequence[Evaluation]) -> Averages:
     rounded = {key: round(mean, 2) for key, mean in means.items()}
     criteria = evaluation_rubric().criteria
     return Averages(scores={each.id: rounded.get(each.id) for each in criteria}, evaluators=len(verdicts))
-
-
-def _sitting(subject: Subject, evaluator: Evaluator, config: DebateConfig, count: TokenCounter) -> Sitting:
-    view = evaluation_view(subject, evaluator, config.memory.budget.total, count)
-    voice = Voice(evaluator.model, TEMPERATURE, config.fallbacks, config.seed, REPLY_TOKENS)
-    middle = int(OVERALL.middle)
-    hints: Hints = {"topic": subject.problem, "fields": {"score": middle, OVERALL.id: middle}}
-    call = make_call(voice, "evaluate", view, schema=opinion_schema(), hints=hints)
-    return Sitting(call, OpinionCheck(evaluation_rubric(), [subject.name], judge=evaluator.id))
 
 
 def evaluation_view(subject: Subject, evaluator: Evaluator, budget: int, count: TokenCounter) -> View:

@@ -1,6 +1,6 @@
 """What a judge sees: rubric, topic, summary, ledger and evidence, an equal share a side, within budget."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -56,16 +56,9 @@ class Bench:
         return self.blinding.label_of(debater) if self.blinding else debater
 
     @property
-    def labels(self) -> dict[str, str]:
+    def labels(self) -> Mapping[str, str]:
         """Names to show, by debater."""
-        names = self.config.names()
-        return self.blinding.labels if self.blinding else names  # type: ignore[return-value]  # a Mapping of str
-
-    @property
-    def query(self) -> str:
-        """What evidence is looked for."""
-        criteria = (criterion.name for criterion in self.rubric.criteria)
-        return " ".join([self.state["topic"], *criteria])
+        return self.blinding.labels if self.blinding else self.config.names()
 
 
 def judge_view(bench: Bench, brief: JudgeBrief) -> View:
@@ -86,7 +79,9 @@ def judge_view(bench: Bench, brief: JudgeBrief) -> View:
         fixed = [block.message for block in (*head, *pins, *notes, last)]
         return _evidence(bench, budget - prompt_tokens(fixed, bench.count))
 
-    notes = ledger if _adds_to_messages(bench.state) else []
+    # The ledger tells more than the messages do, unless all of it is by rule: then it is quotations of them.
+    by_model = any(event["by"] != "rule" for event in ledger_of(bench.state).events)
+    notes = ledger if bench.state.get("crux_cards") or by_model else []
     shown = evidence(notes) if bench.docket.argued <= budget else []
     if not bench.docket.is_whole(key for block in shown for key in block.ids):
         notes = [*summary, *ledger]
@@ -117,11 +112,6 @@ def _frame(bench: Bench, brief: JudgeBrief) -> Block:
     )
     whole: WireMessage = {"role": "system", "content": text}
     return cut_block("system", whole, budget, bench.count, label="rubric")
-
-
-def _adds_to_messages(state: ConversationState) -> bool:
-    """Return whether the ledger tells more than the messages do: what rules note are quotations of them."""
-    return bool(state.get("crux_cards")) or any(event["by"] != "rule" for event in ledger_of(state).events)
 
 
 def _summary(bench: Bench) -> list[Block]:
@@ -160,9 +150,10 @@ def _ledger(bench: Bench) -> list[Block]:
 
 def _evidence(bench: Bench, room: int) -> list[Block]:
     """Return messages in the order they were said: all of them where they fit, else an equal share a side."""
+    query = " ".join([bench.state["topic"], *(criterion.name for criterion in bench.rubric.criteria)])
     wanted = room
     for _ in range(ATTEMPTS):
-        selection = bench.docket.select(bench.query, wanted)
+        selection = bench.docket.select(query, wanted)
         blocks = _rendered(bench, selection)
         over = sum(message_tokens(block.message, bench.count) for block in blocks) - room
         if over <= 0:

@@ -119,20 +119,18 @@ def _both_cases(first: Verdict, second: Verdict) -> dict[str, Case]:
     one, other, none = first.get("cases", {}), second.get("cases", {}), Case(pros=[], cons=[])
     most = reasons_each(len(first["order"]))
 
+    def unite(known: Reason, again: Reason) -> None:
+        known["citations"] = _united(known["citations"], again["citations"])
+
     def in_turn(mine: Sequence[Reason], theirs: Sequence[Reason]) -> list[Reason]:
-        return _stated_once(filter(None, chain.from_iterable(zip_longest(mine, theirs))), _cited_by_both)[
-            :most
-        ]
+        every = filter(None, chain.from_iterable(zip_longest(mine, theirs)))
+        return _stated_once(every, unite)[:most]
 
     pairs = {side: (one.get(side, none), other.get(side, none)) for side in (*one, *other)}
     return {
         side: Case(pros=in_turn(mine["pros"], theirs["pros"]), cons=in_turn(mine["cons"], theirs["cons"]))
         for side, (mine, theirs) in pairs.items()
     }
-
-
-def _cited_by_both(known: Reason, again: Reason) -> None:
-    known["citations"] = _united(known["citations"], again["citations"])
 
 
 def _merged(unmet: Iterable[Unmet]) -> list[Unmet]:

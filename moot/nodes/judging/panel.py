@@ -88,12 +88,16 @@ def mean_scores_of(verdicts: Sequence[Verdict]) -> ScoreTable:
     for verdict in verdicts:
         table: ScoreTable = {side: {} for side in verdict["scores"]}
         for key, own in _criteria([verdict]).items():
+            low, high = own["scale_min"], own["scale_max"]
+            bottom, top = shared[key]["scale_min"], shared[key]["scale_max"]
+            moved = (low, high) != (bottom, top)
             records = {side: of[key] for side, of in verdict["scores"].items() if key in of}
             level = fmean(record["score"] for record in records.values()) if records else None
             for side, record in records.items():
                 score = level if level is not None and verdict["flip"]["flipped"] else record["score"]
+                score = bottom + (top - bottom) * (score - low) / (high - low) if moved else score
                 reason = f"{verdict['judge']}: {record['reason']}" if record["reason"] else ""
-                table[side][key] = {**record, "score": _on_scale(score, own, shared[key]), "reason": reason}
+                table[side][key] = {**record, "score": score, "reason": reason}
         tables.append(table)
     return mean_table(tables)
 
@@ -104,11 +108,6 @@ def _criteria(verdicts: Iterable[Verdict]) -> dict[str, CriterionScale]:
         for scale in verdict.get("criteria", []):
             scales.setdefault(scale["id"], scale)
     return scales
-
-
-def _on_scale(score: float, own: CriterionScale, shared: CriterionScale) -> float:
-    (low, high), (bottom, top) = ((each["scale_min"], each["scale_max"]) for each in (own, shared))
-    return score if (low, high) == (bottom, top) else bottom + (top - bottom) * (score - low) / (high - low)
 
 
 def panel_report(

@@ -13,7 +13,7 @@ from math import isfinite
 from pydantic import BaseModel, Field
 
 from moot.nodes.calls import Flow, Hints, ModelCall
-from moot.nodes.judging.human_data import Session
+from moot.nodes.judging.calibration import Session
 from moot.nodes.prompts.fitting import Block, fit
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.prompts.material import Piece, with_pieces
@@ -82,11 +82,18 @@ def _call(session: Session, config: DebateConfig, count: TokenCounter, swapped: 
     budget = config.memory.budget.total
     letters = LETTERS[::-1] if swapped else LETTERS
     first, second = session.answers[::-1] if swapped else session.answers
+    side = session.speeches[0].side if session.speeches else 0
+    setting = (
+        "Two experts who have read the text argue, Expert A for answer A and Expert B for answer B."
+        if session.debate
+        else f"One expert who has read the text argues for answer {letters[side]}; the expert was told to, "
+        "whether or not it is right."
+    )
     text = QUIZ.render(
         question=cut_middle(session.question, budget // 8, count),
         first=cut_middle(first, budget // 8, count),
         second=cut_middle(second, budget // 8, count),
-        setting=_setting(session, letters),
+        setting=setting,
     )
     frame = Block("system", {"role": "system", "content": text}, label="question")
     pieces = [
@@ -101,13 +108,3 @@ def _call(session: Session, config: DebateConfig, count: TokenCounter, swapped: 
     view = fit(with_pieces([frame], pieces, last, budget, count), budget, count)
     hints: Hints = {"topic": session.question, "fields": {"probability_a": EVEN}}
     return make_call(voice_of(config, config.judge), "judge", view, schema=QuizAnswer, hints=hints)
-
-
-def _setting(session: Session, letters: Sequence[str]) -> str:
-    if session.debate:
-        return "Two experts who have read the text argue, Expert A for answer A and Expert B for answer B."
-    side = session.speeches[0].side if session.speeches else 0
-    return (
-        f"One expert who has read the text argues for answer {letters[side]}; the expert was told to, "
-        "whether or not it is right."
-    )

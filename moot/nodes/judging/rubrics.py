@@ -104,22 +104,17 @@ def shipped_rubrics() -> dict[str, Rubric]:
     return _rubrics_in(SHIPPED)
 
 
-def load_rubric(source: str | Path) -> Rubric:
-    """Return a shipped rubric by its name, or read one from a YAML or JSON file.
+def load_rubric(path: Path) -> Rubric:
+    """Return the rubric in a YAML or JSON file.
 
     Raises:
-        ConfigError: no such rubric or file, or the file is no rubric; the message names the key.
+        ConfigError: there is no such file, or it is no rubric; the message names the key.
     """
-    shipped = shipped_rubrics()
-    if str(source) in shipped:
-        return shipped[str(source)]
     try:
-        return _read_rubric(Path(source))
+        return parse_rubric(data_in(path.read_text(encoding="utf-8"), path, "rubric"), str(path))
     except (OSError, ValueError) as error:
-        known = ", ".join(map(repr, shipped))
-        raise ConfigError(
-            f"rubric: {str(source)!r} is neither {known} nor a file to read: {error}"
-        ) from error
+        known = ", ".join(map(repr, shipped_rubrics()))
+        raise ConfigError(f"rubric: {str(path)!r} is neither {known} nor a file to read: {error}") from error
 
 
 def rubric_for(seat: JudgeSeat, config: DebateConfig, default: str = "debate") -> Rubric:
@@ -152,11 +147,7 @@ def scored_text(config: DebateConfig, default: str = "debate") -> str:
 
 @lru_cache
 def _rubrics_in(folder: Path) -> dict[str, Rubric]:
-    return {path.stem: _read_rubric(path) for path in sorted(folder.glob("*.yaml"))}
-
-
-def _read_rubric(path: Path) -> Rubric:
-    return parse_rubric(data_in(path.read_text(encoding="utf-8"), path, "rubric"), str(path))
+    return {path.stem: load_rubric(path) for path in sorted(folder.glob("*.yaml"))}
 
 
 def parse_rubric(data: object, source: str = "rubric") -> Rubric:
