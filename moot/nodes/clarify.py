@@ -17,7 +17,6 @@ from moot.nodes.prompts.rendering import render_entry
 from moot.nodes.prompts.request import make_call, many, narrowed, voice_of
 from moot.nodes.protocols.protocol import make_floor, make_step
 from moot.nodes.roles.role import shipped_role
-from moot.nodes.text.tokens import TokenCounter
 from moot.nodes.views.head import contract_text, rules_block, topic_block
 from moot.nodes.views.scene import Scene
 from moot.state.config import DebateConfig, DebaterConfig
@@ -59,7 +58,7 @@ def clarify(state: ConversationState, context: NodeContext) -> Body:
     """Collect the debaters' questions, put them to a person, and record both."""
     config = frozen_config(state)
     asking = [config.debater(floor["speaker"]) for floor in state["step"]["floors"]]
-    replies: list[Reply] = yield [_call(state, context, config, debater) for debater in asking]
+    replies: list[Reply] = yield [_call(state, context, debater) for debater in asking]
     questions = _questions(state, config, asking, replies)
     rounds = state.get("clarifications", {}).get("rounds", 0) + 1
     update: JsonObject = {"clarifications": {"rounds": rounds, "settled": not questions}}
@@ -75,33 +74,19 @@ def clarify(state: ConversationState, context: NodeContext) -> Body:
     return {**update, **(yield from scribe.enter())}
 
 
-def _call(
-    state: ConversationState, context: NodeContext, config: DebateConfig, debater: DebaterConfig
-) -> ModelCall:
-    count = context.env.count_for(config)
-    view = fit(_blocks(state, config, debater, count), config.memory.budget.total, count)
-    hints: Hints = {"speaker": debater.name, "topic": state["topic"], "fields": {"questions": 1}}
-    voice = voice_of(config, debater)
-    schema = narrowed(Asked, {"questions": many(str, 0, config.clarifications.max_per_debater)})
-    return make_call(voice, "clarify", view, schema=schema, reply=QUESTIONS_TOKENS, hints=hints)
-
-
-def _blocks(
-    state: ConversationState, config: DebateConfig, debater: DebaterConfig, count: TokenCounter
-) -> list[Block]:
-    """Rules and topic, context documents and earlier answers, contract and what is asked."""
+def _call(state: ConversationState, context: NodeContext, debater: DebaterConfig) -> ModelCall:
+    """Ask a debater, with rules and topic, context documents and earlier answers."""
+    config = frozen_config(state)
+    count, most = context.env.count_for(config), config.clarifications.max_per_debater
     scene = Scene(state, config, state["step"], make_floor(debater.id), count)
     earlier = [entry for entry in scene.window if kind_of(entry).gift in ("document", "answer")]
     role = shipped_role(debater)
     built_in = "\n".join(filter(None, (INSTRUCTION.render(), role.says("clarify") if role else "")))
     known = "The answers so far are above: ask only what they leave open." if earlier else ""
-    asked = CLARIFY.render(
-        instruction=debater.clarification_prompt or built_in,
-        most=str(config.clarifications.max_per_debater),
-        known=known,
-    )
+    instruction = debater.clarification_prompt or built_in
+    asked = CLARIFY.render(instruction=instruction, most=str(most), known=known)
     last: WireMessage = {"role": "user", "content": f"{contract_text(debater)}\n\n{asked}"}
-    return [
+    blocks = [
         rules_block(scene),
         topic_block(state["topic"], config, count),
         *(
@@ -110,6 +95,11 @@ def _blocks(
         ),
         Block("tail", last, KEEP, label="contract and instruction"),
     ]
+    view = fit(blocks, config.memory.budget.total, count)
+    hints: Hints = {"speaker": debater.name, "topic": state["topic"], "fields": {"questions": 1}}
+    schema = narrowed(Asked, {"questions": many(str, 0, most)})
+    voice = voice_of(config, debater)
+    return make_call(voice, "clarify", view, schema=schema, reply=QUESTIONS_TOKENS, hints=hints)
 
 
 def _questions(

@@ -12,10 +12,9 @@ from moot.nodes.driving.environment import NodeContext
 from moot.nodes.effects import Body, Update, errors_update
 from moot.nodes.protocols.protocol_table import protocol_named
 from moot.nodes.trim import leaves_through
-from moot.state.config import DebateConfig
 from moot.state.config.debate_config import frozen_config
 from moot.state.conversation import ConversationState
-from moot.state.entries import Entry, JsonObject, ids_in, kind_of, seq_of
+from moot.state.entries import Entry, ids_in, kind_of, seq_of
 from moot.state.ledger import OVERALL
 
 
@@ -27,7 +26,7 @@ def record(state: ConversationState, context: NodeContext) -> Body:
     start = ledger_of(state).read_through + 1
     if spoken_in := with_entries(state.get("crux_rooms", {}), transcript[start:]):
         update["crux_rooms"] = spoken_in
-    through = due_through(state, config, leaves_through(state, context.env))
+    through = due_through(state, leaves_through(state, context.env))
     if through < start:
         return update
     entries = [
@@ -35,9 +34,10 @@ def record(state: ConversationState, context: NodeContext) -> Body:
         for entry in transcript[start : through + 1]
         if entry["speaker"] in config.names() and kind_of(entry).argues
     ]
-    minutes, failure = yield from _taken(state, config, entries, context)
-    if entries:
-        update["minutes"] = minutes.close(through)
+    if not entries:
+        return update
+    minutes, failure = yield from _take_minutes(state, context, entries)
+    update["minutes"] = minutes.close(through)
     failed = f"read by rule: {failure}" if failure else ""
     return {**update, **errors_update(state, "record", [failed])}
 
@@ -51,10 +51,10 @@ def record_due(state: ConversationState, leaving: int) -> bool:
     """
     start = ledger_of(state).read_through + 1
     spoken_in = with_entries(state.get("crux_rooms", {}), state["full_transcript"][start:])
-    return bool(spoken_in) or due_through(state, frozen_config(state), leaving) >= start
+    return bool(spoken_in) or due_through(state, leaving) >= start
 
 
-def due_through(state: ConversationState, config: DebateConfig, leaving: int) -> int:
+def due_through(state: ConversationState, leaving: int) -> int:
     """Return the `seq` up to which minutes are due, -1 for none.
 
     A dialogue is read every step, since rooms open on it; where two take turns in a room, once both have
@@ -62,45 +62,43 @@ def due_through(state: ConversationState, config: DebateConfig, leaving: int) ->
     its proposals are refined. In the long form a message stands in the window until it leaves it: then it is
     read, and what is left once the last turn is taken.
     """
-    everything = len(state["full_transcript"]) - 1
-    rooms = state.get("crux_rooms", {}).values()
-    protocol, step = protocol_named(config.protocol), state.get("step", {})
+    config, step = frozen_config(state), state.get("step", {})
+    protocol, everything = protocol_named(config.protocol), len(state["full_transcript"]) - 1
     if protocol.minutes_after:
-        due = reads_by_model(config) and step.get("phase") == protocol.minutes_after
+        due = protocol.reads_by_model(config) and step.get("phase") == protocol.minutes_after
         return everything if due else -1
     if protocol.minutes_every_step:
-        return -1 if any(awaits_second(room) for room in rooms) else everything
+        return -1 if any(map(awaits_second, state.get("crux_rooms", {}).values())) else everything
     over = not step or state.get("turn_count", 0) >= config.total_turns()
     return everything if over else leaving
 
 
-def reads_by_model(config: DebateConfig) -> bool:
-    """Return whether a model takes the minutes."""
-    return protocol_named(config.protocol).reads_by_model(config)
-
-
-def _taken(
-    state: ConversationState, config: DebateConfig, entries: Sequence[Entry], context: NodeContext
+def _take_minutes(
+    state: ConversationState, context: NodeContext, entries: Sequence[Entry]
 ) -> Flow[tuple[Minutes, str]]:
     """Return the minutes of entries, and why the rules took some that a model was asked for."""
-    transcript = state["full_transcript"]
-    by_model = reads_by_model(config)
-    fields: JsonObject = {
-        "topic": state["topic"],
-        "entries": {entry["id"]: entry for entry in (*_cited(transcript, entries), *entries)},
-        "debaters": list(config.names()),
-    }
-    minutes = Minutes(known=state.get("minutes") or [], by="model" if by_model else "rule", **fields)
+    config, transcript = frozen_config(state), state["full_transcript"]
+    protocol = protocol_named(config.protocol)
+    by_model = protocol.reads_by_model(config)
+    # The words of earlier messages that entries cite may be noted as they are quoted there.
+    cited = {seq for entry in entries for key in ids_in(entry["content"]) if (seq := seq_of(key))}
+    earlier = [transcript[seq] for seq in sorted(cited) if seq < entries[0]["seq"]]
+    minutes = Minutes(
+        known=state.get("minutes") or [],
+        topic=state["topic"],
+        entries={entry["id"]: entry for entry in (*earlier, *entries)},
+        debaters=list(config.names()),
+        by="model" if by_model else "rule",
+    )
     failure = ""
-    for chunk in read_in_batches(entries, config) if by_model else [list(entries)] if entries else []:
-        minutes.aspect, minutes.by = _aspect(state, chunk[0]), "model" if by_model else "rule"
-        minutes.about = _in_rooms(state, chunk, minutes)
-        minutes.threshold = config.blackboard.confidence if by_model else 0.0
+    for chunk in read_in_batches(entries, config) if by_model else [entries]:
+        minutes.aspect, minutes.about = _subject(state, chunk)
         failed = ""
         if by_model:
+            minutes.by, minutes.threshold = "model", config.blackboard.confidence
             failed = yield from minutes_by_model(minutes, config, chunk, context.env.count_for(config))
             failure = failed or failure
-        if (failed or not by_model) and not protocol_named(config.protocol).minutes_after:
+        if (failed or not by_model) and not protocol.minutes_after:
             minutes.by, minutes.threshold = "rule", 0.0
             before = transcript[max(0, chunk[0]["seq"] - 8) : chunk[0]["seq"]]
             minutes.entries = {**minutes.entries, **{entry["id"]: entry for entry in before}}
@@ -108,23 +106,12 @@ def _taken(
     return minutes, failure
 
 
-def _cited(transcript: Sequence[Entry], entries: Sequence[Entry]) -> list[Entry]:
-    """Return the earlier messages that entries cite: their words may be noted as they are quoted there."""
-    cited = {seq for entry in entries for key in ids_in(entry["content"]) if (seq := seq_of(key))}
-    return [transcript[seq] for seq in sorted(cited) if seq < entries[0]["seq"]]
-
-
-def _in_rooms(state: ConversationState, entries: Sequence[Entry], minutes: Minutes) -> str:
-    """Return what the rooms are about in which some of the entries were said, `""` for the main floor."""
-    rooms = [state["crux_rooms"][key] for key in dict.fromkeys(entry["room"] for entry in entries) if key]
-    told = (f"{' and '.join(room['between'])} in a room on {room['claim']}" for room in rooms)
-    return "; ".join([minutes.aspect, *told]) if rooms else ""
-
-
-def _aspect(state: ConversationState, entry: Entry) -> str:
-    """Return the aspect that an entry is about: its room's, else the one that the protocol is at."""
-    room = state.get("crux_rooms", {}).get(entry["room"])
-    known = ledger_of(state).propositions.get(room["claim"]) if room else None
-    if known is not None:
-        return known["aspect"]
-    return state.get("step", {}).get("aspect") or OVERALL
+def _subject(state: ConversationState, entries: Sequence[Entry]) -> tuple[str, str]:
+    """Return the aspect of entries said one after another, and with the rooms that some were said in."""
+    rooms = state.get("crux_rooms", {})
+    first = rooms.get(entries[0]["room"])
+    claim = ledger_of(state).propositions.get(first["claim"]) if first else None
+    aspect = claim["aspect"] if claim else state.get("step", {}).get("aspect") or OVERALL
+    inside = [rooms[key] for key in dict.fromkeys(entry["room"] for entry in entries) if key]
+    told = [f"{' and '.join(room['between'])} in a room on {room['claim']}" for room in inside]
+    return aspect, "; ".join([aspect, *told]) if told else ""

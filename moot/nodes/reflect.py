@@ -21,7 +21,6 @@ from moot.nodes.calls import Reply
 from moot.nodes.driving.environment import NodeContext
 from moot.nodes.effects import Body, Emit, Update, errors_update
 from moot.nodes.protocols.protocol_table import protocol_named
-from moot.nodes.record import reads_by_model
 from moot.state.config.debate_config import frozen_config
 from moot.state.conversation import ConversationState
 from moot.state.ledger import Note
@@ -44,7 +43,7 @@ def reflect(state: ConversationState, context: NodeContext) -> Body:
     count = context.env.count_for(config)
     rooms, due = to_assess(state), _insights_due(state)
     replies: list[Reply | None] = [None] * (len(rooms) + due)
-    if reads_by_model(config):
+    if protocol_named(config.protocol).reads_by_model(config):
         calls = [card_call(state, config, room, count, floor=floor) for floor, room in enumerate(rooms)]
         calls += [reflection_call(state, config, count, floor=len(rooms))] if due else []
         replies = yield calls

@@ -18,7 +18,6 @@ from moot.nodes.memory.summarizers.summarizer import SummaryRequest
 from moot.nodes.memory.window import uncovered
 from moot.nodes.protocols.protocol import Consult, End
 from moot.nodes.protocols.protocol_table import following, protocol_named
-from moot.state.config import DebateConfig
 from moot.state.config.debate_config import frozen_config
 from moot.state.conversation import ConversationState
 from moot.state.entries import Entry, kind_of
@@ -30,11 +29,8 @@ def summarize(state: ConversationState, context: NodeContext) -> Body:
     due = perspectives_due(state)
     if not due:
         return update
-    config, count, now = (
-        frozen_config(state),
-        context.env.count_for(frozen_config(state)),
-        context.env.clock(),
-    )
+    config, now = frozen_config(state), context.env.clock()
+    count = context.env.count_for(config)
     made = yield from side_by_side([perspective_summary(state, config, each, count, now) for each in due])
     versions = [new.summary for new in made if new.summary]
     for version in versions:
@@ -81,28 +77,16 @@ def unsummarised(state: ConversationState) -> Sequence[Entry]:
 
 
 def _roll(state: ConversationState, context: NodeContext) -> Body:
-    """Make the next version of the rolling summary; a summariser that fails is replaced by `rule-based`."""
+    """Make the next version of the rolling summary; a summariser that fails is replaced by `rule-based`.
+
+    It is made of what is new and the last version; in the mode `fresh`, of all that has left the window.
+    """
     config, entries = frozen_config(state), unsummarised(state)
     if not entries:
         return {}
-    request = _request(state, context, config, entries)
-    shown = protocol_named(config.protocol).shows_summary
-    method = config.memory.summarizer if shown else RuleBased.name
-    draft, failure = yield from draft_summary(method, request)
-    summary = make_summary(request, draft, context.env.clock(), state.get("rolling_summary", {}))
-    yield Emit({"event": "summary", "version": summary["version"], "method": summary["method"]})
-    errors = errors_update(state, "summarize", [failure])
-    return {"rolling_summary": summary, "summary_versions": [version_of(summary)], **errors}
-
-
-def _request(
-    state: ConversationState, context: NodeContext, config: DebateConfig, entries: Sequence[Entry]
-) -> SummaryRequest:
-    """Return what is to be summarised: what is new, or in the mode `fresh` all that has left the window."""
-    transcript = state["full_transcript"]
-    fresh = config.memory.mode == "fresh"
+    transcript, fresh = state["full_transcript"], config.memory.mode == "fresh"
     entries = transcript[: entries[-1]["seq"] + 1] if fresh else entries
-    return SummaryRequest(
+    request = SummaryRequest(
         previous={} if fresh else state.get("rolling_summary", {}),
         entries=[entry for entry in entries if kind_of(entry).shown] or entries,  # the rules hold it
         max_tokens=config.memory.budget.summary - FRAME_TOKENS,
@@ -112,3 +96,10 @@ def _request(
         prompt=config.memory.summary_prompt,
         transcript=transcript,
     )
+    shown = protocol_named(config.protocol).shows_summary
+    method = config.memory.summarizer if shown else RuleBased.name
+    draft, failure = yield from draft_summary(method, request)
+    summary = make_summary(request, draft, context.env.clock(), state.get("rolling_summary", {}))
+    yield Emit({"event": "summary", "version": summary["version"], "method": summary["method"]})
+    errors = errors_update(state, "summarize", [failure])
+    return {"rolling_summary": summary, "summary_versions": [version_of(summary)], **errors}

@@ -24,7 +24,8 @@ from moot.nodes.calls import ModelCall, Reply
 from moot.nodes.driving.environment import Environment, NodeContext
 from moot.nodes.effects import drive_with
 from moot.nodes.memory.window import window_message
-from moot.nodes.record import reads_by_model, record
+from moot.nodes.protocols.protocol_table import protocol_named
+from moot.nodes.record import record
 from moot.nodes.reflect import reflect, reflect_due
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState
@@ -96,7 +97,7 @@ def test_who_reads_is_configured(protocol: str, extraction: str, by_model: bool)
     config = DebateConfig.model_validate(
         {"protocol": protocol, "model": "m", "blackboard": {"extraction": extraction}}
     )
-    assert reads_by_model(config) is by_model
+    assert protocol_named(protocol).reads_by_model(config) is by_model
 
 
 def _state(config: DebateConfig = CONFIG, entries: Sequence[Entry] = (), **fields: Any) -> ConversationState:

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 from moot.nodes.text.plain import word_set
@@ -19,25 +19,22 @@ def mentions(text: str, names: Mapping[str, str], but: str = "") -> list[str]:
     A debater goes by its display name, by the first or last word of it where nobody else has that word, or by
     `@id`. Case counts: the verb "will" is not the debater Will.
     """
-    found = dict.fromkeys(_aliases_in(text, tuple(sorted(names.items()))))
-    return [who for who in found if who != but]
-
-
-def _aliases_in(text: str, names: tuple[tuple[str, str], ...]) -> Iterator[str]:
-    """Yield whose aliases stand in a text: from left to right the longest, none within another."""
-    owners, lengths, beginning = _known(names)
+    owners, lengths, beginning = _alias_table(tuple(sorted(names.items())))
+    mentioned: dict[str, None] = {}
     at = 0
+    # From left to right the longest alias, none within another.
     while owners and (begun := beginning.search(text, at)):
         at = begun.start()
         spelled = (text[at : at + length] for length in lengths[text[at]])
         alias = next((each for each in spelled if each in owners and _is_whole(text, at, each)), "")
         if alias:
-            yield owners[alias]
+            mentioned[owners[alias]] = None
         at += len(alias) or 1
+    return [who for who in mentioned if who != but]
 
 
 @lru_cache(maxsize=64)
-def _known(
+def _alias_table(
     names: tuple[tuple[str, str], ...],
 ) -> tuple[dict[str, str], dict[str, list[int]], re.Pattern[str]]:
     """Return owners by alias, aliases' lengths by first character, the longest first, and what those are.
@@ -69,11 +66,7 @@ def _aliases(who: str, name: str) -> set[str]:
     parts = {word.strip(".,") for word in words[:1] + words[-1:]}
     usable = {part for part in parts if len(part) >= 3 and part.casefold() not in _NO_NAMES}
     spelled = {name, name[:1].upper() + name[1:], *usable, *(part[:1].upper() + part[1:] for part in usable)}
-    return {alias for alias in spelled if _is_name(alias)} | {f"@{who}"}
-
-
-def _is_name(alias: str) -> bool:
-    return bool(alias.strip()) and any(map(str.isalnum, alias))
+    return {alias for alias in spelled if any(map(str.isalnum, alias))} | {f"@{who}"}
 
 
 def debaters_among(targets: Iterable[str], names: Mapping[str, str], but: str = "") -> list[str]:

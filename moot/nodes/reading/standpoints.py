@@ -135,6 +135,8 @@ _POINTING = re.compile(
     r"|the (?:proposal|plan|motion|idea|measure|move|change|ban|bill|tax|law|deal|scheme|project|rule))\b",
     re.IGNORECASE,
 )
+_HEAD_END = re.compile(r"[.;:,—–]|\b(?:because|since|but|as|with)\b")
+"""Where ends what somebody is for or against."""
 _UNCHANGED = Phrases(
     r"my (?:view|position|answer|opinion|vote|verdict|conclusion|recommendation) "
     r"(?:is (?:still )?(?:the same|unchanged)|remains|stays|has not|hasn't|stands)\b",
@@ -191,13 +193,13 @@ def standpoint(sentence: str, topic: str) -> Standpoint | None:
         told = _restated(said, topic) or _wished(said, topic)
         return Standpoint(told[0], False, _part(sentence, told[1])) if told else None
     # What somebody likes may be anything; for and against are said of what is debated.
-    start, end = around(CLAUSE_END, said, found.start())
-    wanted, liked = stems(topic), stems(said[start:end])
-    is_meant = (
-        _on_topic(said[found.end() :], topic)
-        if explicit
-        else len(liked & wanted) >= max(1, _WISH_SHARE * len(wanted))
-    )
+    wanted = stems(topic)
+    if explicit:
+        head = _HEAD_END.split(said[found.end() :])[0]
+        is_meant = not term_set(head) or bool(_POINTING.match(head)) or bool(stems(head) & wanted)
+    else:
+        start, end = around(CLAUSE_END, said, found.start())
+        is_meant = len(stems(said[start:end]) & wanted) >= max(1, _WISH_SHARE * len(wanted))
     if not is_meant or HYPOTHETICAL.search(said[: found.start()]):
         return None
     if _CONDITION.search(said):
@@ -214,12 +216,6 @@ def _part(sentence: str, place: int) -> str:
         return sentence
     start, end = around(_PART_END, sentence, place)
     return sentence[start:end].strip()
-
-
-def _on_topic(about: str, topic: str) -> bool:
-    """Return whether what somebody is for or against is what the topic asks."""
-    head = re.split(r"[.;:,—–]|\b(?:because|since|but|as|with)\b", about)[0]
-    return not term_set(head) or bool(_POINTING.match(head)) or bool(stems(head) & stems(topic))
 
 
 def _clauses(said: str) -> Iterator[tuple[str, int]]:
