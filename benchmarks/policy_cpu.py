@@ -16,7 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from moot.graph.debate import NODES, ROUTES
+from moot.graph.debate import NODES
+from moot.graph.routes import ROUTES
 from moot.nodes.calls import Reply
 from moot.nodes.driving.environment import Environment, NodeContext
 from moot.nodes.effects import Ask, Emit, Hear, Heard, drive_with

@@ -1,13 +1,7 @@
 """The graph: what Studio draws, and what every run goes through."""
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import (
-    AbstractAsyncContextManager,
-    AbstractContextManager,
-    aclosing,
-    contextmanager,
-    nullcontext,
-)
+from contextlib import aclosing, contextmanager
 from functools import lru_cache
 from typing import Any, Literal, cast
 
@@ -21,16 +15,7 @@ from langgraph.store.base import BaseStore
 from langgraph.types import StateSnapshot, StateUpdate, TracePolicy
 
 from moot.graph.json_schemas import context_schema, describe
-from moot.graph.routes import (
-    Route,
-    after_open,
-    after_plan,
-    after_record,
-    after_summary,
-    after_trim,
-    after_turn,
-    after_window,
-)
+from moot.graph.routes import ROUTES
 from moot.nodes.clarify import clarify
 from moot.nodes.close import close
 from moot.nodes.driving.driver import Node
@@ -60,7 +45,7 @@ from moot.state.records import records_of
 from moot.state.reducers import GIVEN, fold_window
 from moot.state.settings import default_config_path, default_model
 
-RECURSION_LIMIT = 10**9
+UNBOUNDED: RunnableConfig = {"recursion_limit": 10**9}
 """LangGraph's default would end a debate at about 2,500 turns."""
 
 NODES: Mapping[str, NodeBody] = {
@@ -74,30 +59,6 @@ NODES: Mapping[str, NodeBody] = {
     "reflect": reflect,
     "judge": judge,
     "close": close,
-}
-
-
-_LEFT, _FULL = "messages left the window", "the window is over-full"
-_ON = {"summarize": _LEFT, "reflect": "enough has happened", "plan": "next step"}
-ROUTES: Mapping[str, Route] = {
-    "open": Route(
-        after_open,
-        record="a transcript is to be read",
-        summarize=_LEFT,
-        plan="it begins, or goes on",
-        clarify="questions are answered",
-        turn="a person has spoken",
-        **{END: "a question about it was answered"},
-    ),
-    "plan": Route(
-        after_plan, clarify="a person is asked", turn="the floor is given", judge="to be judged", close="over"
-    ),
-    "clarify": Route(after_record, trim=_FULL, **_ON),
-    "turn": Route(after_turn, record="minutes are due", trim=_FULL, **_ON),
-    "record": Route(after_record, trim=_FULL, **_ON),
-    "trim": Route(after_trim, **_ON),
-    "summarize": Route(after_summary, reflect="enough has happened", plan="next step"),
-    "judge": Route(after_window, summarize=_LEFT, plan="judged"),
 }
 
 
@@ -161,17 +122,18 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         with self._held(config) as lent, debate_span(lent) as held:
             if self.checkpointer and _touches_what_was_said(input, config):
                 input = _taken(input, self.get_state(config or {}))
-            yield from super().stream(input, _unbounded(held), **options)
+            yield from super().stream(input, {**held, **UNBOUNDED}, **options)
 
     async def astream(
         self, input: Any, config: RunnableConfig | None = None, **options: Any
     ) -> AsyncIterator[Any]:
         """Run the debate like `stream`."""
-        async with self._aheld(config) as lent:
+        async with entered_in_thread(self._held(config)) as lent:
             with debate_span(lent) as held:
                 if self.checkpointer and _touches_what_was_said(input, config):
                     input = _taken(input, await self.aget_state(config or {}))
-                async with aclosing(super().astream(input, _unbounded(held), **options)) as parts:  # type: ignore[type-var]  # a generator
+                parts = super().astream(input, {**held, **UNBOUNDED}, **options)
+                async with aclosing(parts):  # type: ignore[type-var]  # a generator
                     async for part in parts:
                         yield part
 
@@ -188,7 +150,7 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]
     ) -> RunnableConfig:
         """Write into a debate's state like `bulk_update_state`."""
-        async with self._aheld(config) as held:
+        async with entered_in_thread(self._held(config)) as held:
             if _to_settle(supersteps):
                 supersteps = self._settled(supersteps, await self.aget_state(config))
             return await super().abulk_update_state(held, supersteps)
@@ -199,7 +161,7 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         """Return updates as the debate takes them: entries at once where it is not `plan` that comes next."""
         values: JsonObject = {**snapshot.values}
 
-        def each(update: StateUpdate) -> StateUpdate:
+        def settle(update: StateUpdate) -> StateUpdate:
             if not isinstance(update.values, dict):
                 return update
             given = settled(update.values, values)
@@ -210,7 +172,7 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
                 values["messages"] = fold_window(values["messages"], [given.get("messages", [])])
             return update._replace(values=given)
 
-        return [[each(update) for update in superstep] for superstep in supersteps]
+        return [[settle(update) for update in superstep] for superstep in supersteps]
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Any:
         """Run the debate and return its output."""
@@ -220,29 +182,17 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         """Run the debate like `invoke`."""
         return _for_parent(await super().ainvoke(input, config, **options), input, config)
 
-    def _held(self, config: RunnableConfig | None) -> AbstractContextManager[RunnableConfig]:
-        """Hold the debate of a run's config, unless the config carries its lease; return one that does."""
+    @contextmanager
+    def _held(self, config: RunnableConfig | None) -> Iterator[RunnableConfig]:
+        """Hold the debate of a run's config, unless the config carries its lease; yield one that does."""
         whole = ensure_config(merge_configs(self.config, config))
-        saver = checkpointer_in(whole) or self.checkpointer
-        if not isinstance(saver, BaseCheckpointSaver) or not whole["configurable"].get("thread_id"):
-            return nullcontext(config or {})
-        return _holding(saver, config or {}, whole)
-
-    def _aheld(self, config: RunnableConfig | None) -> AbstractAsyncContextManager[RunnableConfig]:
-        return entered_in_thread(self._held(config))
-
-
-@contextmanager
-def _holding(
-    saver: BaseCheckpointSaver[str], config: RunnableConfig, whole: RunnableConfig
-) -> Iterator[RunnableConfig]:
-    if lease_in(whole):
-        yield config
-        return
-    place = whole["configurable"]
-    leases = records_of(saver).leases
-    with leases.holding(str(place["thread_id"]), place.get("checkpoint_ns", "")) as lease:
-        yield with_lease(config, lease)
+        saver, place = checkpointer_in(whole) or self.checkpointer, whole["configurable"]
+        if not isinstance(saver, BaseCheckpointSaver) or not place.get("thread_id") or lease_in(whole):
+            yield config or {}
+            return
+        leases = records_of(saver).leases
+        with leases.holding(str(place["thread_id"]), place.get("checkpoint_ns", "")) as lease:
+            yield with_lease(config or {}, lease)
 
 
 def _for_parent(output: Any, given: Any, config: RunnableConfig | None) -> Any:
@@ -255,14 +205,13 @@ def _for_parent(output: Any, given: Any, config: RunnableConfig | None) -> Any:
         return output
     known = {message.id for message in convert_to_messages((given or {}).get("messages") or [])}
     own = [m for m in output["messages"] if isinstance(m, AIMessage) and m.id not in known | {None}]
-    own = [message for message in own if not message.additional_kwargs.get(GIVEN)]
-    ids = (f"{message.id}-{place.rpartition(':')[2][-12:]}" for message in own)
-    renamed = [message.model_copy(update={"id": id_}) for message, id_ in zip(own, ids, strict=True)]
+    mark = place.rpartition(":")[2][-12:]
+    renamed = [
+        message.model_copy(update={"id": f"{message.id}-{mark}"})
+        for message in own
+        if not message.additional_kwargs.get(GIVEN)
+    ]
     return {**output, "messages": renamed}
-
-
-def _unbounded(config: RunnableConfig | None) -> RunnableConfig:
-    return {**(config or {}), "recursion_limit": RECURSION_LIMIT}
 
 
 def _touches_what_was_said(given: object, config: RunnableConfig | None) -> bool:

@@ -1,6 +1,6 @@
-"""Where the graph goes after each node."""
+"""Where the graph goes after each node, and why."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from copy import copy
 from typing import Any, Self
 
@@ -95,3 +95,27 @@ def after_summary(state: ConversationState, env: Environment) -> str:
 def after_plan(state: ConversationState, env: Environment) -> StepKind:
     """Go to the node that carries out the step."""
     return state["step"]["kind"]
+
+
+LEFT, FULL = "messages left the window", "the window is over-full"
+ON = {"summarize": LEFT, "reflect": "enough has happened", "plan": "next step"}
+ROUTES: Mapping[str, Route] = {
+    "open": Route(
+        after_open,
+        record="a transcript is to be read",
+        summarize=LEFT,
+        plan="it begins, or goes on",
+        clarify="questions are answered",
+        turn="a person has spoken",
+        **{END: "a question about it was answered"},
+    ),
+    "plan": Route(
+        after_plan, clarify="a person is asked", turn="the floor is given", judge="to be judged", close="over"
+    ),
+    "clarify": Route(after_record, trim=FULL, **ON),
+    "turn": Route(after_turn, record="minutes are due", trim=FULL, **ON),
+    "record": Route(after_record, trim=FULL, **ON),
+    "trim": Route(after_trim, **ON),
+    "summarize": Route(after_summary, reflect="enough has happened", plan="next step"),
+    "judge": Route(after_window, summarize=LEFT, plan="judged"),
+}
