@@ -15,7 +15,7 @@ from langchain_core.outputs import ChatGenerationChunk
 from pydantic import PrivateAttr
 
 from moot.graph.api import DebateConfig, Debates, open_debates
-from moot.graph.live.page_server import page_app
+from moot.graph.live.page_routes import page_app
 from moot.nodes.models.local import ScriptedModel
 
 WORDS_FIRST = 6

@@ -14,8 +14,8 @@ from starlette.testclient import TestClient
 from moot import DebateConfig
 from moot.graph.debate_host import DebateHost
 from moot.graph.live.debate_feed import DebateReader, follow
-from moot.graph.live.page_routes import FILES, MOST_BYTES, POLICY, STATIC
-from moot.graph.live.page_server import page_app
+from moot.graph.live.doorkeeper import MOST_BYTES, POLICY
+from moot.graph.live.page_routes import FILES, STATIC, page_app
 from moot.nodes.models.local import ScriptedModel
 from moot.nodes.models.recorded import recording_config
 from tests.support.live_page import opened

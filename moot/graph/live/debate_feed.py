@@ -72,14 +72,15 @@ class DebateReader:
         """Return how a debate stands: its row, who debates, what runs, what is asked."""
         mark, snapshot, document = self.read(debate)
         told = as_far_as_it_goes(DebateDocument, {"config": document["config"]})
-        values = snapshot.values
+        values, errors = snapshot.values, document["errors"]
+        last_error = str(errors[-1]["error"]) if document["status"] == "failed" and errors else ""
         planned = forecast(frozen_config(values)) if values.get("config") else None
         return {
             **asdict(debate.row),
             "checkpoint": mark[2],
             "topic": document["topic"] or debate.row.topic,
             "ended_because": document["ended_because"],
-            "error": self._host.errors.get(debate.id) or _last_error(document),
+            "error": self._host.errors.get(debate.id) or last_error,
             "running": debate.is_running(),
             "over": is_over(snapshot),
             "goes_on": bool(values.get("config")) and can_go_on(values),
@@ -92,11 +93,6 @@ class DebateReader:
             "questions": asked_in(snapshot),
             "pinned": values.get("pinned") or [],
         }
-
-
-def _last_error(document: JsonObject) -> str:
-    errors = document["errors"]
-    return str(errors[-1]["error"]) if document["status"] == "failed" and errors else ""
 
 
 async def follow(

@@ -1,23 +1,51 @@
-"""Who is let in to a server of Moot: this machine, from the server's own pages and those that are named."""
+"""Who is let in to a server of Moot, and what passes its door.
+
+Let in is this machine, from the server's own pages and those that are named. What the live page is sent has a
+policy and no secrets; what it sends is small, JSON and its own.
+"""
 
 from __future__ import annotations
 
 import ipaddress
+import json
 import secrets
 from collections.abc import Collection
+from typing import TypeVar
 from urllib.parse import urlsplit
 
+from pydantic import BaseModel, ValidationError
+from starlette.datastructures import MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from moot.state import settings as environment
+from moot.state.config.config_mistakes import mistakes_in
+from moot.state.errors import DebateBusy, DebateNotFound
+from moot.state.redaction import redacted
 
 IN_PROCESS = "/noauth"
 """Root path of the requests that LangGraph's server makes of itself; nobody outside can set it."""
 PAGE = "/moot"
 """Where the live page is, which takes the token once as `?token=` and from then on as a cookie."""
 COOKIE = "moot_token"
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; style-src-attr 'unsafe-inline'; "
+    "img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+"""No script and no style but the page's own files; the reports' bars carry their width as an attribute."""
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+MOST_BYTES = 1_000_000
+"""Of a request's body: a long topic has a hundredth of it."""
+
+Body = TypeVar("Body", bound=BaseModel)
 
 
 class Doorkeeper:
@@ -63,3 +91,57 @@ def is_loopback(name: str) -> bool:
         return name == "localhost" or ipaddress.ip_address(name).is_loopback
     except ValueError:
         return False
+
+
+class PlainJson(JSONResponse):
+    """An answer in JSON."""
+
+    def render(self, content: object) -> bytes:
+        """Write JSON without any known secret; a lone surrogate becomes a question mark."""
+        return redacted(json.dumps(content, ensure_ascii=False)).encode("utf-8", "replace")
+
+
+class WithHeaders:
+    """Puts the page's policy on whatever is answered."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on."""
+
+        async def sent(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+                headers.setdefault("Cache-Control", "no-cache")
+            await send(message)
+
+        await self._app(scope, receive, sent)
+
+
+async def body_of(request: Request, kind: type[Body]) -> Body:
+    """Return what a page of this very server asks to be done, and nobody else's."""
+    origin = request.headers.get("origin")
+    foreign = origin and urlsplit(origin).netloc != request.headers.get("host")
+    if foreign or request.headers.get("sec-fetch-site", "same-origin") != "same-origin":
+        raise HTTPException(403, "another page may change nothing here")
+    if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+        raise HTTPException(415, "say it in JSON, as application/json")
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > MOST_BYTES:
+            raise HTTPException(413, f"a request has at most {MOST_BYTES:,} bytes")
+    return kind.model_validate_json(body or b"{}")
+
+
+async def mistake(_: Request, error: Exception) -> Response:
+    """Tell the page what is wrong, in words for whoever reads it."""
+    if isinstance(error, HTTPException):
+        return PlainJson({"error": error.detail}, status_code=error.status_code)
+    if isinstance(error, ValidationError):
+        return PlainJson({"error": mistakes_in(error)[0]}, status_code=400)
+    known = {DebateNotFound: 404, DebateBusy: 409}
+    return PlainJson({"error": str(error)}, status_code=known.get(type(error), 400))

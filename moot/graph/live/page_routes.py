@@ -8,28 +8,25 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TypeVar, get_args
-from urllib.parse import urlsplit
+from typing import get_args
 
 from anyio import Event
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field, ValidationError
 from sse_starlette import EventSourceResponse
 from starlette.applications import Starlette
-from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, RedirectResponse, Response
+from starlette.responses import FileResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from moot.graph.api import Debate, DebateConfig, Debates
+from moot.graph.api import Debate, DebateConfig, Debates, open_debates
 from moot.graph.compare import compare_debates, render_comparison
 from moot.graph.debate_host import DebateHost
 from moot.graph.embedding import DebateRequest, DebaterRequest
 from moot.graph.live.debate_feed import DebateReader, follow
-from moot.graph.live.doorkeeper import COOKIE, PAGE
+from moot.graph.live.doorkeeper import COOKIE, PAGE, Doorkeeper, PlainJson, WithHeaders, body_of, mistake
 from moot.graph.live.page_actions import ACTIONS
 from moot.graph.lookback import look_back
 from moot.graph.reports import render_brief, render_brief_html, render_html, render_markdown
@@ -38,31 +35,16 @@ from moot.graph.reports.html import TEMPLATES, ReportPart, render_messages, rend
 from moot.graph.reports.prose import Prose
 from moot.nodes.protocols.protocol_table import PROTOCOLS, load_plugged
 from moot.state import settings as environment
-from moot.state.config.config_mistakes import mistakes_in
 from moot.state.entries import JsonObject
-from moot.state.errors import DebateBusy, DebateNotFound, MootError
+from moot.state.errors import MootError
 from moot.state.event_loop import in_thread
 from moot.state.redaction import redacted
 
 STATIC = Path(__file__).parent / "static"
-POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; style-src-attr 'unsafe-inline'; "
-    "img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
-"""No script and no style but the page's own files; the reports' bars carry their width as an attribute."""
-HEADERS = {
-    "Content-Security-Policy": POLICY,
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-}
 MOST_ENTRIES = 100
 """Entries that one answer holds."""
 MOST_ROWS = 500
 """Debates that the list holds at once; the search looks at all."""
-MOST_BYTES = 1_000_000
-"""Of a request's body: a long topic has a hundredth of it."""
 FILES: dict[str, tuple[str, Callable[[JsonObject], str]]] = {
     "json": ("application/json", lambda document: json.dumps(document, ensure_ascii=False, indent=2)),
     "html": ("text/html", render_html),
@@ -73,8 +55,6 @@ FILES: dict[str, tuple[str, Callable[[JsonObject], str]]] = {
 }
 """What can be downloaded of a debate, by the file's ending."""
 
-Body = TypeVar("Body", bound=BaseModel)
-
 
 class NewDebate(DebateRequest):
     """A debate that is asked for: data alone, everything else is the operator's."""
@@ -84,30 +64,6 @@ class NewDebate(DebateRequest):
     debaters: Sequence[DebaterRequest] = ()
     turns: int = Field(0, ge=0, le=1000)
     model: str = ""
-
-
-class _PlainJson(JSONResponse):
-    def render(self, content: object) -> bytes:
-        """Write JSON without any known secret; a lone surrogate becomes a question mark."""
-        return redacted(json.dumps(content, ensure_ascii=False)).encode("utf-8", "replace")
-
-
-class _WithHeaders:
-    """Puts the page's policy on whatever is answered."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def sent(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in HEADERS.items():
-                    headers.setdefault(name, value)
-                headers.setdefault("Cache-Control", "no-cache")
-            await send(message)
-
-        await self._app(scope, receive, sent)
 
 
 class LivePage:
@@ -132,14 +88,14 @@ class LivePage:
             Route("/api/debates", api(self._list)),
             Route("/api/debates", api(self._start), methods=["POST"]),
             Route(debate, api(self._debate)),
-            Route(f"{debate}/events", self._events),
+            Route(f"{debate}/events", api(self._events)),
             Route(f"{debate}/entries", api(self._entries)),
             Route(f"{debate}/find", api(self._find)),
             Route(f"{debate}/parts/{{part}}", api(self._part)),
             Route(f"{debate}/ledger", api(self._ledger)),
             Route(f"{debate}/receipts", api(self._receipts)),
             Route(f"{debate}/prompts/{{what}}", api(self._prompt)),
-            Route(f"{debate}/files/{{form}}", self._file),
+            Route(f"{debate}/files/{{form}}", api(self._file)),
             Route(f"{debate}/{{action}}", api(self._act), methods=["POST"]),
             Route("/static/report.css", lambda _: FileResponse(TEMPLATES / "report.css")),
             Mount("/static", StaticFiles(directory=STATIC)),
@@ -147,8 +103,8 @@ class LivePage:
             Route("/compare", self._page),
             Route("/d/{debate}", self._page),
         ]
-        told = dict.fromkeys((MootError, ValidationError, HTTPException), _mistake)
-        headers = [Middleware(_WithHeaders)]
+        told = dict.fromkeys((MootError, ValidationError, HTTPException), mistake)
+        headers = [Middleware(WithHeaders)]
         app = Starlette(routes=inner, exception_handlers=told, middleware=headers)
         return [Route(PAGE, self._page, middleware=headers), Mount(PAGE, app)]
 
@@ -176,16 +132,13 @@ class LivePage:
         self, answer: Callable[[Request, DebateHost], Awaitable[object]]
     ) -> Callable[[Request], Awaitable[Response]]:
         async def endpoint(request: Request) -> Response:
-            return _PlainJson(await answer(request, await self.open()))
+            told = await answer(request, await self.open())
+            return told if isinstance(told, Response) else PlainJson(told)
 
         return endpoint
 
-    async def _found(self, request: Request) -> Debate:
-        host = await self.open()
-        return await in_thread(host.debates.get, request.path_params["debate"])
-
-    async def _document(self, request: Request) -> JsonObject:
-        return (await in_thread(self._reader.read, await self._found(request))).document
+    async def _document(self, request: Request, host: DebateHost) -> JsonObject:
+        return (await in_thread(self._reader.read, await _debate_of(request, host))).document
 
     async def _page(self, request: Request) -> Response:
         if token := request.query_params.get("token"):
@@ -230,22 +183,20 @@ class LivePage:
         return await in_thread(listed)
 
     async def _start(self, request: Request, host: DebateHost) -> JsonObject:
-        said = (await _body(request, NewDebate)).model_dump(exclude_defaults=True)
+        said = (await body_of(request, NewDebate)).model_dump(exclude_defaults=True)
         debate = await host.make(said.pop("question", ""), said)
         host.run(debate)
         return {"id": debate.id}
 
     async def _debate(self, request: Request, host: DebateHost) -> JsonObject:
-        return await in_thread(self._reader.overview, await self._found(request))
+        return await in_thread(self._reader.overview, await _debate_of(request, host))
 
-    async def _events(self, request: Request) -> Response:
-        debate, host = await self._found(request), await self.open()
-
-        ending = Event()
+    async def _events(self, request: Request, host: DebateHost) -> Response:
+        debate, ending = await _debate_of(request, host), Event()
 
         async def events() -> AsyncIterator[dict[str, str]]:
             async for told in follow(host, self._reader, debate, ending.is_set):
-                yield {"data": bytes(_PlainJson(told).body).decode()}
+                yield {"data": bytes(PlainJson(told).body).decode()}
                 if "debate" in told and not (told["debate"]["running"] or host.running(debate.id)):
                     yield {"data": '{"rest": true}'}  # its reader looks again: browsers have few lines
                     break
@@ -253,7 +204,7 @@ class LivePage:
         return EventSourceResponse(events(), shutdown_event=ending, shutdown_grace_period=1.0)
 
     async def _entries(self, request: Request, host: DebateHost) -> object:
-        document, first = await self._document(request), _number(request, "from")
+        document, first = await self._document(request, host), _number(request, "from")
         transcript = document["transcript"]
         if ids := request.query_params.getlist("id"):
             wanted = [entry for entry in transcript if entry["id"] in ids]
@@ -272,41 +223,41 @@ class LivePage:
         ]
 
     async def _find(self, request: Request, host: DebateHost) -> object:
-        words, document = request.query_params.get("q", "").casefold(), await self._document(request)
+        words, document = request.query_params.get("q", "").casefold(), await self._document(request, host)
         return [each["seq"] for each in document["transcript"] if words in each["content"].casefold()]
 
     async def _part(self, request: Request, host: DebateHost) -> JsonObject:
         part = request.path_params["part"]
         if part not in get_args(ReportPart):
             raise HTTPException(404, f"a report has no part {part!r}")
-        return {"html": await in_thread(render_part, await self._document(request), part)}
+        return {"html": await in_thread(render_part, await self._document(request, host), part)}
 
     async def _ledger(self, request: Request, host: DebateHost) -> JsonObject:
-        document = await self._document(request)
+        document = await self._document(request, host)
         board = document["blackboard"]
         rooms = document["state"].get("crux_rooms", {})
         return {"propositions": board["standing"]["propositions"], "rooms": list(rooms.values())}
 
     async def _receipts(self, request: Request, host: DebateHost) -> JsonObject:
-        document, keys = await self._document(request), ("sections", "total_tokens", "budget")
+        document, keys = await self._document(request, host), ("sections", "total_tokens", "budget")
         return {
             "prompts": [_some(each, "entry_id", "seq", "speaker", *keys) for each in document["receipts"]],
             "calls": [_some(each, "id", "purpose", "makes", *keys) for each in document["calls"]],
         }
 
     async def _prompt(self, request: Request, host: DebateHost) -> JsonObject:
-        what, debate = request.path_params["what"], await self._found(request)
+        what, debate = request.path_params["what"], await _debate_of(request, host)
         wanted = int(what) if what.isdecimal() else what
         return (await in_thread(look_back, debate.session, wanted)).to_json()
 
-    async def _file(self, request: Request) -> Response:
-        form, debate = request.path_params["form"], await self._found(request)
+    async def _file(self, request: Request, host: DebateHost) -> Response:
+        form, debate = request.path_params["form"], await _debate_of(request, host)
         if form not in FILES:
             raise HTTPException(404, f"no file of a debate ends in {form!r}")
         kind, render = FILES[form]
-        text = redacted(await in_thread(render, await self._document(request))).encode("utf-8", "replace")
+        text = await in_thread(render, await self._document(request, host))
         named = {"Content-Disposition": f'attachment; filename="debate-{debate.id[:8]}.{form}"'}
-        return Response(text, media_type=kind, headers=named)
+        return Response(redacted(text).encode("utf-8", "replace"), media_type=kind, headers=named)
 
     async def _compare(self, request: Request, host: DebateHost) -> JsonObject:
         names = request.query_params.getlist("debate")
@@ -323,33 +274,11 @@ class LivePage:
         kind = ACTIONS.get(request.path_params["action"])
         if kind is None:
             raise HTTPException(404, "no such action")
-        return await (await _body(request, kind)).carry_out(host, await self._found(request))
+        return await (await body_of(request, kind)).carry_out(host, await _debate_of(request, host))
 
 
-async def _body(request: Request, kind: type[Body]) -> Body:
-    """Return what a page of this very server asks to be done, and nobody else's."""
-    origin = request.headers.get("origin")
-    foreign = origin and urlsplit(origin).netloc != request.headers.get("host")
-    if foreign or request.headers.get("sec-fetch-site", "same-origin") != "same-origin":
-        raise HTTPException(403, "another page may change nothing here")
-    if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
-        raise HTTPException(415, "say it in JSON, as application/json")
-    body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > MOST_BYTES:
-            raise HTTPException(413, f"a request has at most {MOST_BYTES:,} bytes")
-    return kind.model_validate_json(body or b"{}")
-
-
-async def _mistake(_: Request, error: Exception) -> Response:
-    """Tell the page what is wrong, in words for whoever reads it."""
-    if isinstance(error, HTTPException):
-        return _PlainJson({"error": error.detail}, status_code=error.status_code)
-    if isinstance(error, ValidationError):
-        return _PlainJson({"error": mistakes_in(error)[0]}, status_code=400)
-    known = {DebateNotFound: 404, DebateBusy: 409}
-    return _PlainJson({"error": str(error)}, status_code=known.get(type(error), 400))
+async def _debate_of(request: Request, host: DebateHost) -> Debate:
+    return await in_thread(host.debates.get, request.path_params["debate"])
 
 
 def _number(request: Request, name: str, default: int = 0) -> int:
@@ -359,3 +288,28 @@ def _number(request: Request, name: str, default: int = 0) -> int:
 
 def _some(record: Mapping[str, object], *keys: str) -> JsonObject:
     return {key: record[key] for key in keys}
+
+
+def page_app(debates: Callable[[], Debates], usual: DebateConfig, token: str | None = None) -> Starlette:
+    """Return the page as an app, behind a doorkeeper who asks for the token from elsewhere."""
+    page = LivePage(debates, lambda: usual)
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        async with page.lifespan(app):
+            await page.open()  # a database that cannot be opened is told of before anybody comes
+            yield
+
+    return Starlette(
+        routes=[Route("/", lambda _: RedirectResponse(PAGE)), *page.routes()],
+        lifespan=lifespan,
+        middleware=[Middleware(Doorkeeper, token=token)],
+    )
+
+
+def serve_page(database: str, usual: DebateConfig, host: str, port: int, token: str | None) -> None:
+    """Serve the page until the process is stopped."""
+    import uvicorn  # LangGraph's server brings its own
+
+    app = page_app(lambda: open_debates(database), usual, token)
+    uvicorn.run(app, host=host, port=port, log_level="warning", timeout_graceful_shutdown=2)

@@ -33,7 +33,7 @@ def serve(
         raise ConfigError("the live page's server is not installed: pip install 'moot[serve]'")
     from moot.graph.cli.usual_config import configured
     from moot.graph.live.doorkeeper import is_loopback
-    from moot.graph.live.page_server import serve_page
+    from moot.graph.live.page_routes import serve_page
 
     database, usual = check_database(db), configured(config, {"model": model})
     token = None if is_loopback(host) else server_token() or secrets.token_urlsafe(24)
