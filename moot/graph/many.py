@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
@@ -26,6 +28,12 @@ class PlannedDebate:
     """Its name in the database, the same for the same debate: by it a later run finds it."""
     topic: str
     config: DebateConfig
+
+
+def planned_name(start: str, config: DebateConfig, *facts: str) -> str:
+    """Return the name of a debate that is to be had: the same for equal facts and configurations."""
+    said = json.dumps([*facts, config.fingerprint()], ensure_ascii=False)
+    return f"{start}-{hashlib.sha256(said.encode()).hexdigest()[:10]}"
 
 
 P = TypeVar("P", bound=PlannedDebate)

@@ -132,7 +132,11 @@ class WorkQueue:
         async with self._opened() as app:
             found = await app.job_manager.list_jobs_async(queue=QUEUE)
             return sorted(
-                [_shown(each) for each in found if each.status in SHOWN],
+                [
+                    QueuedDebate(str(each.lock), str(each.status), each.priority, each.attempts, each.id or 0)
+                    for each in found
+                    if each.status in SHOWN
+                ],
                 key=lambda each: (SHOWN.index(each.status), -each.priority, each.number),
             )
 
@@ -242,7 +246,3 @@ async def _put(app: App, debate: str, priority: int | None) -> bool:
     with suppress(queue_errors.AlreadyEnqueued):  # by somebody else at this moment
         await deferrer.defer_async(debate=debate)
     return not known
-
-
-def _shown(entry: Entry) -> QueuedDebate:
-    return QueuedDebate(str(entry.lock), str(entry.status), entry.priority, entry.attempts, entry.id or 0)

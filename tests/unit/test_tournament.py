@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.graph.api import open_debates
-from moot.graph.tournament import play_tournament
-from moot.graph.tournament_config import make_tournament, pairings
+from moot.graph.tournament import make_tournament, pairings, play_tournament
 from moot.nodes.calls import ModelCall, Reply
 from moot.nodes.protocols.long_form.round_robin import RoundRobin
 from moot.state.errors import ConfigError

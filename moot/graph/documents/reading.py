@@ -1,11 +1,14 @@
-"""Reading a document that comes from outside: whole, or refused; or, for a report, as far as it goes."""
+"""Reading a document that comes from outside: whole, or refused; or, for a report, as far as it goes.
+
+Its configuration, which another version of Moot may have written, reports and imports read in part alone.
+"""
 
 from collections.abc import Mapping
 from functools import cache
 from typing import Any, Literal, NotRequired, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
-from typing_extensions import is_typeddict
+from typing_extensions import TypedDict, is_typeddict
 
 from moot.graph.documents.document import DebateDocument
 from moot.state.config.config_mistakes import mistakes_in
@@ -130,3 +133,44 @@ def _take_out(value: Any, place: tuple[int | str, ...]) -> None:
         value = value[step]
     if place:
         del value[place[-1]]
+
+
+class ShownDebater(TypedDict):
+    """A debater, as configured."""
+
+    id: str
+    name: str
+    role: str
+    stance: str
+
+
+class ShownSeat(TypedDict, total=False):
+    """A judge's seat, or what counts for every seat."""
+
+    rubric: object
+    """A rubric, or the name of one that ships with Moot."""
+
+
+class ShownBench(ShownSeat, total=False):
+    """How a debate is judged."""
+
+    panel: list[ShownSeat]
+
+
+class Termination(TypedDict, total=False):
+    """When a council ends."""
+
+    threshold: float
+
+
+class ShownConfig(TypedDict):
+    """The parts of a configuration that reports and imports need."""
+
+    debaters: list[ShownDebater]
+    judge: ShownBench
+    termination: Termination
+
+
+def shown_config(document: DebateDocument) -> ShownConfig:
+    """Return what is read of a document's configuration, as far as it goes."""
+    return as_far_as_it_goes(ShownConfig, document["config"])

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 
 from moot.graph.documents import FORMAT, DebateDocument, as_far_as_it_goes
-from moot.graph.documents.shown_config import shown_config
+from moot.graph.documents.reading import shown_config
 from moot.graph.importing.csv_tables import header_of, read_csv
 from moot.graph.importing.json_records import parse_json, read_json, read_jsonl
 from moot.graph.importing.parse_result import ParsedSpeech, ParsedTranscript

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from moot.graph.documents import DebateDocument
-from moot.graph.documents.shown_config import ShownDebater, shown_config
+from moot.graph.documents.reading import ShownDebater, shown_config
 from moot.state.verdict import NO_WINNER
 
 COLOURS = 8

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from moot.graph.documents import DebateDocument, as_far_as_it_goes
 from moot.graph.documents.board import PropositionStanding
-from moot.graph.documents.shown_config import shown_config
+from moot.graph.documents.reading import shown_config
 from moot.graph.reports.cast import People
 from moot.graph.reports.positions import DebaterPosition, contested, read_standings
 from moot.graph.reports.spending import Comparison, Figure, Prompts, read_plan, read_prompts, read_usage

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from moot.graph.documents import DebateDocument
-from moot.graph.documents.shown_config import shown_config
+from moot.graph.documents.reading import shown_config
 from moot.graph.reports.cast import People, Person
 from moot.nodes.judging.opinion_check import changed_text, confidence_of
 from moot.nodes.judging.rubrics import parse_rubric, shipped_rubrics

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -84,7 +83,7 @@ def read_batch(path: Path, base: JsonObject) -> list[PlannedDebate]:
         ConfigError: a line cannot be used.
     """
     from moot.graph.cli.named_files import with_files
-    from moot.graph.many import PlannedDebate
+    from moot.graph.many import PlannedDebate, planned_name
     from moot.graph.preflight import check_config
     from moot.nodes.driving.environment import Environment
     from moot.state.catalogue import check_name
@@ -108,8 +107,7 @@ def read_batch(path: Path, base: JsonObject) -> list[PlannedDebate]:
         if not topic:
             raise ConfigError(f"{place}: no topic")
         if name is None:
-            facts = json.dumps([topic, config.fingerprint()], ensure_ascii=False)
-            name = f"{slug(path.stem) or 'batch'}-{hashlib.sha256(facts.encode()).hexdigest()[:10]}"
+            name = planned_name(slug(path.stem) or "batch", config, topic)
         check_name(name)
         planned[name] = PlannedDebate(name, topic, config)
     if not planned:

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from moot.graph.cli.screen.result_tables import Grid
-    from moot.graph.tournament import MatchResult, Standings
-    from moot.graph.tournament_config import TournamentConfig
+    from moot.graph.tournament import MatchResult, Standings, TournamentConfig
 
 
 Form = Literal["table", "json", "md"]
@@ -74,7 +73,7 @@ def read_tournament(path: Path) -> TournamentConfig:
         ConfigError: it cannot be used.
     """
     from moot.graph.cli.named_files import with_rubrics
-    from moot.graph.tournament_config import make_tournament
+    from moot.graph.tournament import make_tournament
     from moot.state.config.config_files import load_config
     from moot.state.settings import default_model
 
@@ -87,7 +86,7 @@ def read_tournament(path: Path) -> TournamentConfig:
 def _list(settings: TournamentConfig, *, as_json: bool) -> None:
     from moot.graph.cli.screen.output import print_json, print_result
     from moot.graph.cli.screen.terminal_text import one_line
-    from moot.graph.tournament_config import pairings
+    from moot.graph.tournament import pairings
 
     found = pairings(settings)
     if as_json:
