@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-import moot.graph.debate
 from moot import DebateConfig, open_debates
+from moot.graph.routes import ROUTES
 from moot.nodes.calls import Reply
 from moot.state.checkpoints import MootSqliteSaver, open_saver
 from moot.state.errors import ConfigError, DebateBusy, DebateExists, DebateNotFound, InputError
@@ -28,12 +28,11 @@ THREE_TURNS = DebateConfig(turns=3, seed=1)
 CHOOSING_S = 0.03
 
 
-def taking_time(choose: Callable[[Any], str]) -> Callable[[Any], str]:
-    def chosen(state: Any) -> str:
+def taking_time(choose: Callable[[Any, Any], str]) -> Callable[[Any, Any], str]:
+    def chosen(state: Any, environment: Any) -> str:
         time.sleep(CHOOSING_S)
-        return choose(state)
+        return choose(state, environment)
 
-    chosen.__name__ = choose.__name__
     return chosen
 
 
@@ -115,8 +114,8 @@ def test_a_stop_at_any_event_loses_nothing_and_doubles_nothing(tmp_path: Path) -
 def test_a_stop_while_the_next_node_is_chosen_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for route in ("after_window", "after_trim", "after_summary", "after_plan"):
-        monkeypatch.setattr(f"moot.graph.debate.{route}", taking_time(getattr(moot.graph.debate, route)))
+    for node in ("plan", "turn", "trim", "summarize", "judge"):
+        monkeypatch.setattr(ROUTES[node], "_decide", taking_time(ROUTES[node]._decide))
     database = str(tmp_path / "moot.sqlite")
     for stop in range(9):
         with open_debates(database) as debates:
