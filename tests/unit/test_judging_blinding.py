@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moot.nodes.judging.blinding import SOMEONE, Blinding, Debater, make_blinding
+from moot.nodes.judging.blinding import SOMEONE, Blinding, make_blinding
 
-PEOPLE = [
-    Debater(id="ada", name="Ada Lovelace"),
-    Debater(id="grace-2", name="Dr. Grace Hopper"),
-    Debater(id="tanaka", name="田中さくら"),
-    Debater(id="zoe", name="Zoë Müller-Żak"),
-    Debater(id="minsu", name="김민수"),
-]
+PEOPLE = {
+    "ada": "Ada Lovelace",
+    "grace-2": "Dr. Grace Hopper",
+    "tanaka": "田中さくら",
+    "zoe": "Zoë Müller-Żak",
+    "minsu": "김민수",
+}
 
 
-def blinding(*people: Debater, seed: int = 1, texts: tuple[str, ...] = ()) -> Blinding:
-    return make_blinding(people or PEOPLE, seed, texts)
+def blinding(people: Mapping[str, str] = PEOPLE, *, seed: int = 1, texts: tuple[str, ...] = ()) -> Blinding:
+    return make_blinding(people, seed, texts)
 
 
 FORMS = [
@@ -82,22 +83,22 @@ def test_other_words_and_message_ids_stay(text: str) -> None:
 
 
 def test_the_longest_name_wins() -> None:
-    names = blinding(Debater(id="d1", name="Ann"), Debater(id="d2", name="Ann Marie Fox"))
+    names = blinding({"d1": "Ann", "d2": "Ann Marie Fox"})
     assert names.mentions("Ann Marie Fox, Ann, Fox") == ["d2", "d1", "d2"]
 
 
 def test_a_first_name_that_two_share_is_left_alone() -> None:
-    names = blinding(Debater(id="d1", name="Ann Fox"), Debater(id="d2", name="Ann Marsh"))
+    names = blinding({"d1": "Ann Fox", "d2": "Ann Marsh"})
     assert names.blind_text("Ann spoke") == "Ann spoke"
 
 
 def test_a_full_name_that_two_share_means_somebody() -> None:
-    names = blinding(Debater(id="d1", name="GPT"), Debater(id="d2", name="GPT"))
+    names = blinding({"d1": "GPT", "d2": "GPT"})
     assert names.blind_text("GPT is right") == f"{SOMEONE} is right"
 
 
 def test_part_of_a_role_is_a_word_where_the_debate_uses_it_as_one() -> None:
-    expert = Debater(id="sec", name="Security Expert")
+    expert = {"sec": "Security Expert"}
     text = "Security matters, as security always does. The Security Expert knows."
     assert blinding(expert, texts=(text,)).blind_text(text).startswith("Security matters")
     assert blinding(expert, texts=(text,)).mentions(text) == ["sec"]
@@ -105,13 +106,13 @@ def test_part_of_a_role_is_a_word_where_the_debate_uses_it_as_one() -> None:
 
 
 def test_a_letter_is_a_name_only_where_it_cannot_be_a_word() -> None:
-    names = blinding(Debater(id="a", name="A"), Debater(id="b", name="B"))
+    names = blinding({"a": "A", "b": "B"})
     assert names.mentions("A plan, a plan") == []
     assert names.mentions("A: yes. @b, and B's point") == ["a", "b", "b"]
 
 
 def test_labels_do_not_clash_with_the_debaters_own_names() -> None:
-    names = blinding(Debater(id="x", name="Debater A"), Debater(id="y", name="Debater B"))
+    names = blinding({"x": "Debater A", "y": "Debater B"})
     assert not any(label.startswith("Debater") for label in names.labels.values())
     assert names.mentions(names.unblind_text(names.blind_text("Debater B beat Debater A"))) == ["y", "x"]
 
@@ -131,18 +132,18 @@ def test_the_seed_decides_the_labels() -> None:
 
 
 def test_the_order_of_the_debaters_decides_nothing() -> None:
-    assert make_blinding(PEOPLE[::-1], 5).labels == make_blinding(PEOPLE, 5).labels
+    assert make_blinding(dict(reversed(PEOPLE.items())), 5).labels == make_blinding(PEOPLE, 5).labels
 
 
 def test_many_debaters_get_labels_of_two_letters() -> None:
-    labels = list(make_blinding([Debater(id=f"d{at}", name="") for at in range(60)], 0).labels.values())
+    labels = list(make_blinding({f"d{at}": "" for at in range(60)}, 0).labels.values())
     assert (labels[25], labels[26], labels[59]) == ("Debater Z", "Debater AA", "Debater BH")
     assert len(set(labels)) == 60
 
 
-def test_two_debaters_of_one_id_are_refused() -> None:
-    with pytest.raises(ValueError, match="of its own"):
-        make_blinding([Debater(id="a", name="x"), Debater(id="a", name="y")], 0)
+def test_more_debaters_than_there_are_labels_are_refused() -> None:
+    with pytest.raises(ValueError, match="702 debaters, not for 703"):
+        make_blinding({f"d{at}": "" for at in range(703)}, 0)
 
 
 pieces = st.sampled_from(
@@ -179,7 +180,7 @@ def test_text_without_names_comes_back_unchanged(text: str, seed: int) -> None:
     ids=st.lists(st.from_regex(r"[a-z][a-z0-9-]{1,8}", fullmatch=True), unique=True, min_size=2, max_size=6)
 )
 def test_any_ids_survive_a_round_trip(ids: list[str]) -> None:
-    names = make_blinding([Debater(id=each, name="") for each in ids], 4)
+    names = make_blinding(dict.fromkeys(ids, ""), 4)
     text = "; ".join(ids)
     assert names.mentions(names.unblind_text(names.blind_text(text))) == ids
 
@@ -212,7 +213,7 @@ def test_a_verdict_is_unblinded_in_fields_keys_and_prose() -> None:
 
 
 def test_several_debaters_named_at_once_are_unblinded() -> None:
-    names = blinding(Debater(id="x", name="Xu"), Debater(id="y", name="Yi"), Debater(id="z", name="Zed"))
+    names = blinding({"x": "Xu", "y": "Yi", "z": "Zed"})
     by_letter = {label[-1]: names.names[debater] for debater, label in names.labels.items()}
     expected = f"{by_letter['A']}, {by_letter['B']}, and {by_letter['C']} agree"
     assert names.unblind_text("Debaters A, B, and C agree") == expected
@@ -233,8 +234,7 @@ def test_a_letter_means_the_label_even_where_it_is_somebodys_id() -> None:
     names = next(
         found
         for seed in range(50)
-        if (found := make_blinding([Debater(id="a", name=""), Debater(id="b", name="")], seed)).labels["a"]
-        == "Debater B"
+        if (found := make_blinding({"a": "", "b": ""}, seed)).labels["a"] == "Debater B"
     )
     assert names.debater_of("B") == "a"
 
@@ -257,10 +257,10 @@ def test_what_names_nobody_means_nobody(said: str) -> None:
     ],
 )
 def test_a_title_is_blinded_with_the_name_and_alone_it_is_nobody(said: str, blinded: str) -> None:
-    people: list[Debater] = [
-        Debater(id="vice-president-joe-biden", name="Vice President Joe Biden"),
-        Debater(id="president-donald-j-trump", name="President Donald J. Trump"),
-    ]
+    people = {
+        "vice-president-joe-biden": "Vice President Joe Biden",
+        "president-donald-j-trump": "President Donald J. Trump",
+    }
     texts = ["a vice president and a president"]
     labels = {"vice-president-joe-biden": "Debater A", "president-donald-j-trump": "Debater B"}
     blinding = replace(make_blinding(people, 1, texts), labels=labels)
@@ -271,7 +271,7 @@ def test_a_title_is_blinded_with_the_name_and_alone_it_is_nobody(said: str, blin
 
 
 def test_a_pronoun_beside_a_label_tells_no_more_than_the_label() -> None:
-    blinding = make_blinding([{"id": "ann", "name": "Ann"}, {"id": "ben", "name": "Ben"}], 1)
+    blinding = make_blinding({"ann": "Ann", "ben": "Ben"}, 1)
     ann, ben = blinding.label_of("ann"), blinding.label_of("ben")
     she = blinding.blind_text("Ann said she trusts her own counts; I asked her for them and doubt hers.")
     he = blinding.blind_text("Ben said he trusts his own counts; I asked him for them and doubt his.")

@@ -31,6 +31,7 @@ from moot.nodes.judging.rubrics import (
     rubric_for,
     shipped_rubrics,
 )
+from moot.nodes.models.schemas import read_answer
 from moot.state.config.config_files import make_config
 from moot.state.errors import ConfigError
 from moot.state.verdict import Verdict
@@ -172,7 +173,8 @@ def test_an_opinion_without_winner_and_scores_is_a_failed_verdict() -> None:
 
 
 def test_text_of_a_verdict_carries_no_nul_or_surrogate() -> None:
-    verdict = check(opinion(solution_markdown="a\x00b\ud800", open_questions=["\x00why?"]))
+    said = opinion(solution_markdown="a\x00b\ud800", open_questions=["\x00why?"]).model_dump()
+    verdict = check(SolutionOpinion.model_validate(read_answer(SolutionOpinion, "", said).data))
     assert (verdict["solution_markdown"], verdict["open_questions"]) == ("ab?", ["why?"])
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from moot.nodes.calls import Flow, Hints, ModelCall
-from moot.nodes.judging.blinding import Debater, make_blinding
+from moot.nodes.judging.blinding import make_blinding
 from moot.nodes.judging.docket import Docket, is_argued
 from moot.nodes.judging.judge_view import Bench, judge_view
 from moot.nodes.judging.opinion_check import OpinionCheck, Sitting
@@ -83,8 +83,8 @@ def _sittings(
             lengths[entry["speaker"]] += entry["tokens"]
     blinding = None
     if config.judge.blind:
-        people = [Debater(id=debater.id, name=debater.name) for debater in debaters]
-        blinding = make_blinding(people, "", [entry["content"] for entry in transcript])
+        names = {debater.id: debater.name for debater in debaters}
+        blinding = make_blinding(names, "", [entry["content"] for entry in transcript])
     fill = not state.get("judge_summary", {}).get("text")
     docket = Docket(transcript, sides, config.names(), evidence, fill=fill)
     swap = brief.swap if config.judge.swap is None else config.judge.swap

@@ -19,8 +19,6 @@ from itertools import product
 from string import ascii_uppercase
 from typing import Any
 
-from typing_extensions import TypedDict
-
 from moot.nodes.text.terms import TITLES, UNSPACED
 
 SOMEONE = "a debater"
@@ -48,14 +46,6 @@ _BOTH = {
 """What stands for a pronoun in a sentence that names a debater: it told as much as a first name would."""
 _SENTENCE = re.compile(r"[.!?\s]*[^.!?]+[.!?]*\s*|[.!?\s]+")
 _ID_FIELDS = frozenset({"winner", "debater", "debaters", "speaker", "targets", "order", "by", "about"})
-
-
-class Debater(TypedDict):
-    """Who is to be blinded."""
-
-    id: str
-    name: str
-    """Display name; the id where empty."""
 
 
 @dataclass(frozen=True)
@@ -191,22 +181,22 @@ class Blinding:
         return self._by_letters.get(label["letters"] or "", key) if label else key
 
 
-def make_blinding(debaters: Sequence[Debater], seed: int | str, texts: Iterable[str] = ()) -> Blinding:
+def make_blinding(debaters: Mapping[str, str], seed: int | str, texts: Iterable[str] = ()) -> Blinding:
     """Give each debater a label, in an order that `seed` decides.
 
     Args:
-        debaters: who takes part; ids are unique.
+        debaters: who takes part, id to display name; an empty name is the id.
         seed: the same seed gives the same labels.
         texts: what is to be blinded. A part of a name that also occurs there in lower case ("Security" of
             "Security Expert") is an ordinary word, not a mention; a label's word or letter that occurs there
             ("region A") is avoided.
 
     Raises:
-        ValueError: two debaters have the same id, or there are more than 702.
+        ValueError: there are more than 702 debaters.
     """
-    names = {debater["id"]: debater["name"].strip() or debater["id"] for debater in debaters}
-    if len(names) != len(debaters) or len(names) > len(_LETTERED):
-        raise ValueError("blinding needs at most 702 debaters, each with an id of its own")
+    names = {debater: name.strip() or debater for debater, name in debaters.items()}
+    if len(names) > len(_LETTERED):
+        raise ValueError(f"blinding has labels for {len(_LETTERED)} debaters, not for {len(names)}")
     texts = list(texts)
     kind = _free_kind([*names, *names.values()], texts)
     taken = {

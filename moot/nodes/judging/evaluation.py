@@ -25,7 +25,6 @@ from moot.nodes.prompts.request import Voice, make_call
 from moot.nodes.text.tokens import TokenCounter
 from moot.state.config import DebateConfig
 from moot.state.config.model_settings import ModelSettings
-from moot.state.entries import clean_text
 from moot.state.verdict import Verdict
 
 SYSTEM = load_prompt("evaluator")
@@ -180,7 +179,7 @@ def record_evaluation(evaluator: Evaluator, sitting: Sitting, reply: Reply) -> E
     for criterion in sitting.check.rubric.criteria:
         given = said[criterion.id]
         score, reason = (given, "") if criterion == OVERALL else (given["score"], given["reasoning"])
-        reasons[criterion.id] = clean_text(reason)
+        reasons[criterion.id] = reason
         if score is None:
             notes.append(f"{criterion.id}: no score")
             continue
@@ -189,8 +188,7 @@ def record_evaluation(evaluator: Evaluator, sitting: Sitting, reply: Reply) -> E
         if score != criterion.clamp(score):
             notes.append(f"{criterion.id}: {score} became {criterion.clamp(score):g}")
     verdict: Verdict = {**sitting.check.scored(scores, reply), "notes": notes}
-    strengths, weaknesses = clean_text(said["strengths"]), clean_text(said["weaknesses"])
-    return Evaluation(evaluator, verdict, strengths, weaknesses, reasons)
+    return Evaluation(evaluator, verdict, said["strengths"], said["weaknesses"], reasons)
 
 
 def averages(evaluations: Sequence[Evaluation]) -> Averages:

@@ -11,7 +11,6 @@ from pydantic import BaseModel
 from moot.nodes.calls import ModelCall, Reply
 from moot.nodes.judging.blinding import Blinding
 from moot.nodes.judging.opinions import (
-    CitedReason,
     CriterionScore,
     DebaterCase,
     JudgeOpinion,
@@ -20,7 +19,7 @@ from moot.nodes.judging.opinions import (
 )
 from moot.nodes.judging.rubrics import Rubric
 from moot.nodes.text.plain import clip
-from moot.state.entries import EntryUsage, cited_id, clean_text
+from moot.state.entries import EntryUsage, cited_id
 from moot.state.verdict import SYNTHESIS, TIE, Case, Flip, Reason, ScoreRecord, Unmet, Verdict, tenths
 
 MAJOR_CAP = 40.0
@@ -67,7 +66,7 @@ class OpinionCheck:
             kept = self._known(given.citations, verdict)
             score = criterion.clamp(given.score)
             verdict["clamped_scores"] += score != given.score
-            record = ScoreRecord(score=tenths(score), reason=clean_text(given.reason), citations=kept)
+            record = ScoreRecord(score=tenths(score), reason=given.reason, citations=kept)
             verdict["scores"].setdefault(side, {})[criterion.id] = record
             exact.setdefault(side, {})[criterion.id] = score
         for side, scored in exact.items():
@@ -95,26 +94,26 @@ class OpinionCheck:
             verdict["status"] = "failed"
             verdict["error"] = f"the judge named {opinion.winner!r} as winner and scored no debater"
             return verdict
-        verdict["reasoning"] = clean_text(opinion.reasoning)
+        verdict["reasoning"] = opinion.reasoning
         verdict["winner"] = winner or TIE
         if cases := self._cases(opinion.cases, verdict):
             verdict["cases"] = cases
         verdict["unmet_requirements"] = [
-            Unmet(text=clean_text(each.text), major=each.major) for each in opinion.unmet_requirements
+            Unmet(text=each.text, major=each.major) for each in opinion.unmet_requirements
         ]
-        verdict["open_questions"] = [clean_text(each) for each in opinion.open_questions]
-        verdict["recommendations"] = [clean_text(each) for each in opinion.recommendations]
+        verdict["open_questions"] = opinion.open_questions
+        verdict["recommendations"] = opinion.recommendations
         if winner is None:
             verdict["notes"].append(
                 f"The judge named {opinion.winner!r} as winner, who took no part; recorded as a tie."
             )
-        self._answer_for_totals(verdict, clean_text(opinion.despite_scores).strip())
+        self._answer_for_totals(verdict, opinion.despite_scores.strip())
         verdict["flip"]["winners"] = [verdict["winner"]]
         confidence = min(max(opinion.confidence, 0.0), 100.0) if isfinite(opinion.confidence) else 0.0
         verdict["confidence"] = None if verdict["winner"] == TIE else float(round(confidence))
         if isinstance(opinion, SolutionOpinion):
-            verdict["solution_markdown"] = clean_text(opinion.solution_markdown)
-            verdict["tradeoffs"] = [clean_text(each) for each in opinion.tradeoffs]
+            verdict["solution_markdown"] = opinion.solution_markdown
+            verdict["tradeoffs"] = opinion.tradeoffs
             cap_confidence(verdict)
         return verdict
 
@@ -122,21 +121,20 @@ class OpinionCheck:
         """Return what speaks for each side and against it; of nobody, or empty, it is left out."""
         cases: dict[str, Case] = {}
         for each in given:
-            if (side := _meant(each.debater, self.sides)) is not None:
-                case = cases.setdefault(side, Case(pros=[], cons=[]))
-                case["pros"] += self._reasons(each.pros, verdict)
-                case["cons"] += self._reasons(each.cons, verdict)
+            side = _meant(each.debater, self.sides)
+            if side is None:
+                continue
+            case = cases.setdefault(side, Case(pros=[], cons=[]))
+            for kept, reasons in ((case["pros"], each.pros), (case["cons"], each.cons)):
+                kept += [
+                    Reason(text=reason.text.strip(), citations=self._known(reason.citations, verdict))
+                    for reason in reasons
+                    if reason.text.strip()
+                ]
         most = reasons_each(len(self.sides))
         return {
             side: Case(pros=case["pros"][:most], cons=case["cons"][:most]) for side, case in cases.items()
         }
-
-    def _reasons(self, given: Iterable[CitedReason], verdict: Verdict) -> list[Reason]:
-        return [
-            Reason(text=text, citations=self._known(each.citations, verdict))
-            for each in given
-            if (text := clean_text(each.text).strip())
-        ]
 
     def _known(self, citations: Iterable[str], verdict: Verdict) -> list[str]:
         """Return the ids cited that exist, each once; the others are counted."""
@@ -237,12 +235,11 @@ def confidence_of(verdict: Verdict) -> int | None:
 def changed_text(verdict: Verdict) -> str:
     """Return what of a verdict did not count as it was said, in a sentence; `""` for nothing."""
     counts = (
-        (verdict["dropped_scores"], "given twice, or of nobody"),
-        (verdict["clamped_scores"], "brought within their scale"),
-        (verdict["dropped_citations"], "of messages that do not exist"),
+        (verdict["dropped_scores"], "scores given twice, or of nobody"),
+        (verdict["clamped_scores"], "scores brought within their scale"),
+        (verdict["dropped_citations"], "citations of messages that do not exist"),
     )
-    kinds = ("scores", "scores", "citations")
-    said = [f"{count} {kind} {why}" for (count, why), kind in zip(counts, kinds, strict=True) if count]
+    said = [f"{count} {which}" for count, which in counts if count]
     return f"Not taken as given: {'; '.join(said)}." if said else ""
 
 

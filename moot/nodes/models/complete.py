@@ -303,7 +303,7 @@ class _Asking:
         priced: EntryUsage = tokens if cost is None else {**tokens, "cost_usd": cost}
         self.run.usage = add_up(self.run.usage, [priced])
         finish = finish_of(message.response_metadata)
-        return _ModelAnswer(message, clean_text(parted.text), thoughts, finish)
+        return _ModelAnswer(message, parted.text, thoughts, finish)
 
     def _cost_usd(self, tokens: EntryUsage | None) -> float | None:
         if tokens is None or isinstance(self.chat, LocalModel):
