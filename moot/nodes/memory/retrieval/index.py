@@ -117,18 +117,15 @@ class EvidenceIndex:
         self.seqs.append(entry["seq"])
         self.tokens.append(max(1, entry["tokens"]))
         self.importance.append(entry["importance"])
-        self.speaker_of.append(self._number(entry["speaker"]))
+        number = self._speaker_numbers.setdefault(entry["speaker"], len(self.speakers))
+        if number == len(self.speakers):
+            self.speakers.append(entry["speaker"])
+        self.speaker_of.append(number)
         if entry["importance"] >= IMPORTANT:
             self.important.append(position)
         if self.vectors is not None:
             self.vectors.add(entry["content"], entry["tokens"])
         return True
-
-    def _number(self, speaker: str) -> int:
-        number = self._speaker_numbers.setdefault(speaker, len(self.speakers))
-        if number == len(self.speakers):
-            self.speakers.append(speaker)
-        return number
 
     def position(self, seq: int) -> int | None:
         """Return where the entry with `seq` stands in the index, `None` if it is not there."""

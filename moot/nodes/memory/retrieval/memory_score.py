@@ -34,6 +34,9 @@ answers."""
 MAX_PER_TERM = 32
 """Latest occurrences of a term, and latest important entries, that become candidates."""
 MAX_CANDIDATES = 128
+RELEVANCE_FLOOR = 0.1
+"""Relevance (0–1: the matched share of the query's term weight) under which a memory that is not important
+stays out."""
 _SATURATION = 1.2  # BM25's k1 and b
 _LENGTH_PENALTY = 0.75
 
@@ -77,7 +80,6 @@ def recall(
     exclude: Collection[int] = (),
     exclude_items: Collection[str] = (),
     top: int = 8,
-    floor: float = 0.1,
     neighbours: int = 1,
     costs: Costs | None = None,
     semantic: bool = True,
@@ -97,8 +99,6 @@ def recall(
         exclude: `seq` of entries that the view already holds.
         exclude_items: Ids of items that it already holds.
         top: Memories to bring back at most, neighbours not counted.
-        floor: Relevance (0–1: the matched share of the query's term weight) under which a memory that is not
-            important stays out.
         neighbours: Entries on each side that come along where there is room left.
         costs: Exact tokens of an entry as rendered, by `seq`; its `tokens` by default.
         semantic: Whether an index with embeddings uses them: what is close in meaning is then a candidate,
@@ -107,12 +107,12 @@ def recall(
     limit = len(index) if before is None else bisect_left(index.seqs, before)
     items = items or MemoryItems()
     wanted = _wanted(index, items, query, answering)
-    cosine = _cosines(index, f"{query}\n{answering}".strip(), limit) if semantic else None
+    meant = f"{query}\n{answering}".strip() if semantic else ""
     found = [
-        *_entries(index, wanted, limit, frozenset(exclude), cosine),
+        *_entries(index, wanted, limit, frozenset(exclude), meant),
         *_items(items, wanted, frozenset(exclude_items)),
     ]
-    good = [each for each in found if each.relevance >= floor or each.importance >= IMPORTANT]
+    good = [each for each in found if each.relevance >= RELEVANCE_FLOOR or each.importance >= IMPORTANT]
     draft = _RecallDraft(index, items, index_costs(index) if costs is None else costs, budget)
     taken = draft.take(_ranked(good), top)
     draft.bring_neighbours(neighbours, limit, frozenset(exclude))
@@ -138,18 +138,19 @@ def _wanted(index: EvidenceIndex, items: MemoryItems, query: str, answering: str
 
 
 def _entries(
-    index: EvidenceIndex,
-    wanted: dict[str, float],
-    limit: int,
-    exclude: frozenset[int],
-    cosine: Floats | None,
+    index: EvidenceIndex, wanted: dict[str, float], limit: int, exclude: frozenset[int], meant: str
 ) -> Iterator[_Candidate]:
+    """Yield the entries under `limit` that may come back; `meant` is embedded, `""` for words alone."""
     positions = _matching(index.postings, index.important, wanted, limit)
-    if cosine is not None:
-        positions = np.union1d(positions, np.argsort(-cosine, kind="stable")[:MAX_PER_TERM])
+    raised: Floats | None = None
+    if meant and index.vectors is not None and limit:
+        # Cosines of unrelated texts are no zeros: what counts is how far one stands above the mean.
+        cosine = index.vectors.similarity(meant)[:limit]
+        raised = np.clip((cosine - cosine.mean()) / max(1e-9, 1 - cosine.mean()), 0, 1)
+        positions = np.union1d(positions, np.argsort(-raised, kind="stable")[:MAX_PER_TERM])
     relevance = _relevance(index.postings, positions, wanted)
-    if cosine is not None:
-        relevance = np.maximum(relevance, cosine[positions])
+    if raised is not None:
+        relevance = np.maximum(relevance, raised[positions])
     for position, relevant in zip(positions.tolist(), relevance.tolist(), strict=True):
         if (seq := index.seqs[position]) not in exclude:
             yield _Candidate(position, True, seq, index.importance[position], relevant)
@@ -162,18 +163,6 @@ def _items(items: MemoryItems, wanted: dict[str, float], exclude: frozenset[str]
         item = items.items[position]
         if items.is_current(position) and item.id not in exclude:
             yield _Candidate(position, False, item.seq, item.importance, relevant)
-
-
-def _cosines(index: EvidenceIndex, asked: str, limit: int) -> Floats | None:
-    """Return how close in meaning each entry under `limit` is, 0 for what is not; `None` without embeddings.
-
-    Cosines of unrelated texts are no zeros: what counts is how far one stands above the transcript's mean.
-    """
-    if index.vectors is None or not limit:
-        return None
-    cosine = index.vectors.similarity(asked)[:limit]
-    raised: Floats = np.clip((cosine - cosine.mean()) / max(1e-9, 1 - cosine.mean()), 0, 1)
-    return raised
 
 
 def _matching(postings: Postings, important: array[int], wanted: dict[str, float], limit: int) -> Ints:

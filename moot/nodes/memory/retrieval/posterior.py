@@ -105,7 +105,13 @@ def densities(
         score += weights.speaker * _speaker_ratio(index, question, spans, weights)
     if vectors is not None:
         score += _meaning(vectors.similarity(question.about), as_ints(index.tokens), spans, weights)
-    return _spread(score, spans, len(index))
+
+    # Each span spreads its probability over the messages that it contains, by token.
+    mass = np.exp(score - score.max())
+    mass /= mass.sum() * spans.tokens
+    count = len(index) + 1
+    steps = np.bincount(spans.start, mass, count) - np.bincount(spans.end, mass, count)
+    return np.maximum(np.cumsum(steps)[:-1], 0.0)
 
 
 def _cumulate(column: NDArray[Any]) -> NDArray[Any]:
@@ -212,11 +218,3 @@ def _meaning(cosine: Floats, tokens: Ints, spans: _Spans, weights: SpanWeights) 
     whole: Floats = (mass[spans.end] - mass[spans.start]) / spans.tokens
     front: Floats = (mass[spans.front] - mass[spans.start]) / (size[spans.front] - size[spans.start])
     return weights.meaning * whole + weights.meaning_front * front
-
-
-def _spread(score: Floats, spans: _Spans, n: int) -> Floats:
-    """Return Σ P / tokens over the spans that contain each message."""
-    mass = np.exp(score - score.max())
-    mass /= mass.sum() * spans.tokens
-    steps = np.bincount(spans.start, mass, n + 1) - np.bincount(spans.end, mass, n + 1)
-    return np.maximum(np.cumsum(steps)[:-1], 0.0)

@@ -54,13 +54,21 @@ def _called(
 ) -> dict[int, list[frozenset[str]]]:
     """Return the numbers of the speakers whom a question names, with the aliases by which it does.
 
-    Words of one whom it names in full name nobody else: "Grad E" is not "Grad A", too.
+    A word weighs by how few speakers share it. Words of one whom it names in full name nobody else: "Grad E"
+    is not "Grad A", too.
     """
     full = {n: [a for a in aliases if a <= asked.keys()] for n, aliases in enumerate(names)}
     taken = frozenset[str]().union(*(alias for aliases in full.values() for alias in aliases))
     rest = {word: weight for word, weight in asked.items() if word not in taken}
-    weights = _weights(names)
-    called = {n: full[n] or [a for a in names[n] if _is_called(a, rest, weights)] for n in full}
+    shared = Counter(word for aliases in names for word in frozenset[str]().union(*aliases))
+    weights = {word: _own_weight(word) / count for word, count in shared.items()}
+
+    def is_called(alias: frozenset[str]) -> bool:
+        """Whether over half of a name's weight is in the question."""
+        total = sum(weights[word] for word in alias)
+        return sum(weights[word] * rest.get(word, 0.0) for word in alias) > total / 2
+
+    called = {n: full[n] or list(filter(is_called, names[n])) for n in full}
     return {n: aliases for n, aliases in called.items() if aliases}
 
 
@@ -91,19 +99,7 @@ def _aliases(name: str) -> list[frozenset[str]]:
     return [alias for alias in found if alias]
 
 
-def _weights(names: Sequence[Sequence[frozenset[str]]]) -> dict[str, float]:
-    """Weigh each word of the names by how few speakers share it."""
-    shared = Counter(word for aliases in names for word in frozenset[str]().union(*aliases))
-    return {word: _own_weight(word) / count for word, count in shared.items()}
-
-
 def _own_weight(word: str) -> float:
     if word in STOP_WORDS:
         return _GRAMMAR_WEIGHT
     return _INITIAL_WEIGHT if len(word) == 1 else 1.0
-
-
-def _is_called(alias: frozenset[str], asked: dict[str, float], weights: dict[str, float]) -> bool:
-    """Whether over half of a name's weight is in the question."""
-    total = sum(weights[word] for word in alias)
-    return sum(weights[word] * asked.get(word, 0.0) for word in alias) > total / 2

@@ -1,10 +1,9 @@
 """Which messages go into a view when a question is asked."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from moot.nodes.memory.retrieval.index import EvidenceIndex
 from moot.nodes.memory.retrieval.posterior import SpanWeights, densities
@@ -80,22 +79,26 @@ def select_evidence(
     if costs is not None:
         tokens = np.array(index.tokens)
         worth *= tokens / (tokens + LABEL_TOKENS)
-    order = np.lexsort((-np.arange(len(index)), -worth, _others(index, named))).tolist()
+    others = np.ones(len(index), dtype=np.bool_)  # whatever the question does not ask for
+    others[[p for seq in named if (p := index.position(seq)) is not None]] = False
+    order = np.lexsort((-np.arange(len(index)), -worth, others)).tolist()
     draft = _SelectionDraft(index, costs, budget)
     must = [p for seq in sorted(set(must_keep), reverse=True) if (p := index.position(seq)) is not None]
     draft.fill(must, budget)
-    if speakers:
-        _fill_shares(draft, order, dict.fromkeys(speakers), frozenset(must))
-    else:
+    if not speakers:
         draft.fill(order, draft.left)
+        return draft.evidence(must or order)
+
+    # Each side has its share of the budget; what had to be kept of a side counts towards it.
+    sides, fixed = dict.fromkeys(speakers), frozenset(must)
+    said_by = [index.speakers[number] for number in index.speaker_of]
+    kept = {side: draft.spent(p for p in draft.chosen if said_by[p] == side) for side in sides}
+    share = (draft.left + sum(kept.values())) // len(sides)
+    for side in sides:
+        own = [p for p in order if said_by[p] == side]
+        room = draft.fill(own, min(share - kept[side], draft.left))
+        _top_up(draft, [p for p in own if p not in fixed], room, int(share * SHARE_TOLERANCE))
     return draft.evidence(must or order)
-
-
-def _others(index: EvidenceIndex, named: Iterable[int]) -> NDArray[np.bool_]:
-    """Return which entries the question does not ask for, shape `(n,)`."""
-    others = np.ones(len(index), dtype=np.bool_)
-    others[[p for seq in named if (p := index.position(seq)) is not None]] = False
-    return others
 
 
 class _SelectionDraft:
@@ -157,22 +160,6 @@ class _SelectionDraft:
 def index_costs(index: EvidenceIndex) -> Callable[[int], int]:
     """Return the costs of entries that are rendered as their bare content."""
     return lambda seq: index.tokens[index.position(seq) or 0]
-
-
-def _speaker(index: EvidenceIndex, position: int) -> str:
-    return index.speakers[index.speaker_of[position]]
-
-
-def _fill_shares(
-    draft: _SelectionDraft, order: Sequence[int], sides: Collection[str], must: frozenset[int]
-) -> None:
-    """Give each side its share of the budget; what had to be kept of a side counts towards it."""
-    kept = {side: draft.spent(p for p in draft.chosen if _speaker(draft.index, p) == side) for side in sides}
-    share = (draft.left + sum(kept.values())) // len(sides)
-    for side in sides:
-        own = [p for p in order if _speaker(draft.index, p) == side]
-        room = draft.fill(own, min(share - kept[side], draft.left))
-        _top_up(draft, [p for p in own if p not in must], room, int(share * SHARE_TOLERANCE))
 
 
 def _top_up(draft: _SelectionDraft, own: Sequence[int], room: int, tolerance: int) -> None:
