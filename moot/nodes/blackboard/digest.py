@@ -1,7 +1,7 @@
 """The ledger in words: as a speaker sees it, as a judge does, and as a whole; each line with its messages."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from itertools import islice, takewhile
+from collections.abc import Iterator, Mapping, Sequence, Set
+from itertools import groupby, islice, takewhile
 from typing import Any, NamedTuple
 
 from moot.nodes.blackboard.board_words import (
@@ -16,7 +16,7 @@ from moot.nodes.blackboard.board_words import (
     stances_text,
 )
 from moot.nodes.blackboard.folding import ledger_of
-from moot.nodes.blackboard.standing import Ledger, is_given_up
+from moot.nodes.blackboard.standing import is_given_up
 from moot.nodes.text.plain import inert
 from moot.nodes.text.tokens import TokenCounter
 from moot.state.conversation import MemoryKind
@@ -86,11 +86,42 @@ def render_blackboard(
         found: whether to tell what was found out so far, which some views show elsewhere.
         alone: whether nobody else listens: then only their challenges wait for an answer here.
     """
-    lines = board_lines(state, speaker, names, answering, found=found, alone=alone)
-    return compose(list(lines), max_tokens, count, heading_of(state))
+    lines = list(_board_lines(state, speaker, names, answering, found=found, alone=alone))
+    heading = _heading_of(state)
+    left = max_tokens - count(f"{heading}\n")
+    chosen: list[int] = []
+    opened: set[int] = set()
+    for index in sorted(range(len(lines)), key=lambda i: (lines[i].urgency, i)):
+        line = lines[index]
+        cost = count(f"- {line.text}\n")
+        if line.section not in opened:
+            cost += count(f"{SECTIONS[line.section]}:\n")
+        if cost <= left:
+            left -= cost
+            chosen.append(index)
+            opened.add(line.section)
+    text = _join(heading, [lines[index] for index in sorted(chosen)])
+    while text and count(text) > max_tokens:  # a joined text may count a token more than its lines
+        chosen.pop()
+        text = _join(heading, [lines[index] for index in sorted(chosen)])
+    return text
 
 
-def heading_of(state: State) -> str:
+def whole_board(state: State, names: Names) -> str:
+    """Return all of the ledger but what was found out, under the headings of its sections."""
+    return _join(_heading_of(state), list(_board_lines(state, "", names, found=False)))
+
+
+def _join(heading: str, lines: Sequence[Line]) -> str:
+    """Return lines under their sections' headings, in the order of the sections; `""` for none."""
+    out = [heading]
+    ordered = sorted(lines, key=lambda line: line.section)
+    for section, group in groupby(ordered, key=lambda line: line.section):
+        out += [f"{SECTIONS[section]}:", *(f"- {line.text}" for line in group)]
+    return "\n".join(out) if lines else ""
+
+
+def _heading_of(state: State) -> str:
     """Return the view's heading: it says how far the ledger has read, where more was said since."""
     through = ledger_of(state).read_through
     stands = f"stood at [{entry_id(through)}]" if any(_spoken_since(state, through)) else "stands"
@@ -114,40 +145,7 @@ def board_memory(text: str, state: State, count: TokenCounter) -> dict[MemoryKin
     return held
 
 
-def compose(lines: Sequence[Line], max_tokens: int, count: TokenCounter, heading: str) -> str:
-    """Return the most urgent lines that fit, each under its section's heading, in the order of sections."""
-    left = max_tokens - count(f"{heading}\n")
-    chosen: list[int] = []
-    opened: set[int] = set()
-    for index in sorted(range(len(lines)), key=lambda i: (lines[i].urgency, i)):
-        line = lines[index]
-        cost = count(f"- {line.text}\n")
-        if line.section not in opened:
-            cost += count(f"{SECTIONS[line.section]}:\n")
-        if cost <= left:
-            left -= cost
-            chosen.append(index)
-            opened.add(line.section)
-    text = _join(lines, chosen, heading)
-    while text and count(text) > max_tokens:  # a joined text may count a token more than its lines
-        text = _join(lines, chosen := chosen[:-1], heading)
-    return text
-
-
-def _join(lines: Sequence[Line], chosen: Iterable[int], heading: str) -> str:
-    shown = sorted(chosen, key=lambda i: (lines[i].section, i))
-    if not shown:
-        return ""
-    out, section = [heading], -1
-    for index in shown:
-        if lines[index].section != section:
-            section = lines[index].section
-            out.append(f"{SECTIONS[section]}:")
-        out.append(f"- {lines[index].text}")
-    return "\n".join(out)
-
-
-def board_lines(
+def _board_lines(
     state: State,
     speaker: str,
     names: Names,
@@ -157,37 +155,32 @@ def board_lines(
     alone: bool = False,
 ) -> Iterator[Line]:
     """Yield the lines of a view; see `render_blackboard`."""
-    ledger = ledger_of(state)
-    shown = {who: inert(name) for who, name in names.items()}
-    board, told, other = _Board(state, ledger, shown), set[str](), ""
+    is_debater, other, told = speaker in names, "", set[str]()
+    board = _Board(state, {**names, speaker: "you"} if is_debater else names)
+    ledger = board.ledger
     yield from board.on_topic(speaker)
-    if speaker in names:
-        board = _Board(state, ledger, shown | {speaker: "you"})
+    if is_debater:
         other = next((who for who in answering if who in names and who != speaker), "")
-        if other:
-            agreed, differing = ledger.shared(speaker, other)
-            told = {*agreed[:MOST], *differing[:MOST]} - {MOTION}
-            for key in (key for key in differing[:MOST] if key != MOTION):
-                yield Line(BETWEEN, 2, f"you differ on {board.disputed(key)}")
-            for key in (key for key in agreed[:MOST] if key != MOTION):
-                stances = [ledger.stances(key)[who] for who in (speaker, other)]
-                yours, theirs = (f"{says_briefly(each)}{side_conceded(ledger, each)}" for each in stances)
-                both = f"both {yours}" if yours == theirs else f"you {yours}; {board.name(other)} {theirs}"
-                yield Line(BETWEEN, 4, f"you agree on {board.named(key)}: {both}")
+    if other:
+        agreed, differing = ledger.shared(speaker, other)
+        told = {*agreed[:MOST], *differing[:MOST]} - {MOTION}
+        yield from board.between(speaker, other, agreed[:MOST], differing[:MOST])
+
     others = (key for key in ledger.by_salience if key != MOTION)
     disputed = [*takewhile(lambda key: ledger.status(key) == "disputed", others)]
     for key in islice((key for key in disputed if key not in told), MOST):
         yes, no = ledger.sides(key)
-        yield Line(DISPUTED, 3 if speaker in (*yes, *no) or speaker not in names else 6, board.disputed(key))
-    if speaker in names:
+        yield Line(DISPUTED, 3 if speaker in (*yes, *no) or not is_debater else 6, board.disputed(key))
+
+    if is_debater:
         told.update(disputed)
         yield from board.others(other, told)
-        yield from board.own(speaker, told, only=[other] if alone else list(names))
+        yield from board.own(speaker, told, makers=[other] if alone else list(names))
         yield from board.last_round(speaker)
     else:
         yield from board.standings()
     for gap in islice(reversed(ledger.gaps), MOST):
-        yield Line(GAPS, 6, f"{board.name(gap['debater'])}: {board.conceded(gap)}")
+        yield Line(GAPS, 6, f"{board.name(gap['debater'])}: {board.point(gap)}")
     if found:
         yield from board.insights(speaker)
 
@@ -195,42 +188,78 @@ def board_lines(
 class _Board:
     """Puts a ledger into words."""
 
-    def __init__(self, state: State, ledger: Ledger, names: Names) -> None:
+    def __init__(self, state: State, names: Names) -> None:
         self.state = state
-        self.ledger = ledger
-        self.names = names
+        self.ledger = ledger_of(state)
+        self.names = {who: inert(name) for who, name in names.items()}
 
     def name(self, who: str) -> str:
         return self.names.get(who) or inert(who)
 
-    def text(self, key: str) -> str:
-        return noted(self.ledger.propositions[key]["text"])
-
     def named(self, key: str) -> str:
-        return f"{key}: {self.text(key).removesuffix('.')}"
+        return f"{key}: {noted(self.ledger.propositions[key]['text']).removesuffix('.')}"
 
     def round_of(self, message_id: str) -> int:
         return round_of(message_id, self.state.get("full_transcript") or [])
-
-    def stance(self, event: Event) -> str:
-        round_no = self.round_of(event["message_id"])
-        when = f" (round {round_no})" if round_no else ""
-        said = MOVED if event["kind"] == "withdraws" and event["by"] == "rule" else says(event)
-        if event["condition"] and event["condition"] in event["quote"]:
-            said = says_briefly(event)
-        return f"{said}: {quotation(event, TEXT)}{when}"
 
     def disputed(self, key: str) -> str:
         """Return a dispute: who says yes and who no, be it on a condition, with the message of each."""
         yes, no = self.ledger.sides(key)
         return f"{self.named(key)} ({stances_text(self.ledger, self.names, key, [*yes, *no])})"
 
+    def point(self, event: Event | Gap) -> str:
+        """Return a concession, a change of mind or a gap: what it is on, the words, and where they stand.
+
+        Of what was conceded the side tells more than the words.
+        """
+        key = event["proposition"]
+        if key in ("", MOTION) or noted(self.ledger.propositions[key]["text"]) == noted(event["quote"]):
+            return quotation(event)
+        sign = self.ledger.course(key).sign_after(event["id"])
+        if event.get("kind") == "concedes" and sign:
+            return f"{'yes' if sign > 0 else 'no'} to {self.named(key)} [{event['message_id']}]"
+        return f"{self.named(key)}: {quotation(event)}"
+
+    def gave_up(self, who: str, key: str) -> bool:
+        """Return whether a debater gave up a proposition; of the motion each stance is told by itself."""
+        return key != MOTION and is_given_up(self.ledger.stance(who, key))
+
+    def concessions(self, who: str = "") -> Iterator[Event]:
+        """Yield the newest of what a debater, or anybody, conceded; what was conceded again is told once."""
+        events = reversed(self.ledger.concessions(who))
+        return islice((event for event in events if event["id"] not in self.ledger.repeated), MOST)
+
+    def changes(self, who: str = "") -> Iterator[Event]:
+        """Yield the newest changes of a debater's mind, or anybody's, which are told as no concession."""
+        events = (change.event for change in reversed(self.ledger.changes))
+        changed = (event for event in events if event["kind"] != "concedes")
+        return islice((event for event in changed if who in ("", event["debater"])), MOST)
+
     def on_topic(self, speaker: str) -> Iterator[Line]:
         for who in self.names:
-            event = self.ledger.stance(who)
-            if event:
-                name = "you" if who == speaker else self.name(who)
-                yield Line(TOPIC, 0 if who == speaker else 2, f"{name}: {self.stance(event)}")
+            if event := self.ledger.stance(who):
+                round_no, said = self.round_of(event["message_id"]), says(event)
+                if event["kind"] == "withdraws" and event["by"] == "rule":
+                    said = MOVED
+                if event["condition"] and event["condition"] in event["quote"]:
+                    said = says_briefly(event)
+                when = f" (round {round_no})" if round_no else ""
+                text = f"{self.name(who)}: {said}: {quotation(event, TEXT)}{when}"
+                yield Line(TOPIC, 0 if who == speaker else 2, text)
+
+    def between(
+        self, who: str, other: str, agreed: Sequence[str], differing: Sequence[str]
+    ) -> Iterator[Line]:
+        """Yield on what a debater and whom it answers differ and agree; the motion is told elsewhere."""
+        for key in differing:
+            if key != MOTION:
+                yield Line(BETWEEN, 2, f"you differ on {self.disputed(key)}")
+        for key in agreed:
+            if key != MOTION:
+                stances = [self.ledger.stances(key)[each] for each in (who, other)]
+                yours, theirs = (f"{says_briefly(e)}{side_conceded(self.ledger, e)}" for e in stances)
+                both = f"both {yours}" if yours == theirs else f"you {yours}; {self.name(other)} {theirs}"
+                yield Line(BETWEEN, 4, f"you agree on {self.named(key)}: {both}")
 
     def others(self, who: str, told: Set[str]) -> Iterator[Line]:
         """Yield what another debater holds and has given up, but for what is told."""
@@ -239,10 +268,12 @@ class _Board:
             yield Line(OTHERS, 5, text)
         for key, event in islice(self.ledger.given_up(who), MOST):
             if key not in told:
-                yield Line(OTHERS, 4, f"{self.name(who)}, {SAYS[event['kind']]}: {self.conceded(event)}")
+                yield Line(OTHERS, 4, f"{self.name(who)}, {SAYS[event['kind']]}: {self.point(event)}")
 
-    def waiting(self, section: int, urgency: int, to: str = "") -> Iterator[tuple[str, Line]]:
-        """Yield the challenges and questions, to one debater or all, that still wait, each with who made it.
+    def waiting(
+        self, section: int, urgency: int, to: str = "", makers: Sequence[str] | None = None
+    ) -> Iterator[Line]:
+        """Yield the challenges and questions, to one debater or all, by some makers or all, that still wait.
 
         Who has spoken since the ledger was read may have answered: what waits for them nobody knows.
         """
@@ -252,62 +283,35 @@ class _Board:
         for verb, notes in (("", challenges), (" asks", questions)):
             for note in [note for note in notes if note["to"] not in since][:MOST]:
                 whom = f" to {self.name(note['to'])}" if note["to"] and not to else verb
-                text = f"{self.name(note['debater'])}{whom}: {quotation(note, TEXT)}"
-                yield note["debater"], Line(section, urgency, text)
+                if makers is None or note["debater"] in makers:
+                    text = f"{self.name(note['debater'])}{whom}: {quotation(note, TEXT)}"
+                    yield Line(section, urgency, text)
 
-    def own(self, who: str, told: Set[str], only: Sequence[str]) -> Iterator[Line]:
+    def own(self, who: str, told: Set[str], makers: Sequence[str]) -> Iterator[Line]:
         """Yield what concerns one debater: challenges to it, what it holds unless told, what it gave up."""
-        yield from (line for maker, line in self.waiting(CHALLENGES, 1, who) if maker in only)
+        yield from self.waiting(CHALLENGES, 1, who, makers)
         for key, event in islice((each for each in self.ledger.held(who) if each[0] not in told), MOST):
             yield Line(OWN, 5, f"{self.named(key)}: {says(event)} [{event['message_id']}]")
         own = (item for item in reversed(self.ledger.evidence) if item["debater"] == who)
-        shown = (item for item in own if not self.gave_up(who, item["proposition"]))
-        for item in islice(shown, MOST):
+        for item in islice((item for item in own if not self.gave_up(who, item["proposition"])), MOST):
             yield Line(OWN, 6, f"your evidence: {quotation(item)}")
-        for event in self.conceded_once(who):
-            yield Line(CONCEDED, 2, self.conceded(event))
-        moved = (change.event for change in reversed(self.ledger.changes) if change.event["debater"] == who)
-        for event in islice((event for event in moved if event["kind"] != "concedes"), MOST):
-            yield Line(CONCEDED, 3, f"you changed your mind: {self.conceded(event)}")
-
-    def conceded_once(self, who: str = "") -> Iterator[Event]:
-        """Yield the newest of what a debater, or anybody, conceded; what was conceded again is told once."""
-        events = reversed(self.ledger.concessions(who))
-        return islice((event for event in events if event["id"] not in self.ledger.repeated), MOST)
-
-    def conceded(self, event: Event | Gap) -> str:
-        """Return a concession, a change of mind or a gap: what it is on, the words, and where they stand.
-
-        Of what was conceded the side tells more than the words.
-        """
-        key = event["proposition"]
-        if key in ("", MOTION) or self.text(key) == noted(event["quote"]):
-            return quotation(event)
-        sign = self.ledger.course(key).sign_after(event["id"])
-        if event.get("kind") == "concedes" and sign:
-            return f"{'yes' if sign > 0 else 'no'} to {self.named(key)} [{event['message_id']}]"
-        return f"{self.named(key)}: {quotation(event)}"
-
-    def is_held(self, key: str) -> bool:
-        """Return whether anybody says yes or no to a proposition; what was given up alone is told as that."""
-        return not all(map(is_given_up, self.ledger.stances(key).values()))
-
-    def gave_up(self, who: str, key: str) -> bool:
-        """Return whether a debater gave up a proposition; of the motion each stance is told by itself."""
-        return key != MOTION and is_given_up(self.ledger.stance(who, key))
+        for event in self.concessions(who):
+            yield Line(CONCEDED, 2, self.point(event))
+        for event in self.changes(who):
+            yield Line(CONCEDED, 3, f"you changed your mind: {self.point(event)}")
 
     def standings(self) -> Iterator[Line]:
         """Yield what waits for an answer, and what everybody holds, conceded and changed."""
-        yield from (line for _, line in self.waiting(WAITING, 3))
+        yield from self.waiting(WAITING, 3)
         quiet = (key for key in self.ledger.by_salience if self.ledger.status(key) != "disputed")
-        taken = (key for key in quiet if key != MOTION and self.is_held(key))
-        for key in islice(taken, MOST):
+        # What nobody holds any more is told as given up.
+        held = (key for key in quiet if not all(map(is_given_up, self.ledger.stances(key).values())))
+        for key in islice((key for key in held if key != MOTION), MOST):
             yield Line(HELD, 5, f"{self.named(key)} ({stances_text(self.ledger, self.names, key)})")
-        for event in self.conceded_once():
-            yield Line(GIVEN, 2, f"{self.name(event['debater'])}: {self.conceded(event)}")
-        moved = (change.event for change in reversed(self.ledger.changes))
-        for event in islice((event for event in moved if event["kind"] != "concedes"), MOST):
-            yield Line(CHANGES, 3, f"{self.name(event['debater'])}: {self.conceded(event)}")
+        for event in self.concessions():
+            yield Line(GIVEN, 2, f"{self.name(event['debater'])}: {self.point(event)}")
+        for event in self.changes():
+            yield Line(CHANGES, 3, f"{self.name(event['debater'])}: {self.point(event)}")
 
     def last_round(self, speaker: str) -> Iterator[Line]:
         """Yield what the others gave up in the round before the present one."""
@@ -325,25 +329,17 @@ class _Board:
         for card in list((self.state.get("crux_cards") or {}).values())[-INSIGHTS:][::-1]:
             who = " and ".join(map(self.name, card["sides"]))
             outcome = card["resolution"] if card["resolved"] else f"unresolved: {card['diagnosis']}"
-            outcome = f"{who}; {outcome}"
-            ids = ", ".join(card["message_ids"][-2:])
-            yield Line(FOUND, 5 if speaker in card["sides"] else 6, f"{card['question']} ({outcome}) [{ids}]")
+            text = f"{card['question']} ({who}; {outcome}) [{', '.join(card['message_ids'][-2:])}]"
+            yield Line(FOUND, 5 if speaker in card["sides"] else 6, text)
         recent = (self.state.get("reflections") or [])[-3 * INSIGHTS :]
         ranked = sorted(recent, key=lambda item: -item["importance"])
         for content in list(dict.fromkeys(item["content"] for item in ranked))[:INSIGHTS]:
             yield Line(FOUND, 6, content)
 
 
-def whole_board(state: State, names: Names) -> str:
-    """Return all of the ledger but what was found out, under the headings of its sections."""
-    lines = [*board_lines(state, "", names, found=False)]
-    return _join(lines, range(len(lines)), heading_of(state))
-
-
 def found_text(state: State, speaker: str, names: Names) -> str:
     """Return what was found out so far: crux cards in a line each, and the insights that matter most."""
-    board = _Board(state, ledger_of(state), {who: inert(name) for who, name in names.items()})
-    return "\n".join(f"- {line.text}" for line in board.insights(speaker))
+    return "\n".join(f"- {line.text}" for line in _Board(state, names).insights(speaker))
 
 
 def reflections_text(state: State) -> str:
