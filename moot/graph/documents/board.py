@@ -98,7 +98,7 @@ def board_document(state: StateValues) -> Blackboard:
 
 def standing_of(state: StateValues) -> Standing:
     """Return how things stand in a debate's state."""
-    ledger, found = ledger_of(state), stages(state, ledger_of(state))
+    ledger, found = ledger_of(state), stages(state)
     cards = {card["claim"]: card["id"] for card in (state.get("crux_cards") or {}).values()}
     before = {change.event["id"]: change.before for change in ledger.changes}
 

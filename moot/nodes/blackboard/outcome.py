@@ -8,10 +8,9 @@ from typing import Any
 
 from moot.nodes.blackboard.board_words import SHORT, TEXT, answers_text, noted, quotation, says, stances_text
 from moot.nodes.blackboard.folding import ledger_of
-from moot.nodes.blackboard.standing import Ledger, Stage, stage_of
+from moot.nodes.blackboard.standing import Stage, stage_of
 from moot.nodes.text.plain import inert
-from moot.state.conversation import OVER
-from moot.state.ledger import MOTION
+from moot.state.ledger import MOTION, Event, Gap
 
 LEADING, GLANCE = ("Cruxes", "What would change minds", "Where they stand"), 4
 """Sections, and points of each, that a screen has room for; of the others it says how much they hold."""
@@ -22,17 +21,13 @@ State = Mapping[str, Any]
 Names = Mapping[str, str]
 
 
-def is_over(state: State) -> bool:
-    """Return whether nothing more will be said in a debate, unless it is gone on with."""
-    closing = (state.get("step") or {}).get("kind") in ("judge", "close")
-    return closing or state.get("status") in OVER
-
-
-def stages(state: State, ledger: Ledger) -> dict[str, Stage]:
+def stages(state: State) -> dict[str, Stage]:
     """Return how far each proposition's dispute has come, by its id."""
-    cards = list((state.get("crux_cards") or {}).values())
+    ledger, cards = ledger_of(state), list((state.get("crux_cards") or {}).values())
+    # Nothing more will be said in the debate, unless it is gone on with.
+    closing = (state.get("step") or {}).get("kind") in ("judge", "close")
+    over = closing or state.get("status") in ("done", "limit")
     in_rooms = {room["claim"] for room in (state.get("crux_rooms") or {}).values() if not room["closed"]}
-    over = is_over(state)
     return {
         key: stage_of(ledger, key, cards, in_room=key in in_rooms and not over, over=over)
         for key in ledger.by_salience
@@ -41,18 +36,65 @@ def stages(state: State, ledger: Ledger) -> dict[str, Stage]:
 
 def findings_text(state: State, names: Names, flips: Mapping[str, Sequence[str]]) -> str:
     """Return what a dialogue brought, as Markdown: from the ledger alone, the same for the same state."""
-    ledger = ledger_of(state)
-    shown = {who: inert(name) for who, name in names.items()}
+    ledger, shown = ledger_of(state), {who: inert(name) for who, name in names.items()}
+
+    def by(note: Event | Gap) -> str:
+        return shown.get(note["debater"], note["debater"])
+
+    stances = [
+        f"{by(event)}: {says(event)}: {quotation(event, TEXT)}" for event in ledger.stances(MOTION).values()
+    ]
+    changes = []
+    for event, before in ledger.changes:
+        held = f"from “{noted(before['quote'], SHORT)}” to " if before else ""
+        changes.append(f"{by(event)}: {held}{quotation(event)}")
+    told = {change.event["id"] for change in ledger.changes} | ledger.repeated
+    conceded = [
+        f"{by(event)}{', core' if ledger.is_core(event) else ''}: {quotation(event)}"
+        for event in ledger.concessions()
+        if event["id"] not in told
+    ]
     sections = (
-        ("Cruxes", list(_cruxes(state, ledger, shown))),
+        ("Cruxes", list(_cruxes(state, shown))),
         ("What would change minds", list(_flips(state, shown, flips))),
-        ("Where they stand", list(_stances(ledger, shown))),
-        ("Changes of mind", list(_changes(ledger, shown))),
-        ("Conceded", list(_concessions(ledger, shown))),
-        ("Propositions", list(_propositions(state, ledger, shown))),
-        ("Admitted not to know", list(_gaps(ledger, shown))),
+        ("Where they stand", stances),
+        ("Changes of mind", changes),
+        ("Conceded", conceded),
+        ("Propositions", list(_propositions(state, shown))),
+        ("Admitted not to know", [f"{by(gap)}: {quotation(gap)}" for gap in ledger.gaps]),
     )
-    return "\n\n".join(f"## {title}\n{chr(10).join(lines)}" for title, lines in sections if lines)
+    return "\n\n".join("\n- ".join([f"## {title}", *lines]) for title, lines in sections if lines)
+
+
+def _cruxes(state: State, names: Names) -> Iterator[str]:
+    found = stages(state)
+    for card in (state.get("crux_cards") or {}).values():
+        # A card is not final: what was said after it may have reopened the question, or settled it.
+        settled = found.get(card["claim"], "resolved" if card["resolved"] else "") == "resolved"
+        stands, path = "settled" if settled else "open", card["resolution"] or card["diagnosis"]
+        yield f"{card['question']} ({answers_text(card, names)}; {stands}): {path}"
+
+
+def _flips(state: State, names: Names, flips: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    for who, texts in flips.items():
+        yield from (f"{names.get(who, who)}: {inert(text)}" for text in texts)
+    for card in (state.get("crux_cards") or {}).values():
+        for who, side in card["sides"].items():
+            if side["falsifier"]:
+                yield f"{names.get(who, who)}, on “{card['question']}”: {side['falsifier']}"
+
+
+def _propositions(state: State, names: Names) -> Iterator[str]:
+    """Yield each proposition that more than one took up: what is open first."""
+    ledger, found = ledger_of(state), stages(state)
+    order = {"active": 0, "in_crux_room": 0, "abandoned": 0, "resolved": 1, "": 2}
+    for key in sorted(ledger.by_salience, key=lambda key: order[found[key]]):
+        status = ledger.status(key)
+        if key == MOTION or status == "open":
+            continue
+        stands = {"active": "open", "abandoned": "still open", "": status}.get(found[key], found[key])
+        text, stances = noted(ledger.propositions[key]["text"]), stances_text(ledger, names, key)
+        yield f"{text} ({stands.replace('_', ' ')}; {stances})"
 
 
 def unfolded(outcome: str) -> str:
@@ -67,78 +109,11 @@ def at_a_glance(outcome: str) -> str:
     for section in filter(None, map(str.strip, sections)):
         lines = section.split("\n")
         title = lines[0].removeprefix("## ")
-        if title in LEADING or not section.startswith("## "):
-            shown.append(_shortened(lines))
-        else:
-            held.append(f"{title.lower()} ({len(_points(lines))})")
-    return "\n\n".join([*shown, *([f"In the report: {', '.join(held)}."] if held else [])])
-
-
-def _shortened(section: Sequence[str]) -> str:
-    points = _points(section)
-    if len(points) <= GLANCE:
-        return "\n".join(section)
-    return "\n".join([*section[: points[GLANCE]], f"- … and {len(points) - GLANCE} more, in the report"])
-
-
-def _points(section: Sequence[str]) -> list[int]:
-    """Return which lines begin a point."""
-    return [index for index, line in enumerate(section) if line.startswith("- ")]
-
-
-def _stances(ledger: Ledger, names: Names) -> Iterator[str]:
-    for who, event in ledger.stances(MOTION).items():
-        yield f"- {names.get(who, who)}: {says(event)}: {quotation(event, TEXT)}"
-
-
-def _propositions(state: State, ledger: Ledger, names: Names) -> Iterator[str]:
-    """Yield each proposition that more than one took up: what is open first."""
-    found = stages(state, ledger)
-    order = {"active": 0, "in_crux_room": 0, "abandoned": 0, "resolved": 1, "": 2}
-    for key in sorted(ledger.by_salience, key=lambda key: order[found[key]]):
-        status = ledger.status(key)
-        if key == MOTION or status == "open":
+        points = [index for index, line in enumerate(lines) if line.startswith("- ")]
+        if section.startswith("## ") and title not in LEADING:
+            held.append(f"{title.lower()} ({len(points)})")
             continue
-        stances = stances_text(ledger, names, key)
-        state_of = {"active": "open", "abandoned": "still open", "": status}.get(found[key], found[key])
-        yield f"- {noted(ledger.propositions[key]['text'])} ({state_of.replace('_', ' ')}; {stances})"
-
-
-def _changes(ledger: Ledger, names: Names) -> Iterator[str]:
-    for change in ledger.changes:
-        before = f"from “{noted(change.before['quote'], SHORT)}” to " if change.before else ""
-        who = names.get(change.event["debater"], change.event["debater"])
-        yield f"- {who}: {before}{quotation(change.event)}"
-
-
-def _concessions(ledger: Ledger, names: Names) -> Iterator[str]:
-    told = {change.event["id"] for change in ledger.changes} | ledger.repeated
-    for event in ledger.concessions():
-        if event["id"] not in told:
-            core = ", core" if ledger.is_core(event) else ""
-            who = names.get(event["debater"], event["debater"])
-            yield f"- {who}{core}: {quotation(event)}"
-
-
-def _gaps(ledger: Ledger, names: Names) -> Iterator[str]:
-    for gap in ledger.gaps:
-        who = names.get(gap["debater"], gap["debater"])
-        yield f"- {who}: {quotation(gap)}"
-
-
-def _cruxes(state: State, ledger: Ledger, names: Names) -> Iterator[str]:
-    found = stages(state, ledger)
-    for card in (state.get("crux_cards") or {}).values():
-        # A card is not final: what was said after it may have reopened the question, or settled it.
-        settled = found.get(card["claim"], "resolved" if card["resolved"] else "") == "resolved"
-        stands, path = "settled" if settled else "open", card["resolution"] or card["diagnosis"]
-        yield f"- {card['question']} ({answers_text(card, names)}; {stands}): {path}"
-
-
-def _flips(state: State, names: Names, flips: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    for who, texts in flips.items():
-        yield from (f"- {names.get(who, who)}: {inert(text)}" for text in texts)
-    for card in (state.get("crux_cards") or {}).values():
-        for who, side in card["sides"].items():
-            if side["falsifier"]:
-                yield f"- {names.get(who, who)}, on “{card['question']}”: {side['falsifier']}"
+        if len(points) > GLANCE:
+            lines[points[GLANCE] :] = [f"- … and {len(points) - GLANCE} more, in the report"]
+        shown.append("\n".join(lines))
+    return "\n\n".join([*shown, *([f"In the report: {', '.join(held)}."] if held else [])])
