@@ -70,80 +70,61 @@ def minutes_schema(
     about, perhaps = one_of(known), one_of([*known, ""])
     waiting = [each["id"] for each in (*ledger.open_challenges(), *ledger.open_questions())]
     notes = [event["id"] for key in ledger.propositions for event in ledger.stances(key).values()]
-    answered = {
-        "answered_in": (one_of([*(entry["id"] for entry in entries), ""]), ...),
-        "answer": (str, ...),
-    }
+    answered = {"answered_in": one_of([*(entry["id"] for entry in entries), ""]), "answer": str}
+    sure = Annotated[float, Field(ge=0, le=1)]
 
-    def row(name: str, doc: str, **fields: Any) -> Any:
-        model = create_model(name, __doc__=doc, **fields)
-        return (list[model], ...)
+    def rows(name: str, doc: str, **fields: Any) -> Any:
+        required: Any = {field: (kind, ...) for field, kind in fields.items()}
+        return (list[create_model(name, __doc__=doc, **required)], ...)  # type: ignore[misc]  # made for these
 
     return create_model(
         "StepMinutes",
         __doc__="Operations on the ledger.",
         reasoning=(str, ...),
-        propositions=row(
-            "New", "A proposition that the ledger does not have.", ref=(one_of(refs), ...), text=(str, ...)
-        ),
-        events=row(
+        propositions=rows("New", "A proposition that the ledger does not have.", ref=one_of(refs), text=str),
+        events=rows(
             "Said",
             "What a message says of a proposition.",
-            message_id=(quotable, ...),
-            proposition=(about, ...),
-            kind=(EventKind, ...),
-            quote=(str, ...),
-            condition=(str, ...),
-            ground=(bool, ...),
-            confidence=(Annotated[float, Field(ge=0, le=1)], ...),
+            message_id=quotable,
+            proposition=about,
+            kind=EventKind,
+            quote=str,
+            condition=str,
+            ground=bool,
+            confidence=sure,
         ),
-        challenges=row(
+        challenges=rows(
             "Challenged",
             "One point against somebody.",
-            message_id=(said, ...),
-            to=(somebody, ...),
-            quote=(str, ...),
-            proposition=(perhaps, ...),
+            message_id=said,
+            to=somebody,
+            quote=str,
+            proposition=perhaps,
             **answered,
         ),
-        questions=row(
+        questions=rows(
             "Asked",
             "A question that wants an answer.",
-            message_id=(said, ...),
-            to=(one_of([*debaters, ""]), ...),
-            quote=(str, ...),
+            message_id=said,
+            to=one_of([*debaters, ""]),
+            quote=str,
             **answered,
         ),
-        answers=row(
+        answers=rows(
             "Answered",
             "What answers an open challenge or question.",
-            to=(one_of(waiting), ...),
-            message_id=(said, ...),
-            quote=(str, ...),
+            to=one_of(waiting),
+            message_id=said,
+            quote=str,
         ),
-        evidence=row(
-            "Shown",
-            "Evidence.",
-            message_id=(said, ...),
-            kind=(EvidenceKind, ...),
-            quote=(str, ...),
-            proposition=(perhaps, ...),
+        evidence=rows(
+            "Shown", "Evidence.", message_id=said, kind=EvidenceKind, quote=str, proposition=perhaps
         ),
-        gaps=row(
-            "Unknown",
-            "What the speaker admits not to know.",
-            message_id=(said, ...),
-            quote=(str, ...),
-            proposition=(perhaps, ...),
+        gaps=rows(
+            "Unknown", "What the speaker admits not to know.", message_id=said, quote=str, proposition=perhaps
         ),
-        same=row(
-            "Same",
-            "Two propositions that are one.",
-            one=(about, ...),
-            other=(about, ...),
-            opposite=(bool, ...),
-        ),
-        retractions=row("Wrong", "A note that was wrong.", of=(one_of(notes), ...), why=(str, ...)),
+        same=rows("Same", "Two propositions that are one.", one=about, other=about, opposite=bool),
+        retractions=rows("Wrong", "A note that was wrong.", of=one_of(notes), why=str),
     )
 
 

@@ -24,8 +24,13 @@ from moot.state.conversation import ConversationState
 from moot.state.entries import Entry, cited_id, entries_of, kind_of
 from moot.state.ledger import MOTION, CruxAnswer, CruxCard, CruxSide, CruxType, EventKind, Note, Room
 
+CARD = load_prompt("crux-card", "topic", "claim", "debaters")
+
 CYCLES = 2
 """Exchanges with steelmanning in a room, at most, where nothing else is configured."""
+LONG = 280
+"""Characters of a card's longer texts."""
+_FRAME = 700
 
 
 def make_room(
@@ -66,14 +71,13 @@ def claim_now(state: ConversationState, room: Room) -> str:
     """Return what the two in a room differ on: its claim, else what they took up there, `""` for nothing."""
     ledger, said = ledger_of(state), set(room["message_ids"])
 
-    def differ(key: str) -> bool:
-        return any(set(pair) == set(room["between"]) for pair in ledger.pairs(key))
-
-    def is_new(key: str) -> bool:
-        return key != MOTION and any(e["message_id"] in said for e in ledger.stances(key).values())
-
-    claims = (key for key in ledger.by_salience if is_new(key) and differ(key))
-    return room["claim"] if differ(room["claim"]) else next(claims, "")
+    if ledger.differ(room["claim"], *room["between"]):
+        return room["claim"]
+    for key in ledger.by_salience:
+        is_new = any(event["message_id"] in said for event in ledger.stances(key).values())
+        if key != MOTION and is_new and ledger.differ(key, *room["between"]):
+            return key
+    return ""
 
 
 def awaits_second(room: Room) -> bool:
@@ -89,13 +93,6 @@ def with_entries(rooms: Mapping[str, Room], entries: Iterable[Entry]) -> dict[st
         if room is not None and entry["id"] not in room["message_ids"] and kind_of(entry).argues:
             grown[room["id"]] = {**room, "message_ids": [*room["message_ids"], entry["id"]]}
     return grown
-
-
-CARD = load_prompt("crux-card", "topic", "claim", "debaters")
-
-LONG = 280
-"""Characters of a card's longer texts."""
-_FRAME = 700
 
 
 class SideFinding(BaseModel):
@@ -122,16 +119,6 @@ class CruxFinding(BaseModel):
     resolution: str
 
 
-def card_id(room: Room) -> str:
-    """Return the id of the card that comes of a room."""
-    return f"card-{room['id']}"
-
-
-def room_entries(state: Mapping[str, Any], ids: Sequence[str]) -> list[Entry]:
-    """Return the entries of these ids, in order."""
-    return entries_of(ids, state["full_transcript"])
-
-
 def card_call(
     state: ConversationState, config: DebateConfig, room: Room, count: TokenCounter, *, floor: int
 ) -> ModelCall:
@@ -142,7 +129,7 @@ def card_call(
         claim=claim_text(state, room),
         debaters=debater_lines(config, room["between"]),
     )
-    entries = room_entries(state, [*room["trigger"], *room["message_ids"]])
+    entries = entries_of([*room["trigger"], *room["message_ids"]], state["full_transcript"])
     said = shown_entries(entries, config.names(), size * 2 // 3, count)
     names = [config.names()[who] for who in room["between"]]
     own = [entry["id"] for entry in entries if entry["id"] in room["message_ids"]]
@@ -192,7 +179,7 @@ def card_events(
     before: Sequence[Note] = (),
 ) -> list[Note]:
     """Return what each of the two holds after the room, as notes, as far as their own words there show it."""
-    entries = {entry["id"]: entry for entry in room_entries(state, room["message_ids"])}
+    entries = {entry["id"]: entry for entry in entries_of(room["message_ids"], state["full_transcript"])}
     minutes = Minutes(
         known=[*(state.get("minutes") or []), *before],
         topic=state["topic"],
@@ -218,7 +205,7 @@ def card_by_rule(state: ConversationState, config: DebateConfig, room: Room) -> 
     moved, text = [who for who, side in sides.items() if side["answer"] == "nuanced"], claim_text(state, room)
     moved_names = " and ".join(config.names()[who] for who in moved)
     return {
-        "id": card_id(room),
+        "id": f"card-{room['id']}",
         "claim": room["claim"],
         "message_ids": [*room["trigger"], *room["message_ids"]],
         "round": int(state.get("round", 0)),
@@ -235,12 +222,10 @@ def card_by_rule(state: ConversationState, config: DebateConfig, room: Room) -> 
 def room_closes(state: ConversationState, config: DebateConfig, room: Room, card: CruxCard) -> bool:
     """Return whether a room is over: converged, at its cap, or going in circles."""
     at_cap = room["cycle"] >= room.get("cycles", CYCLES)
-    return card["resolved"] or at_cap or not claim_now(state, room) or _stagnates(state, room)
-
-
-def _stagnates(state: ConversationState, room: Room) -> bool:
-    """Return whether both repeat in this cycle what they said in the last one."""
-    entries = room_entries(state, room["message_ids"])
+    if card["resolved"] or at_cap or not claim_now(state, room):
+        return True
+    # It goes in circles where both repeat in this cycle what they said in the last one.
+    entries = entries_of(room["message_ids"], state["full_transcript"])
     for who in room["between"]:
         said = [entry["content"] for entry in entries if entry["speaker"] == who]
         if len(said) < 4 or likeness("\n".join(said[-2:]), "\n".join(said[-4:-2])) < ALIKE:
@@ -256,7 +241,11 @@ def claim_text(state: Mapping[str, Any], room: Room) -> str:
 
 def _ruled_side(state: ConversationState, config: DebateConfig, room: Room, who: str) -> CruxSide:
     """Return a side as the rules see it: as the ledger has it, nuanced where its last words give it up."""
-    own = [entry for entry in room_entries(state, room["message_ids"]) if entry["speaker"] == who]
+    own = [
+        entry
+        for entry in entries_of(room["message_ids"], state["full_transcript"])
+        if entry["speaker"] == who
+    ]
     said = [each.text for each in split_sentences(own[-1]["content"])] if own else []
     claim = term_set(claim_text(state, room))
     about = [text for text in said if 2 * len(term_set(text) & claim) >= len(claim)]

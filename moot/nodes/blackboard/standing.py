@@ -204,6 +204,11 @@ class Ledger:
         yes, no = self.sides(proposition)
         return [(one, other) for one in yes for other in no]
 
+    def differ(self, proposition: str, one: str, other: str) -> bool:
+        """Return whether one debater asserts a proposition and the other denies it, be it on a condition."""
+        said, replied = self.stance(one, proposition), self.stance(other, proposition)
+        return said is not None and replied is not None and leaning(said) * leaning(replied) < 0
+
     @cached_property
     def _points(self) -> Mapping[tuple[str, bool], Sequence[tuple[str, Event]]]:
         """The stances of each debater, by whether it gave them up, the motion aside, by salience."""
@@ -226,12 +231,9 @@ class Ledger:
         """Return the propositions on which two debaters agree and those on which they differ, by salience."""
         agreed, differing = [], []
         for key in self.by_salience:
-            if not {one, other} <= self.course(key).last.keys():
-                continue
-            signs = self.sign(one, key), self.sign(other, key)
-            if (one, other) in self.pairs(key) or (other, one) in self.pairs(key):
+            if self.differ(key, one, other):
                 differing.append(key)
-            elif signs[0] == signs[1] != 0:
+            elif self.sign(one, key) == self.sign(other, key) != 0:
                 agreed.append(key)
         return agreed, differing
 

@@ -12,7 +12,6 @@ from moot.nodes.blackboard.digest import (
     reflections_text,
     whole_board,
 )
-from moot.nodes.blackboard.rooms import room_entries
 from moot.nodes.calls import WireMessage
 from moot.nodes.prompts.fitting import Block
 from moot.nodes.prompts.library import load_prompt
@@ -22,7 +21,7 @@ from moot.nodes.views.head import contract_text, rules_block, topic_block
 from moot.nodes.views.scene import Scene, entry_piece, given_entries, given_piece, tool_pieces
 from moot.nodes.views.tail import anchors_part, blackboard_part, tail_block
 from moot.state.conversation import MemoryKind
-from moot.state.entries import Entry, kind_of
+from moot.state.entries import Entry, entries_of, kind_of
 from moot.state.ledger import OVERALL
 
 ASPECTS = load_prompt("rules", "aspects", home=__package__)
@@ -47,7 +46,7 @@ def dialogue_view(scene: Scene) -> list[Block]:
     pieces = [*given, *material.get(scene.step["phase"], _room)(scene)]
     cold = scene.step["phase"] in ("opening", "closing")
     aspect = scene.step.get("aspect") or OVERALL
-    said = [entry["content"] for entry in room_entries(scene.state, scene.floor["targets"])]
+    said = [entry["content"] for entry in entries_of(scene.floor["targets"], scene.state["full_transcript"])]
     about = scene.state["topic"] if aspect == OVERALL else aspect
     parts = [anchors_part(scene, "\n".join([about, scene.floor["instruction"], *said]))]
     if not cold:
@@ -85,7 +84,7 @@ def _rooms_of_round(scene: Scene, round_no: int) -> tuple[list[Entry], list[Entr
     rooms = [room for room in scene.state.get("crux_rooms", {}).values() if room["round"] == round_no]
     own = [key for room in rooms if scene.speaker.id in room["between"] for key in room["message_ids"]]
     others = [key for room in rooms if scene.speaker.id not in room["between"] for key in room["message_ids"]]
-    return room_entries(scene.state, own), room_entries(scene.state, others)
+    return entries_of(own, scene.state["full_transcript"]), entries_of(others, scene.state["full_transcript"])
 
 
 def _found(scene: Scene) -> Iterator[Piece]:
@@ -114,7 +113,7 @@ def _room(scene: Scene) -> Iterator[Piece]:
             text = card_text(card, scene.names)
             yield from _text_piece(scene, "An earlier crux", text, BACKGROUND, "cruxes")
     yield from _text_piece(scene, "Insights", reflections_text(scene.state), BACKGROUND, "reflections")
-    entries = room_entries(scene.state, [*room["trigger"], *room["message_ids"]])
+    entries = entries_of([*room["trigger"], *room["message_ids"]], scene.state["full_transcript"])
     yield from _said(scene, entries, room["message_ids"])
 
 
