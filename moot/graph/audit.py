@@ -148,7 +148,7 @@ def _ask_again(
         said=said,
         without=spoken.reply.text,
         error=spoken.reply.error,
-        tokens=tokens_of(answering.spent.totals),
+        tokens=tokens_of(answering.spent),
     )
 
 

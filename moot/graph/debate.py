@@ -25,8 +25,7 @@ from moot.nodes.driving.spans import debate_span
 from moot.nodes.judge import judge
 from moot.nodes.models.registry import ChatSource
 from moot.nodes.open import open_debate
-from moot.nodes.people.amendments import SETTLED, settled
-from moot.nodes.people.interjections import taken_at_once
+from moot.nodes.people.interjections import SETTLED, settle_update, take_up_now
 from moot.nodes.plan import plan
 from moot.nodes.record import record
 from moot.nodes.reflect import reflect
@@ -164,10 +163,10 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         def settle(update: StateUpdate) -> StateUpdate:
             if not isinstance(update.values, dict):
                 return update
-            given = settled(update.values, values)
+            given = settle_update(update.values, values)
             if values.get("config") and set(snapshot.next) - {"open", "plan"} and not snapshot.interrupts:
                 env = self.environment
-                given = taken_at_once(given, values, env.clock(), env.count_for(frozen_config(values)))
+                given = take_up_now(given, values, env.clock(), env.count_for(frozen_config(values)))
                 values["full_transcript"] = [*values["full_transcript"], *given.get("full_transcript", ())]
                 values["messages"] = fold_window(values["messages"], [given.get("messages", [])])
             return update._replace(values=given)
@@ -242,7 +241,7 @@ def _taken(given: Mapping[str, Any], snapshot: StateSnapshot) -> JsonObject:
             f"this thread's debate is about {known!r}: begin another on a new thread, or say more to this "
             "one with a message"
         )
-    return settled(given, snapshot.values)
+    return settle_update(given, snapshot.values)
 
 
 def build_graph(

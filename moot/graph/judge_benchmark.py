@@ -82,5 +82,5 @@ def measure_judge(
         flips=rate_of(sat.flipped, sat.both),
         failed=sat.failed,
         model=voice_of(config, config.judge).model,
-        usage=asked.spent.totals,
+        usage=asked.spent,
     )

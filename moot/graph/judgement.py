@@ -148,7 +148,7 @@ def judge_values(
         raise InputError("no debater has said anything yet, so there is nothing to judge")
     flow = assess_debate(cast(ConversationState, values), config, environment.count_for(config))
     made, asked = call_from_sync(run_to_end, flow, environment, claim, place)
-    calls, usage = asked.numbered(values.get("calls") or []), asked.spent.totals
+    calls, usage = asked.numbered(values.get("calls") or []), asked.spent
     for call in calls:
         call["options"] = options.to_json()
     return Judgement(values["topic"], config.to_json(), made.decision, made.verdicts, usage, calls)

@@ -17,7 +17,7 @@ from moot.nodes.blackboard.corrections import corrected, joined
 from moot.nodes.driving.answering import run_to_end
 from moot.nodes.driving.environment import NodeContext
 from moot.nodes.driving.portal import call_from_sync
-from moot.nodes.people.amendments import pinnable
+from moot.nodes.people.interjections import pinnable
 from moot.nodes.people.questions import PersonQuestion
 from moot.nodes.protocols.protocol_table import limit_reached
 from moot.nodes.views.afterwards import answer_question, answering_claim

@@ -10,13 +10,17 @@ from moot.nodes.calls import ModelCall, Reply
 from moot.nodes.clarify import clarification_step
 from moot.nodes.driving.environment import NodeContext
 from moot.nodes.effects import PAUSE, Ask, Body, Emit, Hear, Heard, errors_update
-from moot.nodes.people.interjections import interjected, planned_interjections, taken_up
+from moot.nodes.people.interjections import (
+    interjection_entries,
+    interjections_update,
+    planned_interjections,
+)
 from moot.nodes.protocols.protocol import Consult, End, make_step
 from moot.nodes.protocols.protocol_table import following, limit_reached, protocol_named
 from moot.state.config import DebateConfig
 from moot.state.config.debate_config import frozen_config
 from moot.state.conversation import ConversationState, StateValues, Step
-from moot.state.entries import JsonObject, gifts_in
+from moot.state.entries import JsonObject
 from moot.state.failed_runs import failures_update, with_failures
 
 
@@ -38,17 +42,13 @@ def plan(state: ConversationState, context: NodeContext) -> Body:
     update |= {"protocol_state": memo} if memo else {}
     update |= {"crux_rooms": rooms} if rooms else {}
     planned = planned_interjections(state)
-    entries = interjected(
+    entries = interjection_entries(
         state, heard.said, planned, context.env.clock(), context.env.count_for(frozen_config(state))
     )
     step["after"] = len(state["full_transcript"]) + len(entries)
     if entries:
         adopted = len(entries) - len(heard.said) - len(planned)
-        update |= {
-            "full_transcript": entries,
-            "gifts": gifts_in(entries),
-            "messages": taken_up(entries, adopted),
-        }
+        update |= interjections_update(entries, adopted)
     if planned:
         update["interjections_taken"] = state.get("interjections_taken", 0) + len(planned)
     if heard.said:

@@ -5,7 +5,7 @@ clarification questions and convergence checks shared with the protocol, and a s
 ended a debate.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, TypeVar, cast
 
 from moot.state.conversation import SCHEMA_VERSION
@@ -63,17 +63,12 @@ def _step(step: Mapping[str, Any], drawer: Mapping[str, Any]) -> dict[str, Any]:
 
 def _rooms(drawer: Mapping[str, Any], cards: Mapping[str, CruxCard]) -> dict[str, Room]:
     """Return the rooms with the round that each opened in; of a closed one its card alone was kept."""
-    last: Mapping[str, int] = drawer.get("crux", {}).get("last", {})
-
-    def opened(between: Sequence[str]) -> int:
-        return last.get("|".join(sorted(between)), 0)
-
     rooms: dict[str, Room] = {
         key.removeprefix("card-"): {
             "id": key.removeprefix("card-"),
             "claim": card["claim"],
             "between": list(card["sides"]),
-            "round": opened(list(card["sides"])),
+            "round": 0,
             "stage": "steelman",
             "cycle": 1,
             "assessed": 1,
@@ -83,7 +78,8 @@ def _rooms(drawer: Mapping[str, Any], cards: Mapping[str, CruxCard]) -> dict[str
         }
         for key, card in cards.items()
     }
-    kept: Mapping[str, Room] = drawer.get("rooms", {})
-    for key, room in kept.items():
-        rooms[key] = {**room, "round": opened(room["between"])}
+    rooms |= drawer.get("rooms", {})
+    last: Mapping[str, int] = drawer.get("crux", {}).get("last", {})
+    for key, room in rooms.items():
+        rooms[key] = {**room, "round": last.get("|".join(sorted(room["between"])), 0)}
     return rooms

@@ -83,7 +83,13 @@ class Traffic(DebateTable):
         now = time.monotonic()
         read, until, failures = self._read.get(endpoint, (-FRESH_S, 0.0, 0))
         if now - read >= FRESH_S or (failures >= OPEN_AFTER and until <= now):
-            until, failures = self._looked(endpoint, now)
+            left, failures = self._standing(endpoint)
+            if failures >= OPEN_AFTER and left <= 0 and not self._run(_PROBE, (PROBE_S, endpoint)):
+                left = PROBE_S  # somebody else asks
+            if failures:
+                self._failing.add(endpoint)
+            until = now + left
+            self._read[endpoint] = (now, until, failures)
         return max(0.0, until - now)
 
     def turn_s(self, endpoint: str, rates: Rates, tokens: int) -> float:
@@ -94,19 +100,19 @@ class Traffic(DebateTable):
             return 0.0
         return max(0.0, *(float(left) - cost - BURST_S for left, cost in zip(rows[0], costs, strict=True)))
 
-    def told(self, endpoint: str, wait_s: float) -> None:
+    def note_wait(self, endpoint: str, wait_s: float) -> None:
         """Keep that an endpoint asks to be left alone."""
         self._run(_TOLD, (endpoint, wait_s))
         self._read.pop(endpoint, None)
 
-    def failed(self, endpoint: str) -> None:
+    def note_failure(self, endpoint: str) -> None:
         """Keep that an endpoint did not answer."""
         self._failing.add(endpoint)
         rows = self._run(_FAILED, (endpoint,))
         if rows and rows[0][0] >= OPEN_AFTER:
-            self.told(endpoint, min(LONGEST_S, 2.0 ** min(rows[0][0] - OPEN_AFTER, 10)))
+            self.note_wait(endpoint, min(LONGEST_S, 2.0 ** min(rows[0][0] - OPEN_AFTER, 10)))
 
-    def answered(self, endpoint: str) -> None:
+    def note_answer(self, endpoint: str) -> None:
         """Keep that an endpoint answered, where it had failed."""
         if endpoint in self._failing:
             self._failing.discard(endpoint)
@@ -136,15 +142,6 @@ class Traffic(DebateTable):
         for left, failures in self._run(_STANDS, (endpoint,)):
             return float(left), int(failures)
         return 0.0, 0
-
-    def _looked(self, endpoint: str, now: float) -> tuple[float, int]:
-        left, failures = self._standing(endpoint)
-        if failures >= OPEN_AFTER and left <= 0 and not self._run(_PROBE, (PROBE_S, endpoint)):
-            left = PROBE_S  # somebody else asks
-        if failures:
-            self._failing.add(endpoint)
-        self._read[endpoint] = (now, now + left, failures)
-        return now + left, failures
 
     def _run(self, statement: str, parameters: Sequence[str | float]) -> list[Row]:
         """Run a statement; what cannot be kept here costs a retry, no debate."""

@@ -58,7 +58,7 @@ def test_an_interjection_survives_a_crash_between_reading_and_checkpoint_and_is_
     from moot.nodes import plan as planning
 
     crashed: list[bool] = []
-    real = planning.interjected  # type: ignore[attr-defined]  # imported there
+    real = planning.interjection_entries  # type: ignore[attr-defined]  # imported there
 
     def crashing(state: Any, said: Any, planned: Any, now: str, count: Any) -> Any:
         entries = real(state, said, planned, now, count)
@@ -67,7 +67,7 @@ def test_an_interjection_survives_a_crash_between_reading_and_checkpoint_and_is_
             raise RuntimeError("killed after reading the floor")
         return entries
 
-    monkeypatch.setattr(planning, "interjected", crashing)
+    monkeypatch.setattr(planning, "interjection_entries", crashing)
     with open_debates(str(tmp_path / "d.sqlite"), environment=FakeModel().environment()) as debates:
         debate = debates.start(TOPIC, DebateConfig(turns=3))
         debate.say("Once.")

@@ -337,10 +337,10 @@ def test_what_is_pruned_is_missed_by_no_fork_replay_or_prompt(url: str) -> None:
 def test_waits_turns_and_slots_of_endpoints_are_kept_alike(url: str) -> None:
     both = [open_records(url) for _ in range(2)]
     first, second = (each.traffic for each in both)
-    first.told("here", 20.0)
+    first.note_wait("here", 20.0)
     assert 19 < second.wait_s("here") <= 20
     for _ in range(OPEN_AFTER):
-        first.failed("there")
+        first.note_failure("there")
     assert second.is_out("there")
     both[0].sql.execute("UPDATE moot_endpoints SET until = 1")
     assert [first.wait_s("there"), second.wait_s("there")] == [0.0, pytest.approx(5, abs=0.5)]

@@ -37,8 +37,8 @@ def test_a_wait_that_one_was_told_all_keep_to_whatever_comes_after(
 ) -> None:
     first, second = (each.traffic for each in two)
     assert (first.wait_s(HERE), second.wait_s("elsewhere")) == (0.0, 0.0)
-    first.told(HERE, 20.0)
-    first.told(HERE, 5.0)
+    first.note_wait(HERE, 20.0)
+    first.note_wait(HERE, 5.0)
     assert 19 < first.wait_s(HERE) <= 20
     assert 19 < second.wait_s(HERE) <= 20
     assert second.wait_s("elsewhere") == 0.0
@@ -51,17 +51,17 @@ def test_after_an_outage_one_asks_first_and_its_answer_lets_all(
     first, second = (each.traffic for each in two)
     for number in range(OPEN_AFTER):
         assert not second.is_out(HERE)
-        (first, second)[number % 2].failed(HERE)
+        (first, second)[number % 2].note_failure(HERE)
     assert second.is_out(HERE)
     assert 0 < first.wait_s(HERE) <= 1
     two[0].sql.execute("UPDATE moot_endpoints SET until = 1")
     assert second.wait_s(HERE) == 0.0  # it asks
     assert first.wait_s(HERE) > 1
     assert second.wait_s(HERE) > 1, "also for others of the same process"
-    second.failed(HERE)
-    second.answered(HERE)
+    second.note_failure(HERE)
+    second.note_answer(HERE)
     assert (first.wait_s(HERE), first.is_out(HERE)) == (0.0, False)
-    second.failed(HERE)
+    second.note_failure(HERE)
     assert not first.is_out(HERE), "failures are counted anew"
 
 
@@ -130,7 +130,7 @@ def test_who_has_another_model_waits_for_none_that_is_out_of_order(
     with OpenAIServer() as server:
         bench = Bench(server)
         for _ in range(OPEN_AFTER):
-            two[0].traffic.failed(f"{server.base_url} test-model")
+            two[0].traffic.note_failure(f"{server.base_url} test-model")
         bench.models = replace(bench.models, traffic=two[1].traffic)
         (reply,) = bench.ask(replace(CALL, fallbacks=("spare-model",)))
         assert (reply.model, reply.error) == ("spare-model", "")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -45,17 +45,6 @@ class JournalPlace:
     """Whether the step was begun before, on an earlier checkpoint."""
 
 
-@dataclass
-class Spent:
-    """What calls used."""
-
-    totals: dict[str, float] = field(default_factory=dict)
-
-    def add(self, reply: Reply) -> None:
-        """Add one reply's usage."""
-        self.totals = add_up(self.totals, [{"calls": 1}, reply.usage])
-
-
 class Answering:
     """Answers the batches of one run, in order."""
 
@@ -69,8 +58,9 @@ class Answering:
         limit: asyncio.Semaphore | None = None,
     ) -> None:
         """Make one; `limit` is shared with others, by default it is `limits.concurrency` alone."""
-        self.spent = Spent()
-        self.failed = Spent()
+        self.spent: dict[str, float] = {}
+        """What calls used."""
+        self.failed: dict[str, float] = {}
         """What of it failed: the journal keeps none of that."""
         self.receipts: list[CallReceipt] = []
         """Of all calls but speeches, without numbers."""
@@ -85,9 +75,10 @@ class Answering:
         """Return the replies to a batch, in its order."""
         replies = await self.gather([(call.digest, partial(self._ask, call)) for call in calls])
         for call, reply in zip(calls, replies, strict=True):
-            self.spent.add(reply)
+            used = [{"calls": 1}, reply.usage]
+            self.spent = add_up(self.spent, used)
             if not reply.ok:
-                self.failed.add(reply)
+                self.failed = add_up(self.failed, used)
             if call.purpose != "turn":  # a speech has a receipt of its own
                 self.receipts.append(_receipt(call, reply, self.place))
         return replies
@@ -112,14 +103,16 @@ class Answering:
 
         All are made at the same time; failures are not kept.
         """
-        place = self.place
+        place, records = self.place, self.place.records
         keys = [
             JournalKey(place.debate, place.step, place.node, self.batches, floor, digest)
             for floor, (digest, _) in enumerate(asked)
         ]
-        known = await self._journalled(keys)
-        makers = [make for _, make in asked]
-        replies = await asyncio.gather(*map(self._once, keys, known, makers))
+        known: Sequence[JsonObject | None] = [None] * len(keys)
+        if records is not None:
+            get = records.journal.get
+            known = await at_once(lambda: [get(key, place.anchor, again=place.again) for key in keys])
+        replies = await asyncio.gather(*map(self._once, keys, known, [make for _, make in asked]))
         self.batches += 1
         return list(replies)
 
@@ -145,13 +138,6 @@ class Answering:
             # To its end: a reply that has arrived is paid, so it is kept before a stopped run stops.
             await at_once(self.place.records.journal.put, key, self.place.anchor, reply.to_json())
         return reply
-
-    async def _journalled(self, keys: Sequence[JournalKey]) -> Sequence[JsonObject | None]:
-        place = self.place
-        if place.records is None:
-            return [None] * len(keys)
-        get = place.records.journal.get
-        return await at_once(lambda: [get(key, place.anchor, again=place.again) for key in keys])
 
 
 def _receipt(call: ModelCall, reply: Reply, place: JournalPlace) -> CallReceipt:

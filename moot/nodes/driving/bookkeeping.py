@@ -25,7 +25,21 @@ def note_progress(records: Records, debate: str, state: StateValues, update: Sta
     """
     values = _values(state, update)
     if "config" in update:
-        _add(records, debate, state, update, {**values, "status": "new"}, now)
+        topic = str(update.get("topic") or state.get("topic") or "")[:TOPIC_CHARS]
+        row = DebateRow(
+            id=debate,
+            name=debate,
+            topic=topic,
+            protocol=update["config"]["protocol"],
+            parent="",
+            created_at=now,
+            updated_at=now,
+            **{**values, "status": "new"},
+        )
+        try:
+            records.catalogue.add(row)
+        except DebateExists:
+            records.catalogue.update(debate, topic=topic, protocol=row.protocol)
     begun = "step" in update or state.get("step")
     if not begun and records.catalogue.is_new(debate):
         del values["status"]
@@ -48,28 +62,3 @@ def note_failure(records: Records, debate: str, state: StateValues, failed: Fail
     records.failed.add(debate, failed)
     values = _values(with_failures(state, records.failed.of(debate)), {"status": "failed"})
     records.catalogue.update(debate, **values, updated_at=failed.at)
-
-
-def _add(
-    records: Records,
-    debate: str,
-    state: StateValues,
-    update: StateValues,
-    values: StateValues,
-    now: str,
-) -> None:
-    topic = str(update.get("topic") or state.get("topic") or "")[:TOPIC_CHARS]
-    row = DebateRow(
-        id=debate,
-        name=debate,
-        topic=topic,
-        protocol=update["config"]["protocol"],
-        parent="",
-        created_at=now,
-        updated_at=now,
-        **values,
-    )
-    try:
-        records.catalogue.add(row)
-    except DebateExists:
-        records.catalogue.update(debate, topic=topic, protocol=row.protocol)

@@ -98,7 +98,7 @@ class _Run:
         if self._answered:
             update["messages"] = [{"op": "drop_answers"}, *update.get("messages", [])]
         if self.answering.batches:
-            spent = {**self.answering.spent.totals, "elapsed_s": self._elapsed_s()}
+            spent = {**self.answering.spent, "elapsed_s": time.monotonic() - self._started}
             update["usage"] = add_up(spent, [update.get("usage", {})])
         if receipts := self.answering.numbered(self.state.get("calls") or []):
             update["calls"] = receipts
@@ -106,14 +106,11 @@ class _Run:
 
     def failed(self, error: ModelError) -> FailedRun:
         """Return what is kept of this run, which failed."""
-        usage = {**self.answering.failed.totals, "elapsed_s": self._elapsed_s()}
+        usage = {**self.answering.failed, "elapsed_s": time.monotonic() - self._started}
         place = self.answering.place
         return FailedRun(
             str(uuid.uuid4()), place.step, place.node, str(error), self.context.env.clock(), usage
         )
-
-    def _elapsed_s(self) -> float:
-        return time.monotonic() - self._started
 
     async def _carry_out(self, effect: Effect) -> Any:
         if isinstance(effect, Ask):
@@ -180,27 +177,6 @@ def _granted(claim: Claim, records: Records, place: JournalPlace) -> Claim:
     return replace(claim, granted=granted)
 
 
-def _pauses(interrupt: GraphInterrupt) -> bool:
-    return bool(interrupt.args) and all(is_pause(each.value) for each in interrupt.args[0])
-
-
-async def _noted(run: _Run, body: NodeBody, records: Records, debate: str) -> Update:
-    """Drive the body and write to the catalogue how it went."""
-    try:
-        update = await run.drive(body)
-        if is_noted(run.state, update):
-            env = run.context.env
-            await at_once(env.note, records, debate, run.state, update, env.clock())
-    except ModelError as error:
-        await in_thread(note_failure, records, debate, run.state, run.failed(error))
-        raise
-    except GraphInterrupt as waiting:
-        status = "paused" if _pauses(waiting) else "waiting"
-        await asyncio.to_thread(records.catalogue.update, debate, status=status)
-        raise
-    return update
-
-
 class Node(Runnable[ConversationState, Update]):
     """A body as a node that runs in sync and async graphs.
 
@@ -214,16 +190,29 @@ class Node(Runnable[ConversationState, Update]):
     async def ainvoke(
         self, input: ConversationState, config: RunnableConfig | None = None, **_: object
     ) -> Update:
-        """Run the body."""
+        """Run the body, and write to the catalogue how it went."""
         config = config or {}
         saver = checkpointer_in(config)
         if saver and not hasattr(saver, "records"):
             await in_thread(records_of, saver)  # of a stock saver they are made now, which opens a database
         with step_span(str(self.name), input.get("step") or {}, config):
             run = _Run(str(self.name), self._env, input, config)
-            if run.records is None or not run.context.debate:
+            env, records, debate = self._env, run.records, run.context.debate
+            if records is None or not debate:
                 return await run.drive(self._body)
-            return await _noted(run, self._body, run.records, run.context.debate)
+            try:
+                update = await run.drive(self._body)
+                if is_noted(run.state, update):
+                    await at_once(env.note, records, debate, run.state, update, env.clock())
+            except ModelError as error:
+                await in_thread(note_failure, records, debate, run.state, run.failed(error))
+                raise
+            except GraphInterrupt as waiting:
+                pauses = bool(waiting.args) and all(is_pause(each.value) for each in waiting.args[0])
+                status = "paused" if pauses else "waiting"
+                await asyncio.to_thread(records.catalogue.update, debate, status=status)
+                raise
+            return update
 
     def invoke(self, input: ConversationState, config: RunnableConfig | None = None, **_: object) -> Update:
         """Run the body in a graph without an event loop."""

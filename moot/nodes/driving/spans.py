@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import ModuleType
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.runnables import RunnableConfig
 
@@ -28,16 +28,19 @@ def _opentelemetry() -> ModuleType | None:
     return sys.modules.get("opentelemetry.trace")
 
 
-def _begun(name: str, facts: Facts, parent: object = None, *, client: bool = False) -> Span | None:
+def _start(name: str, facts: Facts, parent: object = None, *, client: bool = False) -> Span | None:
     """Begin a span, under the current one where no parent is given."""
     trace = _opentelemetry()
     if trace is None:
         return None
     kind = trace.SpanKind.CLIENT if client else trace.SpanKind.INTERNAL
     context = trace.set_span_in_context(parent) if parent else None
-    told = {key: value for key, value in facts.items() if value not in (None, "")}
-    span: Span = trace.get_tracer("moot").start_span(name, context, kind, told)
+    span: Span = trace.get_tracer("moot").start_span(name, context, kind, _known(facts))
     return span
+
+
+def _known(facts: Facts) -> dict[str, Any]:
+    return {key: value for key, value in facts.items() if value not in (None, "")}
 
 
 @contextmanager
@@ -65,7 +68,7 @@ def debate_span(config: RunnableConfig) -> Iterator[RunnableConfig]:
     """Tell of a run of the graph; yields a config by which the spans of its nodes find it."""
     place = config.get("configurable", {})
     facts = {"gen_ai.operation.name": "invoke_workflow", "gen_ai.workflow.name": "debate"}
-    span = _begun("invoke_workflow debate", {**facts, "gen_ai.conversation.id": place.get("thread_id")})
+    span = _start("invoke_workflow debate", {**facts, "gen_ai.conversation.id": place.get("thread_id")})
     with _within(span, current=False):  # a generator's context is its reader's
         yield {**config, "configurable": {**place, _KEY: span}} if span else config
 
@@ -74,7 +77,7 @@ def debate_span(config: RunnableConfig) -> Iterator[RunnableConfig]:
 def step_span(node: str, step: Mapping[str, object], config: RunnableConfig) -> Iterator[None]:
     """Tell of one node of one step."""
     facts = {f"moot.step.{key}": step.get(key) for key in ("no", "phase", "round")}
-    with _within(_begun(f"step {node}", {**facts, "moot.node": node}, config["configurable"].get(_KEY))):
+    with _within(_start(f"step {node}", {**facts, "moot.node": node}, config["configurable"].get(_KEY))):
         yield
 
 
@@ -94,24 +97,20 @@ def call_span(call: ModelCall, debate: str) -> Iterator[list[Reply]]:
         "moot.purpose": call.purpose,
         "moot.message": call.speak_as.entry_id if call.speak_as else None,
     }
-    span, replies = _begun(f"chat {call.model}", facts, client=True), list[Reply]()
+    span, replies = _start(f"chat {call.model}", facts, client=True), list[Reply]()
     with _within(span):
         yield replies
-        if span:
-            _tell(span, replies[0])
-
-
-def _tell(span: Span, reply: Reply) -> None:
-    usage = reply.usage
-    facts: Facts = {
-        "gen_ai.response.model": reply.model,
-        "gen_ai.usage.input_tokens": usage.get("prompt_tokens"),
-        "gen_ai.usage.output_tokens": usage.get("completion_tokens"),
-        "gen_ai.usage.cache_read.input_tokens": usage.get("cached_tokens"),
-        "moot.cost_usd": usage.get("cost_usd"),
-        "moot.attempts": reply.attempts,
-        "error.type": "" if reply.ok else str(reply.status or "failed"),
-    }
-    told = {key: cast(str, value) for key, value in facts.items() if value not in (None, "")}
-    span.set_attributes(told)
-    span.set_attribute("gen_ai.response.finish_reasons", [reply.finish_reason])
+        if span is None:
+            return
+        (reply,) = replies
+        outcome = {
+            "gen_ai.response.model": reply.model,
+            "gen_ai.response.finish_reasons": [reply.finish_reason],
+            "gen_ai.usage.input_tokens": reply.usage.get("prompt_tokens"),
+            "gen_ai.usage.output_tokens": reply.usage.get("completion_tokens"),
+            "gen_ai.usage.cache_read.input_tokens": reply.usage.get("cached_tokens"),
+            "moot.cost_usd": reply.usage.get("cost_usd"),
+            "moot.attempts": reply.attempts,
+            "error.type": "" if reply.ok else str(reply.status or "failed"),
+        }
+        span.set_attributes(_known(outcome))

@@ -44,12 +44,12 @@ async def endpoint_turn(models: Models, name: str, tokens: int) -> AsyncIterator
     except Failure as failure:
         if failure.status == 429:
             wait = failure.retry_after or models.backoff.wait_s(1)
-            await asyncio.to_thread(traffic.told, endpoint, wait)
+            await asyncio.to_thread(traffic.note_wait, endpoint, wait)
         elif failure.passes:
-            await asyncio.to_thread(traffic.failed, endpoint)
+            await asyncio.to_thread(traffic.note_failure, endpoint)
         raise
     else:
-        await asyncio.to_thread(traffic.answered, endpoint)
+        await asyncio.to_thread(traffic.note_answer, endpoint)
     finally:
         if slot:
             await to_the_end(asyncio.to_thread(traffic.free, slot))

@@ -1,21 +1,37 @@
-"""Messages that reached the window from outside: what people say from the floor."""
+"""What reaches a debate from outside: what people say from the floor, and changes of what was said.
 
-from collections.abc import Sequence
+What was said stays said, so that other words for it become an amendment.
+"""
+
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages import (
+    AIMessage,
+    BaseMessage,
+    HumanMessage,
+    RemoveMessage,
+    SystemMessage,
+    ToolMessage,
+    convert_to_messages,
+)
 
 from moot.nodes.memory.window import Scribe, window_message
-from moot.nodes.people.amendments import amended_entry
 from moot.nodes.reading.tool_results import use_of
 from moot.nodes.text.tokens import TokenCounter
 from moot.state.config import FLOOR_SPEAKERS, may_speak, slug
 from moot.state.config.debate_config import frozen_config
 from moot.state.config.debaters import PlannedInterjection
 from moot.state.conversation import StateValues
-from moot.state.entries import Entry, EntryKind, JsonObject, ToolUse, gifts_in
+from moot.state.entries import Entry, EntryKind, JsonObject, ToolUse, entries_of, gifts_in, kind_of, seq_of
+from moot.state.errors import InputError
 from moot.state.floor import Interjection
 from moot.state.reducers import fold_window, is_foreign
+
+AMENDS = "amends"
+"""Marks, among a message's `additional_kwargs`, one that amends the entry of this id."""
+SETTLED = frozenset({"messages", "full_transcript", "pinned"})
+"""What of an update is held against the state; without these there is nothing to settle."""
 
 
 def foreign_messages(state: StateValues) -> list[BaseMessage]:
@@ -43,7 +59,7 @@ def planned_interjections(state: StateValues) -> Sequence[PlannedInterjection]:
     return [each for each in waiting if each.after <= state.get("turn_count", 0)]
 
 
-def interjected(
+def interjection_entries(
     state: StateValues,
     said: Sequence[Interjection],
     planned: Sequence[PlannedInterjection],
@@ -61,10 +77,10 @@ def interjected(
     """
     scribe = Scribe(len(state["full_transcript"]), count, lambda: now, round=state.get("round", 0))
     for message in foreign_messages(state):
-        amended = amended_entry(message, state["full_transcript"])
-        if amended:
-            words = f"Amends [{amended['id']}], which stands as it was said; it is to say:\n{message.text}"
-            scribe.write("user", "interjection", words, at=now, targets=[amended["id"]])
+        if amended := entries_of([str(message.additional_kwargs.get(AMENDS, ""))], state["full_transcript"]):
+            amended_id = amended[0]["id"]
+            words = f"Amends [{amended_id}], which stands as it was said; it is to say:\n{message.text}"
+            scribe.write("user", "interjection", words, at=now, targets=[amended_id])
         else:
             entry = scribe.write(*_utterance(message), at=now)
             if isinstance(message, ToolMessage):
@@ -97,7 +113,16 @@ def _use(message: ToolMessage, state: StateValues) -> ToolUse:
     return use_of(name, called["args"] if called else {}, str(message.text), failed=failed)
 
 
-def taken_at_once(given: JsonObject, state: StateValues, now: str, count: TokenCounter) -> JsonObject:
+def interjections_update(entries: list[Entry], adopted: int) -> JsonObject:
+    """Return what takes up interjections, of which the first `adopted` are in the window already."""
+    return {
+        "full_transcript": entries,
+        "gifts": gifts_in(entries),
+        "messages": [adopt_operation(entries[:adopted]), *map(window_message, entries[adopted:])],
+    }
+
+
+def take_up_now(given: JsonObject, state: StateValues, now: str, count: TokenCounter) -> JsonObject:
     """Return an update from outside with entries made of its messages, for a node that is not `plan`.
 
     What is the answer to something that a person was asked must not be given to this.
@@ -106,11 +131,88 @@ def taken_at_once(given: JsonObject, state: StateValues, now: str, count: TokenC
     if not items:
         return given
     window = fold_window(state.get("messages") or [], [items])
-    entries = interjected({**state, "messages": window}, (), (), now, count)
-    messages = [*items, adopt_operation(entries)]
-    return {**given, "full_transcript": entries, "gifts": gifts_in(entries), "messages": messages}
+    entries = interjection_entries({**state, "messages": window}, (), (), now, count)
+    taken = interjections_update(entries, len(entries))
+    return {**given, **taken, "messages": [*items, *taken["messages"]]}
 
 
-def taken_up(entries: Sequence[Entry], adopted: int) -> list[Any]:
-    """Return the window's writes for interjections, of which the first `adopted` are in it already."""
-    return [adopt_operation(entries[:adopted]), *(window_message(entry) for entry in entries[adopted:])]
+def settle_update(given: Mapping[str, Any], state: StateValues) -> JsonObject:
+    """Return an update from outside as a debate takes it.
+
+    Other words under the id of an entry, as a message or an entry, become a message that amends it, which the
+    next step takes up; the same words are dropped, and an id that no entry has yet is taken off.
+
+    Raises:
+        InputError: it would remove or add entries, or pin what was not said.
+    """
+    update = dict(given)
+    if not state.get("config"):
+        return update
+    transcript: list[Entry] = state["full_transcript"]
+    shown = {message.id: str(message.text) for message in state.get("messages") or []}
+    items = update.get("messages", [])
+    messages: list[object] = []
+    for item in items if isinstance(items, list) else [items]:
+        if isinstance(item, Mapping) and "op" in item:
+            messages.append(item)
+        else:
+            (message,) = convert_to_messages([item])
+            messages += _settle_message(message, transcript, shown)
+    if isinstance(entries := update.get("full_transcript"), list):
+        del update["full_transcript"]
+        for entry in entries:
+            messages += _settle_entry(entry, transcript)
+    if messages or "messages" in update:
+        update["messages"] = messages
+    if isinstance(update.get("pinned"), list):
+        update["pinned"] = list(dict.fromkeys(pinnable(key, transcript) for key in update["pinned"]))
+    return update
+
+
+def _settle_message(
+    message: BaseMessage, transcript: list[Entry], shown: Mapping[str | None, str]
+) -> list[BaseMessage]:
+    seq, words = seq_of(message.id or ""), str(message.text)
+    if isinstance(message, RemoveMessage):
+        if message.id in shown and seq is None:
+            return [message]
+        raise InputError(
+            f"{message.id!r} cannot be removed: what was said stays said; fork the debate before it"
+        )
+    if seq is None:
+        return [message]
+    if seq >= len(transcript):
+        return [message.model_copy(update={"id": None})]
+    same = words in (shown.get(message.id), transcript[seq]["content"])
+    return [] if same else [_amendment(seq, words, transcript)]
+
+
+def _settle_entry(given: object, transcript: list[Entry]) -> list[BaseMessage]:
+    entry = given if isinstance(given, Mapping) else {}
+    seq = seq_of(str(entry.get("id", "")))
+    if seq is None or seq >= len(transcript) or not isinstance(entry.get("content"), str):
+        raise InputError(
+            "full_transcript: a debate takes no entries from outside once it runs: give a message instead"
+        )
+    same = entry["content"] == transcript[seq]["content"]
+    return [] if same else [_amendment(seq, entry["content"], transcript)]
+
+
+def _amendment(seq: int, words: str, transcript: list[Entry]) -> BaseMessage:
+    if not kind_of(transcript[seq]).shown:
+        raise InputError("the topic cannot be changed: begin another debate, or say more to this one")
+    return SystemMessage(words, additional_kwargs={AMENDS: transcript[seq]["id"]})
+
+
+def pinnable(message_id: object, transcript: list[Entry]) -> str:
+    """Return the id of a message that can be pinned.
+
+    Raises:
+        InputError: there is no such message.
+    """
+    seq = seq_of(str(message_id))
+    if seq is None or seq >= len(transcript) or not kind_of(transcript[seq]).shown:
+        raise InputError(
+            f"there is no message {message_id!r} to pin: `--transcript` of `moot show` lists them"
+        )
+    return transcript[seq]["id"]

@@ -81,13 +81,11 @@ def answer_problem(questions: Sequence[PersonQuestion], given: object) -> str:
         known = {key for question in questions for key in _keys(question)}
         if unknown := [str(key) for key in plain if str(key) not in known]:
             return f"no question that was asked is {unknown[0]!r}: use {ids}"
-    found = _found(questions, plain)
-    said = isinstance(plain, Mapping) and any(answer is not None for _, answer in found)
-    return (
-        ""
-        if said or any(answer for _, answer in found)
-        else f'the answer is empty: answer {ids}, or give "" under an id to pass'
-    )
+    answers = [answer for _, answer in _matched(questions, plain)]
+    passes = isinstance(plain, Mapping) and any(answer is not None for answer in answers)
+    if passes or any(answers):
+        return ""
+    return f'the answer is empty: answer {ids}, or give "" under an id to pass'
 
 
 def _plain(given: object) -> object:
@@ -124,12 +122,12 @@ def match_answers(questions: Sequence[PersonQuestion], given: Any) -> dict[str, 
             by question id, by the question's words, or by a debater's id or name. Under a debater, a text
             answers its first question here, a list its question number 1, 2 and so on since the beginning.
     """
-    return {question["id"]: answer or "" for question, answer in _found(questions, given)}
+    return {question["id"]: answer or "" for question, answer in _matched(questions, given)}
 
 
 def answers_any(questions: Sequence[PersonQuestion], given: Any) -> bool:
     """Return whether what was given, maybe before the questions were known, answers any of them."""
-    return any(answer is not None for _, answer in _found(questions, given))
+    return any(answer is not None for _, answer in _matched(questions, given))
 
 
 def left_after(questions: Sequence[PersonQuestion], given: Any) -> Any:
@@ -158,7 +156,7 @@ def unused_answers(questions: Sequence[PersonQuestion], given: Any) -> list[str]
     return unused
 
 
-def _found(questions: Sequence[PersonQuestion], given: Any) -> list[tuple[PersonQuestion, str | None]]:
+def _matched(questions: Sequence[PersonQuestion], given: Any) -> list[tuple[PersonQuestion, str | None]]:
     given = _plain(given)
     if isinstance(given, Mapping):
         by_key = {str(key): value for key, value in given.items()}

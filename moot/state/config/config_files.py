@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 from moot.state.config.debate_config import DebateConfig
+from moot.state.config.section import repeated
 from moot.state.errors import ConfigError
 
 ENDINGS = {".yaml", ".yml", ".toml", ".json"}
@@ -117,6 +118,5 @@ def _pairs(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _refuse_twice(keys: Sequence[str]) -> None:
-    twice = sorted({key for key in keys if keys.count(key) > 1})
-    if twice:
+    if twice := repeated(keys):
         raise ConfigError(f"given twice: {', '.join(map(repr, twice))}: leave one out")

@@ -5,14 +5,22 @@ from collections.abc import Iterable, Iterator
 from typing import get_args
 
 from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails
 
 Loc = tuple[int | str, ...]
 
 
 def explain(error: ValidationError, model: type[BaseModel], *, under: str = "") -> str:
     """Return one line for each thing wrong, with the key as the user writes it."""
-    return "\n".join(_line(detail, model, under) for detail in error.errors(include_url=False))
+    lines = []
+    for detail in error.errors(include_url=False):
+        loc: Loc = detail["loc"]
+        key = _joined(under, *loc)
+        if detail["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
+            lines.append(unknown_key(key, _model_at(loc[:-1], model).model_fields))
+            continue
+        message = _expected(detail["type"], loc, model) or detail["msg"].removeprefix("Value error, ")
+        lines.append(message if key in message or not key else f"{key}: {message}")
+    return "\n".join(lines)
 
 
 def mistakes_in(error: ValidationError, whole: str = "") -> list[str]:
@@ -30,15 +38,6 @@ def unknown_key(key: str, known: Iterable[str]) -> str:
 
 def _joined(*parts: int | str) -> str:
     return ".".join(str(part) for part in parts if part != "")
-
-
-def _line(detail: ErrorDetails, model: type[BaseModel], under: str) -> str:
-    loc: Loc = detail["loc"]
-    key = _joined(under, *loc)
-    if detail["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
-        return unknown_key(key, _model_at(loc[:-1], model).model_fields)
-    message = _expected(detail["type"], loc, model) or detail["msg"].removeprefix("Value error, ")
-    return message if key in message or not key else f"{key}: {message}"
 
 
 def _expected(kind: str, loc: Loc, model: type[BaseModel]) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
@@ -32,7 +31,7 @@ from moot.state.config.debaters import (
 from moot.state.config.judge_config import JudgeConfig
 from moot.state.config.memory_config import BlackboardConfig, MemoryConfig
 from moot.state.config.model_settings import OFFLINE, ModelSettings, check_model_name
-from moot.state.config.section import Section, protocol_sections, terms_of, terms_table
+from moot.state.config.section import Section, protocol_sections, repeated, terms_of, terms_table
 from moot.state.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
@@ -138,9 +137,7 @@ class DebateConfig(Section):
     def _check_debaters(cls, value: tuple[DebaterConfig, ...]) -> tuple[DebaterConfig, ...]:
         if not value:
             raise ValueError("0 debaters: give at least one, or leave the key out for two")
-        ids = [debater.id for debater in value]
-        twice = sorted(name for name, times in Counter(ids).items() if times > 1)
-        if twice:
+        if twice := repeated([debater.id for debater in value]):
             raise ValueError(f"duplicate debater ids {twice}: give each debater an id of its own")
         return value
 
@@ -148,9 +145,7 @@ class DebateConfig(Section):
     def _check_people(self) -> DebateConfig:
         if HUMAN in self.model_names():
             raise ValueError(f"only a debater's model can be {HUMAN!r}: everything else needs a real one")
-        names = [debater.name for debater in self.debaters if debater.is_human]
-        twice = sorted(name for name, times in Counter(names).items() if times > 1)
-        if twice:
+        if twice := repeated([debater.name for debater in self.debaters if debater.is_human]):
             raise ValueError(f"several people are called {', '.join(twice)}: give each a name of their own")
         return self
 

@@ -18,6 +18,11 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+def repeated(names: Sequence[str]) -> list[str]:
+    """Return what is named more than once, sorted."""
+    return sorted({name for name in names if names.count(name) > 1})
+
+
 class ProtocolSettings(Section):
     """Base of a section that a protocol brings; every setting of it needs a default."""
 
