@@ -81,8 +81,7 @@ audit: $(VENV)/.tools ## Known holes in what constraints.txt names, and licences
 	@$(VENV)/tools/bin/pip-licenses --python $(BIN)/python --format csv | grep -i gpl || echo "no licence of the GPL's kind"
 
 docs: $(VENV)/.dev ## Write the generated parts of docs/ anew
-	$(BIN)/python -m moot.graph.cli.reference > docs/cli.md
-	$(BIN)/python -m moot.graph.cli.api_reference
+	$(BIN)/python -m moot.graph.cli.reference
 	$(BIN)/python -m moot.graph.json_schemas > docs/debate.schema.json
 
 notebooks: $(VENV)/.dev ## Execute the notebooks and store what they show, with no date, path or random id

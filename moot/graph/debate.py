@@ -295,9 +295,9 @@ def operators_config() -> DebateConfig:
 
 @lru_cache(maxsize=1)
 def _operators_config(path: str | None, model: str | None) -> DebateConfig:
-    from moot.graph.cli.usual_config import configured
+    from moot.graph.cli.usual_config import usual_config
 
-    return configured(None, {})
+    return usual_config(None, {})
 
 
 graph = build_graph(environment=Environment(usual=operators_config))

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from moot.graph.cli.commands.serve import serve
+from moot.graph.cli.commands.servers import serve
 from moot.state.errors import ConfigError
 from tests.support.moot_command import Moot
 from tests.support.patience import PATIENT_S, until
@@ -52,6 +52,8 @@ def answers(page: httpx.Client) -> bool:
 
 
 def test_without_its_packages_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("moot.graph.cli.commands.serve.find_spec", lambda name: util.find_spec(f"no_{name}"))
+    monkeypatch.setattr(
+        "moot.graph.cli.commands.servers.find_spec", lambda name: util.find_spec(f"no_{name}")
+    )
     with pytest.raises(ConfigError, match=re.escape("pip install 'moot[serve]'")):
         serve()

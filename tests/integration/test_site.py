@@ -14,8 +14,8 @@ from mkdocs.commands.build import build
 from mkdocs.config import load_config
 from typer.testing import CliRunner
 
-from moot.graph.cli.api_reference import pages
 from moot.graph.cli.group import app_of
+from moot.graph.cli.reference import pages
 
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```console\n\$ moot (.*?)\n(.*?)^```", re.M | re.S)

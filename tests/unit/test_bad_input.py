@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from moot import DebateConfig, build_graph, open_debates
-from moot.graph.cli.run_request import run_config
 from moot.graph.cli.screen.showing import cost_text
+from moot.graph.cli.usual_config import run_config
 from moot.graph.preflight import check_config, warnings_about
 from moot.nodes.driving.environment import Environment
 from moot.state.config.boundary import Claim

@@ -9,10 +9,9 @@ import pytest
 from rich.console import Console
 
 from moot import DebateConfig
-from moot.graph.cli.commands.plan import _screen
-from moot.graph.cli.screen import output, verdict_screen
-from moot.graph.cli.screen.markdown_text import MarkdownText
-from moot.graph.cli.screen.output import fitted
+from moot.graph.cli.commands import plan
+from moot.graph.cli.screen import verdict_screen
+from moot.graph.cli.screen.output import MarkdownText, fitted
 from moot.graph.cli.screen.verdict_screen import verdict_parts
 from moot.nodes.protocols.stand_in import forecast
 from tests.support.report_documents import VERDICT
@@ -90,13 +89,13 @@ def test_scores_and_plans_break_no_word(columns: int, monkeypatch: pytest.Monkey
         "criteria": [],
     }
     monkeypatch.setattr(verdict_screen, "columns", lambda: columns)
-    monkeypatch.setattr(output, "columns", lambda: columns)
+    monkeypatch.setattr(plan, "columns", lambda: columns)
     config = {"protocol": "round-robin", "debaters": debaters}
     planned = forecast(DebateConfig(protocol="council"))
     assert planned
     for parts, wanted in (
         (verdict_parts({"verdict": verdict, "config": config}), [*names, "responsiveness and rebuttal"]),
-        (_screen(planned, 5.0), ["critique", "propose", "judge"]),
+        (plan.plan_parts(planned, 5.0), ["critique", "propose", "judge"]),
     ):
         console = Console(file=io.StringIO(), width=columns, color_system=None)
         console.print(*parts)

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from moot.graph.cli.running import Delivery, make_progress
 from moot.graph.cli.screen import live
 from moot.graph.cli.screen.answerer import question_lines
-from moot.graph.cli.screen.entry_words import entry_words
-from moot.graph.cli.screen.progress_lines import header_lines, make_progress
-from moot.graph.cli.screen.tally import Goal, RunTally, event_line
+from moot.graph.cli.screen.progress_lines import Goal, RunTally, event_line, header_lines
+from moot.graph.cli.screen.terminal_text import entry_words
 from moot.graph.cli.screen.verdict_screen import verdict_parts
 from moot.state.amounts import all_done, amount
 from moot.state.config import DebateConfig, DebaterConfig, LimitsConfig
@@ -200,7 +200,7 @@ def test_a_wait_is_told_whole_where_a_terminal_is_80_columns_wide(monkeypatch: p
 
 
 def test_events_are_json_lines_where_a_program_reads_the_log(capsys: pytest.CaptureFixture[str]) -> None:
-    with make_progress(NAMES, quiet=False, as_json=True) as log:
+    with make_progress(NAMES, Delivery(log_json=True)) as log:
         log.show(_entry_event("first\nsecond"), RunTally(tokens=12))
     (line,) = capsys.readouterr().err.splitlines()
     told = json.loads(line)

@@ -8,15 +8,9 @@ from jsonschema import Draft202012Validator
 
 from moot.graph.cli.config_template import template
 from moot.graph.cli.group import load_command
+from moot.graph.cli.named_files import read_documents, read_topic
 from moot.graph.cli.options import protocols_like
-from moot.graph.cli.run_request import (
-    parse_debater,
-    parse_debaters,
-    read_documents,
-    read_topic,
-    run_config,
-)
-from moot.graph.cli.usual_config import file_data
+from moot.graph.cli.usual_config import file_data, parse_debaters, run_config
 from moot.graph.json_schemas import config_schema
 from moot.nodes.people.questions import PersonQuestion, unused_answers
 from moot.nodes.protocols.protocol_table import PROTOCOLS
@@ -36,12 +30,12 @@ from moot.state.errors import ConfigError, InputError
     ids=["name", "role", "stance with a colon", "no role"],
 )
 def test_a_debater_is_name_role_and_stance(given: str, expected: dict[str, str]) -> None:
-    assert parse_debater(given) == expected
+    assert parse_debaters([given]) == [expected]
 
 
 def test_a_debater_without_a_name_is_refused() -> None:
     with pytest.raises(InputError, match="NAME"):
-        parse_debater(":engineer")
+        parse_debaters([":engineer"])
 
 
 def test_flags_are_laid_over_the_file_and_absent_flags_are_not() -> None:

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from moot.graph.cli.run_request import run_config
-from moot.graph.cli.usual_config import file_data
+from moot.graph.cli.usual_config import file_data, run_config
 from moot.graph.importing.dialectic import Converted, from_dialectic, is_dialectic
 from moot.nodes.memory.perspective import perspective_settings
 from moot.nodes.protocols.council.convergence import TerminationConfig

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from moot.graph.cli.run_request import read_words, warn_of_idle
+from moot.graph.cli.named_files import read_words
 from moot.graph.cli.screen.answerer import check_answers
+from moot.graph.cli.usual_config import warn_of_idle
 from moot.nodes.people.questions import PersonQuestion
 from moot.state.config import DebateConfig
 from moot.state.config.config_files import make_config

@@ -36,8 +36,8 @@ COMMANDS: dict[str, Row] = {
         ),
     ),
     "batch": Row("batch:batch", "Have many debates at the same time, one a line of a file.", "Debates"),
-    "enqueue": Row("enqueue:enqueue", "Leave the debates of a file to workers.", "Debates"),
-    "worker": Row("worker:worker", "Run what is enqueued, on as many machines as there are.", "Debates"),
+    "enqueue": Row("jobs:enqueue", "Leave the debates of a file to workers.", "Debates"),
+    "worker": Row("jobs:worker", "Run what is enqueued, on as many machines as there are.", "Debates"),
     "jobs": Row("jobs:app", "See, cancel or retry what is enqueued.", "Debates"),
     "resume": Row(
         "resume:resume",
@@ -46,17 +46,17 @@ COMMANDS: dict[str, Row] = {
         ("mono --turns 6", "mono --model gpt-4o --judge-model o3"),
     ),
     "say": Row(
-        "say:say",
+        "steering:say",
         "Say something from the floor, also while the debate runs.",
         "Debates",
         ('mono "Hiring was frozen yesterday." --as moderator',),
     ),
-    "pause": Row("pause:pause", "Stop a running debate at the next step's boundary.", "Debates"),
-    "correct": Row("correct:correct", "Change a note of the minutes, for good.", "Debates"),
-    "pin": Row("pin:pin", "Have a message stand in every prompt that has room.", "Debates"),
-    "unpin": Row("pin:unpin", "Take a pinned message off the prompts again.", "Debates"),
+    "pause": Row("steering:pause", "Stop a running debate at the next step's boundary.", "Debates"),
+    "correct": Row("steering:correct", "Change a note of the minutes, for good.", "Debates"),
+    "pin": Row("steering:pin", "Have a message stand in every prompt that has room.", "Debates"),
+    "unpin": Row("steering:unpin", "Take a pinned message off the prompts again.", "Debates"),
     "fork": Row(
-        "fork:fork",
+        "resume:fork",
         "Begin a new debate with another one's beginning.",
         "Debates",
         ("mono --after m000003 --id no-freeze --run",),
@@ -67,10 +67,10 @@ COMMANDS: dict[str, Row] = {
         "Debates",
         ("--status paused --grep monorepo",),
     ),
-    "search": Row("search:search", "Find what was said, in all debates.", "Debates", ("hiring freeze",)),
-    "rename": Row("rename:rename", "Call a debate something else.", "Debates", ("mono monorepo",)),
+    "search": Row("listing:search", "Find what was said, in all debates.", "Debates", ("hiring freeze",)),
+    "rename": Row("upkeep:rename", "Call a debate something else.", "Debates", ("mono monorepo",)),
     "delete": Row(
-        "delete:delete", "Delete debates with all their checkpoints.", "Debates", ("mono no-freeze --yes",)
+        "upkeep:delete", "Delete debates with all their checkpoints.", "Debates", ("mono no-freeze --yes",)
     ),
     "show": Row(
         "show:show",
@@ -122,7 +122,7 @@ COMMANDS: dict[str, Row] = {
         ('mono "What would change Ben\'s mind?"',),
     ),
     "export": Row(
-        "export:export",
+        "report:export",
         "Write a debate as JSON, Markdown or HTML.",
         "Results",
         ("mono --format md -o mono.md",),
@@ -135,13 +135,13 @@ COMMANDS: dict[str, Row] = {
     ),
     "models": Row("models:models", "List the models that your endpoint offers.", "Setting up"),
     "config": Row("config:app", "Write, check or describe a configuration file.", "Setting up"),
-    "mcp": Row("mcp:mcp", "Serve debates to agents over the Model Context Protocol.", "Setting up"),
-    "backup": Row("backup:backup", "Copy the database to a file, also while debates run.", "Setting up"),
-    "gc": Row("gc:gc", "Free what finished debates take beyond need.", "Setting up"),
+    "mcp": Row("servers:mcp", "Serve debates to agents over the Model Context Protocol.", "Setting up"),
+    "backup": Row("upkeep:backup", "Copy the database to a file, also while debates run.", "Setting up"),
+    "gc": Row("upkeep:gc", "Free what finished debates take beyond need.", "Setting up"),
     "doctor": Row(
         "doctor:doctor", "Look for what is wrong with installation and database.", "Setting up", ("--models",)
     ),
-    "serve": Row("serve:serve", "Watch and hold debates in a browser, as they happen.", "Debates"),
-    "studio": Row("studio:studio", "Open the debates in LangGraph Studio.", "Setting up"),
+    "serve": Row("servers:serve", "Watch and hold debates in a browser, as they happen.", "Debates"),
+    "studio": Row("servers:studio", "Open the debates in LangGraph Studio.", "Setting up"),
 }
 """Commands by name, in the order of the help."""

@@ -6,7 +6,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,10 +39,14 @@ def exists(url: str) -> bool:
     return is_postgres(url) or sqlite_path(url).exists()
 
 
-@contextmanager
-def opened(
-    db: str | None, *, make: bool = False, environment: Environment | None = None
-) -> Iterator[Debates]:
+def _existing(db: str | None) -> str:
+    url = check_database(db)
+    if not exists(url):
+        raise DebateNotFound(f"no debates: there is no database {url!r} yet")
+    return url
+
+
+def opened(db: str | None, *, make: bool = False, environment: Environment | None = None) -> Debates:
     """Open the debates of a database for a `with` block.
 
     Args:
@@ -54,31 +58,10 @@ def opened(
         DebateNotFound: there is no such file and none is to be made.
         InputError: it cannot be opened.
     """
+    url = check_database(db) if make else _existing(db)
     from moot.graph.api import open_debates
 
-    url = check_database(db)
-    if not make and not exists(url):
-        raise _no_debates(url)
-    with open_debates(url, environment=environment) as debates:
-        yield debates
-
-
-@contextmanager
-def present_records(db: str | None) -> Iterator[Records]:
-    """Open the catalogue alone, as `opened_records` does.
-
-    Raises:
-        DebateNotFound: there is no database.
-        InputError: it cannot be opened.
-    """
-    with opened_records(db) as records:
-        if records is None:
-            raise _no_debates(check_database(db))
-        yield records
-
-
-def _no_debates(url: str) -> DebateNotFound:
-    return DebateNotFound(f"no debates: there is no database {url!r} yet")
+    return open_debates(url, environment=environment)
 
 
 @contextmanager
@@ -93,24 +76,26 @@ def opened_debate(db: str | None, name: str) -> Iterator[Debate]:
         yield debates.get(name)
 
 
-@contextmanager
-def opened_records(db: str | None) -> Iterator[Records | None]:
-    """Open the catalogue alone, which is quick; `None` where there is no database.
+def present_records(db: str | None) -> AbstractContextManager[Records]:
+    """Open the catalogue alone, which is quick.
+
+    Raises:
+        DebateNotFound: there is no database.
+        InputError: it cannot be opened.
+    """
+    url = _existing(db)
+    from moot.state.records import open_records
+
+    return closing(open_records(url))
+
+
+def opened_records(db: str | None) -> AbstractContextManager[Records | None]:
+    """Open the catalogue alone; `None` where there is no database.
 
     Raises:
         InputError: it cannot be opened.
     """
-    from moot.state.records import open_records
-
-    url = check_database(db)
-    if not exists(url):
-        yield None
-        return
-    records = open_records(url)
-    try:
-        yield records
-    finally:
-        records.close()
+    return present_records(db) if exists(check_database(db)) else nullcontext()
 
 
 def opened_queue(db: str | None) -> WorkQueue:
@@ -132,13 +117,8 @@ def opened_queue(db: str | None) -> WorkQueue:
 
 def command_line(*words: str, db: str | None = None) -> str:
     """Return a `moot` command to copy, with the database where one was given."""
-    return shlex.join([_program(), *words, *(["--db", shown_url(db)] if db else [])])
-
-
-def _program() -> str:
-    """Return how this command was called, as it can be pasted: its path where it is not on the user's."""
-    called = Path(sys.argv[0])
-    if called.name != "moot" or shutil.which("moot"):
-        return "moot"
-    here = Path.cwd()
-    return str(called.relative_to(here) if called.is_relative_to(here) else called)
+    program, called = "moot", Path(sys.argv[0])
+    if called.name == "moot" and not shutil.which("moot"):  # not on the user's path: as it was called
+        here = Path.cwd()
+        program = str(called.relative_to(here) if called.is_relative_to(here) else called)
+    return shlex.join([program, *words, *(["--db", shown_url(db)] if db else [])])

@@ -4,11 +4,12 @@ import io
 import os
 import sys
 import traceback
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from moot.graph.cli.complaint import complain
-from moot.state.errors import MootError
+from moot.graph.cli.screen.output import complain
+from moot.state.errors import ConfigError, MootError
 from moot.state.redaction import shown_url
 from moot.state.settings import asks_for_spans, debug, read_dotenv
 
@@ -26,7 +27,7 @@ def run_command_line() -> None:
     try:
         if idle := read_dotenv(Path.cwd()):
             complain(f"warning: {idle}")
-        with _exporting():
+        with _exporting_spans():
             make_group().main(prog_name="moot")
     except MootError as error:
         complain(str(error))
@@ -43,9 +44,28 @@ def run_command_line() -> None:
         sys.exit(1)
 
 
-def _exporting() -> AbstractContextManager[None]:
-    if not asks_for_spans():
-        return nullcontext()
-    from moot.graph.cli.telemetry import exporting_spans
+@contextmanager
+def _exporting_spans() -> Iterator[None]:
+    """Send OpenTelemetry's spans of a `with` block by OTLP over HTTP, if `MOOT_OTEL` asks for them.
 
-    return exporting_spans()
+    Raises:
+        ConfigError: it does, and OpenTelemetry is not installed.
+    """
+    if not asks_for_spans():
+        yield
+        return
+    try:
+        from opentelemetry import trace
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    except ImportError as error:
+        raise ConfigError("MOOT_OTEL asks for OpenTelemetry: pip install 'moot[otel]'") from error
+    provider = TracerProvider(resource=Resource.create({"service.name": "moot"}))
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    trace.set_tracer_provider(provider)
+    try:
+        yield
+    finally:
+        provider.shutdown()

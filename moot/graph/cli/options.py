@@ -1,36 +1,12 @@
-"""Options that several commands share, and commands whose options are the fields of a class."""
+"""Arguments and options that several commands share, with what is checked of them at once."""
 
-from collections.abc import Callable
-from inspect import Parameter, Signature
 from pathlib import Path
-from typing import Annotated, TypeVar, get_type_hints
+from typing import Annotated
 
 from typer import Argument, Context, Option
 
-T = TypeVar("T")
-
-
-def with_options(kind: type[T]) -> Callable[[Callable[[T], None]], Callable[..., None]]:
-    """Return a decorator of a command that is given its options as one object.
-
-    Args:
-        kind: a dataclass; its fields, each with a default, are the options, declared as a command's are.
-    """
-    hints = get_type_hints(kind, include_extras=True)
-    parameters = [
-        Parameter(name, Parameter.KEYWORD_ONLY, default=getattr(kind, name), annotation=hint)
-        for name, hint in hints.items()
-    ]
-
-    def decorate(command: Callable[[T], None]) -> Callable[..., None]:
-        def called(**values: object) -> None:
-            command(kind(**values))
-
-        called.__doc__, called.__name__, called.__annotations__ = command.__doc__, command.__name__, hints
-        called.__signature__ = Signature(parameters)  # type: ignore[attr-defined]  # what typer reads
-        return called
-
-    return decorate
+from moot.state.entries import seq_of
+from moot.state.errors import InputError
 
 
 def _new_name(name: str | None) -> str | None:
@@ -65,6 +41,18 @@ def protocols_like(incomplete: str) -> list[str]:
     from moot.nodes.protocols.protocol_table import PROTOCOLS
 
     return [name for name in PROTOCOLS if name.startswith(incomplete)]
+
+
+def entry_number(given: str, option: str) -> int:
+    """Return the number of the entry that `12` or `m000012` names.
+
+    Raises:
+        InputError: it names none.
+    """
+    seq = int(given) if given.isdecimal() else seq_of(given)
+    if seq is None:
+        raise InputError(f"{option} {given!r}: give an entry's number or id, such as 12 or m000012")
+    return seq
 
 
 DebateArgument = Annotated[

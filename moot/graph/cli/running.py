@@ -4,20 +4,35 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Generator, Iterator
+import sys
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, cast
 
-from moot.graph.cli.complaint import complain
 from moot.graph.cli.database import check_database, command_line
 from moot.graph.cli.group import INTERRUPTED, stop_listening
 from moot.graph.cli.screen.answerer import Answerer, question_lines
-from moot.graph.cli.screen.output import format_of, print_json, print_result, remark, render, ring, write_file
-from moot.graph.cli.screen.progress_lines import header_lines, make_progress
-from moot.graph.cli.screen.tally import RunTally, spent_words
+from moot.graph.cli.screen.output import (
+    complain,
+    format_of,
+    print_json,
+    print_result,
+    remark,
+    render,
+    ring,
+    write_file,
+)
+from moot.graph.cli.screen.progress_lines import (
+    JsonLines,
+    Progress,
+    ProgressLines,
+    RunTally,
+    header_lines,
+    spent_words,
+)
 from moot.graph.cli.screen.terminal_text import one_line
 from moot.nodes.people.questions import questions_in
 from moot.state import settings
@@ -31,8 +46,6 @@ from moot.state.redaction import shown_url
 
 if TYPE_CHECKING:
     from moot.graph.api import Debate, Event
-    from moot.graph.documents.document import Usage
-
 
 STOPPING = f"\nStopping: calls under way may come in for {GRACE_S:g} s; once more cuts them off.\n".encode()
 
@@ -117,20 +130,20 @@ def _run_answering(debate: Debate, delivery: Delivery, turns: int | None, answer
     while True:
         try:
             _run(debate, delivery, turns, answer)
-            if from_the_start and (unused := answerer.unused()):
-                complain(f"warning: --answers: nobody asked for {'; '.join(unused)}")
-            return
+            break
         except WaitingForPerson as waiting:
             turns, answer = None, answerer.answer(waiting.questions)
             if answer is None:
                 raise
+    if from_the_start and (unused := answerer.unused()):
+        complain(f"warning: --answers: nobody asked for {'; '.join(unused)}")
 
 
 def _run(debate: Debate, delivery: Delivery, turns: int | None, answer: object) -> None:
     config, tally = debate.config(), RunTally(debate.row.turns)
     tally.follow(config)
     tally.refresh(debate.row)
-    progress = make_progress(config.names(), quiet=delivery.quiet, as_json=delivery.log_json)
+    progress = make_progress(config.names(), delivery)
     stream = debate.stream(turns=turns, answer=answer, tokens=progress.tokens)
     grace = not all(map(is_built_in, config.model_names()))
     with (
@@ -146,6 +159,19 @@ def _run(debate: Debate, delivery: Delivery, turns: int | None, answer: object) 
             elif event["event"] == "entry" and takes_turn(event["entry"], config.names()):
                 tally.turns += 1
             progress.show(event, tally)
+
+
+def make_progress(names: Mapping[str, str], delivery: Delivery) -> Progress:
+    """Return what suits stderr: a live screen on a terminal, lines elsewhere, or nothing."""
+    if delivery.log_json:
+        return JsonLines()
+    if delivery.quiet:
+        return Progress()
+    if not sys.stderr.isatty():
+        return ProgressLines(names)
+    from moot.graph.cli.screen.live import LiveScreen
+
+    return LiveScreen(names)
 
 
 @contextmanager
@@ -177,22 +203,18 @@ def deliver(debate: Debate, document: dict[str, Any], delivery: Delivery, *, fin
     if delivery.output is not None:
         write_file(delivery.output, render(document, format_of(delivery.output)))
     if delivery.as_json:
-        print_json(document)
-    elif finished:
-        from moot.graph.cli.screen.verdict_screen import verdict_parts
+        return print_json(document)
+    if not finished:
+        return
+    from moot.graph.cli.screen.verdict_screen import verdict_parts
 
-        print_result(*verdict_parts(document))
-        if delivery.remarks:
-            _say_what_next(debate, document["usage"], delivery)
-
-
-def _say_what_next(debate: Debate, usage: Usage, delivery: Delivery) -> None:
-    remark(f"\n{amount(usage['calls'], 'call')} · {spent_words(tokens_of(usage), usage['cost_usd'])}")
-    remark(f"Stored as {debate.name} in {shown_url(check_database(delivery.db))}")
-    remark(
-        f"  read it    {command_line('show', handle(debate.id, debate.name), '--transcript', db=delivery.db)}"
-    )
-    if debate.can_go_on() and not debate.config().model.startswith(RECORDED):
-        remark(f"  extend it  {resume_line(debate, delivery.db, '--turns', '6')}")
-    if delivery.output is not None:
-        remark(f"  written to {delivery.output}")
+    print_result(*verdict_parts(document))
+    if delivery.remarks:
+        usage, called = document["usage"], handle(debate.id, debate.name)
+        remark(f"\n{amount(usage['calls'], 'call')} · {spent_words(tokens_of(usage), usage['cost_usd'])}")
+        remark(f"Stored as {debate.name} in {shown_url(check_database(delivery.db))}")
+        remark(f"  read it    {command_line('show', called, '--transcript', db=delivery.db)}")
+        if debate.can_go_on() and not debate.config().model.startswith(RECORDED):
+            remark(f"  extend it  {resume_line(debate, delivery.db, '--turns', '6')}")
+        if delivery.output is not None:
+            remark(f"  written to {delivery.output}")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
 from moot.graph.cli.database import opened_debate
 from moot.graph.cli.options import DbOption, DebateArgument, JsonOption, QuietOption
-from moot.graph.cli.screen.output import print_json, print_result, print_text, remark
+from moot.graph.cli.screen.output import MarkdownText, print_json, print_result, print_text, remark
 from moot.graph.cli.screen.terminal_text import one_line
 from moot.state.amounts import amount
 
@@ -17,17 +17,14 @@ if TYPE_CHECKING:
     from moot.graph.api import Debate
     from moot.nodes.views.answer import DebateAnswer
 
-
 QUOTE_CHARS = 160
 
 
 def ask(
     debate_id: DebateArgument,
-    question: Annotated[
-        str, typer.Argument(metavar="QUESTION", help="What you want to know; `-` reads stdin.")
-    ],
+    question: Annotated[str, Argument(metavar="QUESTION", help="What you want to know; `-` reads stdin.")],
     model: Annotated[
-        str | None, typer.Option("--model", "-m", metavar="NAME", help="Who answers; else the judge's model.")
+        str | None, Option("--model", "-m", metavar="NAME", help="Who answers; else the judge's model.")
     ] = None,
     db: DbOption = None,
     as_json: JsonOption = False,
@@ -38,33 +35,27 @@ def ask(
     with opened_debate(db, debate_id) as debate:
         answer = debate.ask(asked, model=model)
         if as_json:
-            print_json({"debate": debate.id, "question": asked.strip(), **answer.to_json()})
-            return
-        lines = _lines(debate, answer)
-        if sys.stdout.isatty():
-            from moot.graph.cli.screen.markdown_text import MarkdownText
-
-            print_result(MarkdownText(lines[0]), MarkdownText("\n".join(lines[1:])))
-        else:
-            print_text("\n".join(lines))
-        receipt = answer.receipt
-        if not quiet:
-            left_out, dropped = receipt["messages_left_out"], answer.dropped
-            remark(
-                f"from {amount(len(receipt['message_ids']), 'message')}, {receipt['total_tokens']:,} of "
-                f"{receipt['budget']:,} tokens"
-                + (f"; no room for {amount(left_out, 'message')}" if left_out else "")
-                + (
-                    f", dropped {amount(dropped, 'citation')} of messages that do not exist"
-                    if dropped
-                    else ""
-                )
-            )
-        if failure := receipt["embeddings_error"]:
-            remark(f"the embedding model failed, so words alone were compared: {one_line(failure, 300)}")
+            return print_json({"debate": debate.id, "question": asked.strip(), **answer.to_json()})
+        said, *sources = _lines(debate, answer)
+    if sys.stdout.isatty():
+        print_result(MarkdownText(said), MarkdownText("\n".join(sources)))
+    else:
+        print_text("\n".join([said, *sources]))
+    receipt = answer.receipt
+    if not quiet:
+        shown, left_out = len(receipt["message_ids"]), receipt["messages_left_out"]
+        line = f"from {amount(shown, 'message')}, {receipt['total_tokens']:,} of {receipt['budget']:,} tokens"
+        if left_out:
+            line += f"; no room for {amount(left_out, 'message')}"
+        if answer.dropped:
+            line += f", dropped {amount(answer.dropped, 'citation')} of messages that do not exist"
+        remark(line)
+    if failure := receipt["embeddings_error"]:
+        remark(f"the embedding model failed, so words alone were compared: {one_line(failure, 300)}")
 
 
 def _lines(debate: Debate, answer: DebateAnswer) -> list[str]:
+    """Return the answer and, below it, where it comes from and what was not found."""
     values = debate.state().values
     names = {row["id"]: row["name"] for row in values["config"]["debaters"]}
     lines = [answer.text or "The record does not say."]

@@ -11,7 +11,19 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Exit, Option
 
 from moot.graph.cli import options as shared
+from moot.graph.cli.database import opened
+from moot.graph.cli.screen.output import (
+    check_folder,
+    err_console,
+    print_json,
+    print_result,
+    write_file,
+)
+from moot.graph.cli.screen.progress_lines import spent_words
+from moot.graph.cli.screen.result_tables import Grid
+from moot.graph.cli.screen.terminal_text import one_line
 from moot.state.errors import ConfigError, DebateNotFound, RunError
+from moot.state.redaction import redacted
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -42,13 +54,9 @@ def batch(
     left alone, the rest goes on where it was. Others may work on the same database. Exits with 3 where one
     failed.
     """
-    from moot.graph.cli.database import opened
     from moot.graph.cli.running import terminated_like_interrupted
-    from moot.graph.cli.screen.output import check_folder, print_json, print_result, write_file
-    from moot.graph.cli.screen.result_tables import Grid
     from moot.graph.cli.usual_config import usual_data
     from moot.graph.many import run_many
-    from moot.state.redaction import redacted
 
     if output is not None:
         check_folder(output)
@@ -97,7 +105,8 @@ def read_batch(path: Path, base: JsonObject) -> list[PlannedDebate]:
         if not isinstance(said, dict):
             raise ConfigError(f"{place}: give a topic or a configuration")
         name = said.pop("id", None)
-        both = {key: {**base[key], **said[key]} for key in _sections(base) & _sections(said)}
+        sections = [key for key, value in said.items() if isinstance(value, dict)]
+        both = {key: {**base[key], **said[key]} for key in sections if isinstance(base.get(key), dict)}
         try:
             config = make_config(with_files({**base, **said, **both}, path.parent))
             check_config(Claim.of_operator(config), Environment())
@@ -115,13 +124,9 @@ def read_batch(path: Path, base: JsonObject) -> list[PlannedDebate]:
     return list(planned.values())
 
 
-def _sections(data: Mapping[str, object]) -> set[str]:
-    return {key for key, value in data.items() if isinstance(value, dict)}
-
-
 def _items(path: Path) -> Iterator[tuple[str, object]]:
     """Yield what a file has, with the place in it."""
-    from moot.graph.cli.text_files import read_text
+    from moot.graph.cli.named_files import read_text
     from moot.state.config.config_files import data_in
 
     text, kind = read_text(path, "batch"), path.suffix.lower()
@@ -149,9 +154,16 @@ def _result(debates: Debates, planned: PlannedDebate, error: str) -> JsonObject:
         return {**facts, "status": "not begun", "winner": "", "turns": 0, "tokens": 0, "cost_usd": 0.0}
     row, values = debate.row, debate.state().values
     verdict = values.get("verdict") or {}
-    spent = {key: getattr(row, key) for key in ("status", "turns", "tokens", "cost_usd")}
-    told = {"winner": verdict.get("winner", ""), "verdict": verdict or None}
-    return {**facts, **spent, **told, "solution": values.get("solution") or ""}
+    return {
+        **facts,
+        "status": row.status,
+        "turns": row.turns,
+        "tokens": row.tokens,
+        "cost_usd": row.cost_usd,
+        "winner": verdict.get("winner", ""),
+        "verdict": verdict or None,
+        "solution": values.get("solution") or "",
+    }
 
 
 @contextmanager
@@ -162,11 +174,6 @@ def _shown(
     from rich.console import Group
     from rich.live import Live
     from rich.text import Text
-
-    from moot.graph.cli.screen.output import err_console
-    from moot.graph.cli.screen.result_tables import Grid
-    from moot.graph.cli.screen.tally import spent_words
-    from moot.graph.cli.screen.terminal_text import one_line
 
     console, wanted = err_console(), {each.id for each in planned}
 

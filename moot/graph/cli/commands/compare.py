@@ -4,12 +4,13 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from moot.graph.cli.database import opened
 from moot.graph.cli.options import DbOption, JsonOption, QuietOption
 from moot.graph.cli.screen.output import (
     STDOUT,
+    MarkdownText,
     check_folder,
     format_of,
     print_json,
@@ -22,21 +23,17 @@ from moot.state.errors import InputError
 
 def compare(
     debate_ids: Annotated[
-        list[str], typer.Argument(metavar="ID …", help="Debates, by name or id; one is enough --with others.")
+        list[str], Argument(metavar="ID …", help="Debates, by name or id; one is enough --with others.")
     ],
     baselines: Annotated[
         list[str] | None,
-        typer.Option(
-            "--with",
-            metavar="single|vote",
-            help="Ask for one answer, or as many as its tokens pay.",
-        ),
+        Option("--with", metavar="single|vote", help="Ask for one answer, or as many as its tokens pay."),
     ] = None,
     only: Annotated[
-        bool, typer.Option("--only", help="Ask the first one's model what only one of them saw.")
+        bool, Option("--only", help="Ask the first one's model what only one of them saw.")
     ] = False,
     output: Annotated[
-        Path, typer.Option("-o", "--output", metavar="FILE", help="FILE.html or FILE.md; - for stdout.")
+        Path, Option("-o", "--output", metavar="FILE", help="FILE.html or FILE.md; - for stdout.")
     ] = STDOUT,
     db: DbOption = None,
     as_json: JsonOption = False,
@@ -77,14 +74,11 @@ def compare(
             compared.append(baseline)
         comparison = compare_debates([each.document() for each in compared])
         if only:
-            points = points_of_one(compared[0].session, comparison["debates"])
-            comparison = with_only(comparison, points)
+            comparison = with_only(comparison, points_of_one(compared[0].session, comparison["debates"]))
     if as_json:
         return print_json(comparison)
     text = render_comparison(comparison)
     if output == STDOUT and sys.stdout.isatty():
-        from moot.graph.cli.screen.markdown_text import MarkdownText
-
         return print_result(MarkdownText(text))
     page = as_page(text, comparison_title(comparison), "Side by side") if form == "html" else text
     write_file(output, page)

@@ -3,11 +3,12 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from moot.graph.cli.group import new_app
 from moot.graph.cli.options import JsonOption
-from moot.graph.cli.screen.output import STDOUT, check_folder, print_json, print_result, remark, write_file
+from moot.graph.cli.screen.output import STDOUT, check_folder, print_answer, print_json, remark, write_file
+from moot.graph.cli.screen.progress_lines import header_lines
 from moot.state.errors import InputError
 
 app = new_app(no_args_is_help=True)
@@ -21,9 +22,9 @@ def config() -> None:
 @app.command()
 def init(
     path: Annotated[
-        Path, typer.Argument(metavar="[FILE]", help="File to write, - for stdout.", show_default=True)
+        Path, Argument(metavar="[FILE]", help="File to write, - for stdout.", show_default=True)
     ] = Path("moot.yaml"),
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,
+    force: Annotated[bool, Option("--force", help="Replace a file that exists.")] = False,
 ) -> None:
     """Write a YAML file with every setting, its meaning and its default."""
     from moot.graph.cli.config_template import template
@@ -38,18 +39,15 @@ def init(
 
 @app.command()
 def check(
-    path: Annotated[Path, typer.Argument(metavar="FILE", help="YAML, TOML or JSON.")],
+    path: Annotated[Path, Argument(metavar="FILE", help="YAML, TOML or JSON.")],
     as_json: JsonOption = False,
 ) -> None:
     """Check a file as a run would, but for importing what it names, and say what it comes to."""
-    from moot.graph.cli.run_request import run_config
-    from moot.graph.cli.screen.progress_lines import header_lines
+    from moot.graph.cli.usual_config import run_config
 
     checked = run_config(path, {}, imports=False)
-    if as_json:
-        print_json({"topic": checked.topic, **checked.to_json()})
-    else:
-        print_result("ok", *header_lines(checked.topic or "(the topic is given with the run)", checked))
+    lines = header_lines(checked.topic or "(the topic is given with the run)", checked)
+    print_answer({"topic": checked.topic, **checked.to_json()}, "ok", *lines, as_json=as_json)
 
 
 @app.command()

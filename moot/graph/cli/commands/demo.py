@@ -7,6 +7,7 @@ from typer import Argument, Exit, Option
 
 from moot.graph.cli import options as shared
 from moot.graph.cli.database import command_line, opened
+from moot.graph.cli.screen.output import remark
 
 READING_PACE_S = 0.1
 """Seconds a word: 600 a minute. Silent reading manages 238 (Brysbaert 2019); what scrolls by is skimmed."""
@@ -28,15 +29,13 @@ def demo(
     `moot fork` work, and with a model of your own `moot ask` and `moot judge`. Facts in it are unchecked.
     """
     from moot.graph.cli.running import Delivery, run_to_end
-    from moot.graph.cli.screen.output import remark
     from moot.nodes.driving.environment import Environment
     from moot.nodes.models.recorded import RecordedModel, recording_config
     from moot.state.config import DebateConfig
 
     settings = recording_config(sample)
     topic = settings.pop("topic")
-    pace = 0.0 if fast or quiet or as_json else READING_PACE_S
-    model = RecordedModel(recording=sample, pace_s=pace)
+    model = RecordedModel(recording=sample, pace_s=0.0 if fast or quiet or as_json else READING_PACE_S)
     environment = Environment(factory=lambda name, settings: model)
     with opened(db, make=True, environment=environment) as debates:
         taken = {row.name for row in debates.rows()}

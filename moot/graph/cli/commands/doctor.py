@@ -8,8 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Exit, Option
 
+from moot.graph.cli.database import check_database, exists, opened
 from moot.graph.cli.options import ConfigOption, DbOption, JsonOption, ModelOption
+from moot.graph.cli.screen.output import consents, print_json, print_result
+from moot.graph.cli.screen.terminal_text import one_line
 from moot.state.errors import InputError
+from moot.state.redaction import shown_url
 
 if TYPE_CHECKING:
     from moot.graph.checkup import Finding
@@ -32,16 +36,16 @@ def doctor(
     wrong.
     """
     from moot.graph.checkup import look_at_database, look_at_installation
-    from moot.graph.cli.database import check_database, exists, opened
-    from moot.graph.cli.screen.output import print_json, print_result
-    from moot.graph.cli.screen.terminal_text import one_line
-    from moot.state.redaction import shown_url
 
     url = check_database(db)
     found: list[Finding] = list(look_at_installation())
     if exists(url):
         with opened(db) as debates:
-            found += [_repaired(each) if repair else each for each in look_at_database(debates)]
+            for each in look_at_database(debates):
+                if repair and each.repair:
+                    each.repair()
+                    each = replace(each, says=f"{each.says}: put right", ok=True, repair=None)
+                found.append(each)
     if models:
         found += _models(config, model, yes=yes)
     if as_json:
@@ -49,27 +53,19 @@ def doctor(
     else:
         marks = {True: "ok   ", False: "WRONG"}
         lines = [f"{marks[each.ok]} {one_line(each.what, 40)}: {one_line(each.says, 300)}" for each in found]
-        print_result(f"Database {shown_url(url)}" + ("" if exists(url) else ", not made yet"), *lines)
         if any(each.repair for each in found):
-            print_result("`moot doctor --repair` puts right what can be")
+            lines.append("`moot doctor --repair` puts right what can be")
+        print_result(f"Database {shown_url(url)}" + ("" if exists(url) else ", not made yet"), *lines)
     if not all(each.ok for each in found):
         raise Exit(1)
-
-
-def _repaired(finding: Finding) -> Finding:
-    if finding.repair is None:
-        return finding
-    finding.repair()
-    return replace(finding, says=f"{finding.says}: put right", ok=True, repair=None)
 
 
 def _models(config: Path | None, model: str | None, *, yes: bool) -> list[Finding]:
     """Ask whether models are to be called, and call them."""
     from moot.graph.checkup import ROOM, callable_models, look_at_models
-    from moot.graph.cli.screen.output import consents
-    from moot.graph.cli.usual_config import configured
+    from moot.graph.cli.usual_config import usual_config
 
-    settings = configured(config, {"model": model})
+    settings = usual_config(config, {"model": model})
     names = callable_models(settings)
     if not names:
         raise InputError("no model to call: give --config or --model")

@@ -6,44 +6,45 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
-import typer
+from typer import Argument, Exit, Option
 
+from moot.graph.cli.database import opened
 from moot.graph.cli.options import DbOption, JsonOption, QuietOption
+from moot.graph.cli.screen.output import complain, print_text, remark
+from moot.graph.cli.screen.result_tables import Grid, deliver, form_of
+from moot.graph.cli.screen.terminal_text import one_line, safe
 from moot.state.errors import InputError, RunError
+from moot.state.verdict import PLACEHOLDER
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from moot.graph.cli.screen.result_tables import Grid
     from moot.graph.scorecards import Scorecard
-    from moot.nodes.judging.evaluation import Evaluator, Subject
-
 
 Form = Literal["table", "json", "csv", "md"]
 
 
 def evaluate_debates(
     subjects: Annotated[
-        list[str], typer.Argument(metavar="ID|FILE…", help="Finished debates, exports, dialectic's debates.")
+        list[str], Argument(metavar="ID|FILE…", help="Finished debates, exports, dialectic's debates.")
     ],
     problem: Annotated[
         str | None,
-        typer.Option("--problem", "-p", metavar="FILE|TEXT", help="What was to be solved; else the topic."),
+        Option("--problem", "-p", metavar="FILE|TEXT", help="What was to be solved; else the topic."),
     ] = None,
     evaluator: Annotated[
         list[str] | None,
-        typer.Option("--evaluator", "-e", metavar="MODEL", help="Who scores; repeat for several."),
+        Option("--evaluator", "-e", metavar="MODEL", help="Who scores; repeat for several."),
     ] = None,
     config: Annotated[
         Path | None,
-        typer.Option("--config", "-c", metavar="FILE", help="Evaluators, in dialectic's form or YAML."),
+        Option("--config", "-c", metavar="FILE", help="Evaluators, in dialectic's form or YAML."),
     ] = None,
     form: Annotated[
-        Form | None, typer.Option("--format", "-f", help="Format; else the output's ending, else a table.")
+        Form | None, Option("--format", "-f", help="Format; else the output's ending, else a table.")
     ] = None,
     output: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", metavar="FILE", help="File to write; rows are added to a .csv."),
+        Path | None, Option("-o", "--output", metavar="FILE", help="File to write; rows are added to a .csv.")
     ] = None,
     db: DbOption = None,
     as_json: JsonOption = False,
@@ -54,48 +55,51 @@ def evaluate_debates(
     Scores are averaged over the evaluators that gave one; N/A where none did. Exits with 3 where a debate got
     no evaluation at all.
     """
-    from moot.graph.cli.complaint import complain
-    from moot.graph.cli.screen.output import print_text, remark
-    from moot.graph.cli.screen.result_tables import deliver, form_of
+    from moot.graph.cli.named_files import file_of
+    from moot.graph.evaluators import evaluators_named, read_evaluators
     from moot.graph.preflight import check_judges
-    from moot.graph.scorecards import evaluate_subjects, to_csv, to_json
+    from moot.graph.scorecards import evaluate_subjects, read_subject, subject_of_document, to_csv, to_json
     from moot.nodes.driving.environment import Environment
-    from moot.state.config import DebateConfig
+    from moot.state.config import OFFLINE, DebateConfig
     from moot.state.settings import default_model
 
     chosen = form_of(form, output, as_json=as_json, forms=get_args(Form))
-    who = _evaluators(evaluator or [], config)
-    wanted = _problem(problem)
-    outcomes = [_subject(each, wanted, db) for each in subjects]
+    if config is None:
+        who = evaluators_named(evaluator or [default_model() or OFFLINE])
+    else:
+        read = read_evaluators(config)
+        who = (*read, *evaluators_named(evaluator or [], [seat.id for seat in read]))
+    wanted, outcomes = _problem(problem), []
+    for each in subjects:
+        if path := file_of(each):
+            outcomes.append(read_subject(path, problem=wanted))
+            continue
+        with opened(db) as debates:
+            outcomes.append(subject_of_document(debates.get(each).document(), problem=wanted))
     if not (evaluator or config or default_model()):
         check_judges(DebateConfig(), [model for each in outcomes for model in each.models], Environment())
+
     cards = evaluate_subjects(outcomes, who, DebateConfig(), Environment())
-    if chosen == "csv" and output is not None:
-        add_rows(output, cards)
-    elif chosen == "csv":
-        print_text(to_csv(cards))
-    else:
+    if chosen != "csv":
         deliver(chosen, output, to_json(cards), table_of(cards).markdown(), _screen(cards))
-    evaluations = [(card.name, one, one.verdict) for card in cards for one in card.evaluations]
-    for name, one, verdict in evaluations:
-        if verdict["status"] == "failed":
-            complain(f"{one.name} gave no evaluation of {name}: {verdict['error'][:500]}")
-    for name, one, verdict in [] if quiet else evaluations:
-        for note in verdict["notes"]:
-            remark(f"{name}, {one.name}: {note}")
+    elif output is not None:
+        add_rows(output, cards)
+    else:
+        print_text(to_csv(cards))
+    _say_what_was_noted(cards, quiet=quiet)
     if any(card.averages["evaluators"] == 0 for card in cards):
-        raise typer.Exit(RunError.exit_code)
+        raise Exit(RunError.exit_code)
 
 
-def _evaluators(models: Sequence[str], config: Path | None) -> Sequence[Evaluator]:
-    from moot.graph.evaluators import evaluators_named, read_evaluators
-    from moot.state.config import OFFLINE
-    from moot.state.settings import default_model
-
-    if config is None:
-        return evaluators_named(models or [default_model() or OFFLINE])
-    read = read_evaluators(config)
-    return (*read, *evaluators_named(models, [seat.id for seat in read]))
+def _say_what_was_noted(cards: Sequence[Scorecard], *, quiet: bool) -> None:
+    """Say which evaluations failed and, unless quiet, what is to be known of any."""
+    evaluations = [(card.name, one.name, one.verdict) for card in cards for one in card.evaluations]
+    for name, evaluator, verdict in evaluations:
+        if verdict["status"] == "failed":
+            complain(f"{evaluator} gave no evaluation of {name}: {verdict['error'][:500]}")
+    for name, evaluator, verdict in [] if quiet else evaluations:
+        for note in verdict["notes"]:
+            remark(f"{name}, {evaluator}: {note}")
 
 
 def _problem(given: str | None) -> str:
@@ -117,18 +121,6 @@ def _problem(given: str | None) -> str:
         raise InputError(f"cannot read the problem from {given!r}: {error}") from error
 
 
-def _subject(given: str, problem: str, db: str | None) -> Subject:
-    from moot.graph.cli.commands.judge import file_of
-    from moot.graph.cli.database import opened
-    from moot.graph.scorecards import read_subject, subject_of_document
-
-    path = file_of(given)
-    if path is not None:
-        return read_subject(path, problem=problem)
-    with opened(db) as debates:
-        return subject_of_document(debates.get(given).document(), problem=problem)
-
-
 def add_rows(path: Path, cards: Sequence[Scorecard]) -> None:
     """Add rows to a CSV file, with the header where it is new or empty.
 
@@ -148,7 +140,6 @@ def add_rows(path: Path, cards: Sequence[Scorecard]) -> None:
 
 def table_of(cards: Sequence[Scorecard]) -> Grid:
     """Return a row a debate, with its averages."""
-    from moot.graph.cli.screen.result_tables import Grid
     from moot.graph.scorecards import figures, header
 
     return Grid(header(), [[card.name, *figures(card)] for card in cards])
@@ -158,11 +149,9 @@ def _screen(cards: Sequence[Scorecard]) -> list[RenderableType]:
     from rich.padding import Padding
     from rich.text import Text
 
-    from moot.graph.cli.screen.result_tables import Grid
-    from moot.graph.cli.screen.terminal_text import one_line, safe
-    from moot.state.verdict import PLACEHOLDER
-
-    (_, *names), *rows = zip(*[table_of(cards).heading, *table_of(cards).rows], strict=True)
+    # Few debates and many criteria: on a screen each debate is a column.
+    table = table_of(cards)
+    (_, *names), *rows = zip(table.heading, *table.rows, strict=True)
     parts: list[RenderableType] = [Grid(["", *names], rows).screen()]
     for card in cards:
         for one in (each for each in card.evaluations if each.verdict["status"] == "ok"):

@@ -7,43 +7,38 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
+from typer import Argument, Option, prompt
 
 from moot.graph.cli.database import command_line, opened
 from moot.graph.cli.options import ConfigOption, DbOption, JsonOption, NameOption, QuietOption
 from moot.graph.cli.screen.output import print_json, print_text, remark
 from moot.graph.cli.screen.terminal_text import one_line
-from moot.graph.cli.text_files import STDIN, read_text
 from moot.state.amounts import amount
 from moot.state.errors import InputError
 
 if TYPE_CHECKING:
-    from moot.graph.api import Debate
     from moot.graph.importing import ImportedTranscript
-
 
 Format = Literal["json", "jsonl", "csv", "txt", "md"]
 
 
 def import_debate(
-    path: Annotated[Path, typer.Argument(metavar="FILE", help="The transcript, - for stdin.")],
+    path: Annotated[Path, Argument(metavar="FILE", help="The transcript, - for stdin.")],
     topic: Annotated[
         str | None,
-        typer.Option("--topic", "-t", metavar="TEXT|@FILE", help="What was argued."),
+        Option("--topic", "-t", metavar="TEXT|@FILE", help="What was argued."),
     ] = None,
     name: NameOption = None,
     form: Annotated[
-        Format | None, typer.Option("--format", "-f", help="Its format; else ending and content tell.")
+        Format | None, Option("--format", "-f", help="Its format; else ending and content tell.")
     ] = None,
     debater: Annotated[
         list[str] | None,
-        typer.Option("--debater", "-d", metavar="NAME", help="Who of the speakers argues; repeat for each."),
+        Option("--debater", "-d", metavar="NAME", help="Who of the speakers argues; repeat for each."),
     ] = None,
     moderator: Annotated[
         list[str] | None,
-        typer.Option(
-            "--moderator", metavar="NAME", help="Who moderates, and is not judged; repeat for each."
-        ),
+        Option("--moderator", metavar="NAME", help="Who moderates, and is not judged; repeat for each."),
     ] = None,
     config: ConfigOption = None,
     db: DbOption = None,
@@ -55,7 +50,8 @@ def import_debate(
     Reads JSON, JSON lines, CSV (speaker,minute,text), text (NAME: text) and Markdown. An exported debate
     (moot.debate/1) becomes the debate that it was, with summaries, blackboard and verdicts.
     """
-    from moot.graph.cli.run_request import read_topic, run_config
+    from moot.graph.cli.named_files import read_topic, read_transcript
+    from moot.graph.cli.usual_config import run_config
 
     imported = read_transcript(path, form)
     with opened(db, make=True) as debates:
@@ -76,27 +72,20 @@ def import_debate(
                 config=settings,
                 debaters=debater or _arguing(imported, moderator or (), quiet=quiet),
             )
+        document = debate.document()
         if as_json:
-            print_json(debate.document())
-        else:
-            print_text(debate.name)
-            if not quiet:
-                _say_what_next(debate, db)
-
-
-def read_transcript(path: Path, form: str | None = None) -> ImportedTranscript:
-    """Read a transcript or an exported debate from a file, `-` for stdin.
-
-    Raises:
-        InputError: it cannot be read.
-    """
-    from moot.graph.importing import parse_transcript
-
-    text = read_text(path, "the transcript")
-    try:
-        return parse_transcript(text, format=form, filename="" if path == STDIN else path.name)
-    except InputError as error:
-        raise InputError(f"{str(path)!r}: {error}") from error
+            return print_json(document)
+        print_text(debate.name)
+        if quiet:
+            return
+        entries, names = document["transcript"], [each["name"] for each in document["config"]["debaters"][:8]]
+        tokens = sum(entry["tokens"] for entry in entries)
+        said = f"{amount(len(entries), 'entry')} · {amount(tokens, 'token')}"
+        remark(f"{said} · debaters: {', '.join(names)}")
+        remark(f"  judge it   {command_line('judge', debate.name, db=db)}")
+        remark(f"  report it  {command_line('report', debate.name, db=db)}")
+        if debate.can_go_on():
+            remark(f"  extend it  {command_line('resume', debate.name, '--turns', '6', db=db)}")
 
 
 def _arguing(imported: ImportedTranscript, moderators: Sequence[str], *, quiet: bool) -> list[str]:
@@ -114,23 +103,11 @@ def _arguing(imported: ImportedTranscript, moderators: Sequence[str], *, quiet: 
             if not quiet:
                 remark(f"{who} are all taken for debaters: --moderator NAME leaves out who moderates")
             return []
-        said = typer.prompt(
-            f"{who}: who of them moderates? Enter for nobody", default="", show_default=False, err=True
-        )
+        question = f"{who}: who of them moderates? Enter for nobody"
+        said = prompt(question, default="", show_default=False, err=True)
         moderators = [said] if said.strip() else []
     wanted = {name.strip().casefold() for name in moderators}
     found = {key for key, name in names.items() if wanted & {key, name.casefold()}}
     if len(found) < len(wanted):
         raise InputError(f"--moderator: nobody speaks by that name; there are {', '.join(names.values())}")
     return [key for key in names if key not in found and key not in RESERVED_IDS] if found else []
-
-
-def _say_what_next(debate: Debate, db: str | None) -> None:
-    document = debate.document()
-    names = ", ".join(debater["name"] for debater in document["config"]["debaters"][:8])
-    tokens = sum(entry["tokens"] for entry in document["transcript"])
-    remark(f"{amount(len(document['transcript']), 'entry')} · {amount(tokens, 'token')} · debaters: {names}")
-    remark(f"  judge it   {command_line('judge', debate.name, db=db)}")
-    remark(f"  report it  {command_line('report', debate.name, db=db)}")
-    if debate.can_go_on():
-        remark(f"  extend it  {command_line('resume', debate.name, '--turns', '6', db=db)}")

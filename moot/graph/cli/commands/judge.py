@@ -7,9 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Exit, Option
 
+from moot.graph.cli.database import opened
 from moot.graph.cli.options import ConfigOption, DbOption, JsonOption, QuietOption
+from moot.graph.cli.screen.output import complain, print_answer, remark
+from moot.graph.cli.screen.terminal_text import one_line
 from moot.nodes.judging.decision import RULES
 from moot.state.amounts import amount
 from moot.state.entries import tokens_of
@@ -19,44 +22,37 @@ from moot.state.verdict import Rule
 if TYPE_CHECKING:
     from moot.graph.judgement import Judgement, JudgingOptions
 
-
 DECIDES = "; ".join(f"{name}, {rule.decides}" for name, rule in RULES.items())
 
 
 def judge(
     subject: Annotated[
         str | None,
-        typer.Argument(metavar="ID|FILE", help="A debate that is over, or a transcript or export to judge."),
+        Argument(metavar="ID|FILE", help="A debate that is over, or a transcript or export to judge."),
     ] = None,
     model: Annotated[
         list[str] | None,
-        typer.Option("--model", "-m", metavar="NAME", help="Model; several make a panel of one judge each."),
+        Option("--model", "-m", metavar="NAME", help="Model; several make a panel of one judge each."),
     ] = None,
-    rubric: Annotated[
-        str | None, typer.Option("--rubric", metavar="NAME|FILE", help="What is scored.")
-    ] = None,
+    rubric: Annotated[str | None, Option("--rubric", metavar="NAME|FILE", help="What is scored.")] = None,
     panel: Annotated[
-        int | None, typer.Option("--panel", min=1, metavar="N", help="So many judges of the model.")
+        int | None, Option("--panel", min=1, metavar="N", help="So many judges of the model.")
     ] = None,
-    rule: Annotated[Rule | None, typer.Option("--rule", help=f"The panel decides by: {DECIDES}.")] = None,
+    rule: Annotated[Rule | None, Option("--rule", help=f"The panel decides by: {DECIDES}.")] = None,
     swap: Annotated[
-        bool | None, typer.Option("--swap/--no-swap", help="Judge in both orders of presentation.")
+        bool | None, Option("--swap/--no-swap", help="Judge in both orders of presentation.")
     ] = None,
-    blind: Annotated[
-        bool | None, typer.Option("--blind/--no-blind", help="Hide names from the judge.")
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Store nothing.")] = False,
+    blind: Annotated[bool | None, Option("--blind/--no-blind", help="Hide names from the judge.")] = None,
+    dry_run: Annotated[bool, Option("--dry-run", help="Store nothing.")] = False,
     topic: Annotated[
-        str | None, typer.Option("--topic", "-t", metavar="TEXT", help="Of a FILE that does not say it.")
+        str | None, Option("--topic", "-t", metavar="TEXT", help="Of a FILE that does not say it.")
     ] = None,
     benchmark: Annotated[
         Path | None,
-        typer.Option(
-            "--benchmark", metavar="FILE", help="Measure the judge on human-judged debates instead."
-        ),
+        Option("--benchmark", metavar="FILE", help="Measure the judge on human-judged debates instead."),
     ] = None,
     limit: Annotated[
-        int | None, typer.Option("--limit", min=1, metavar="N", help="Sessions of the benchmark, the first.")
+        int | None, Option("--limit", min=1, metavar="N", help="Sessions of the benchmark, the first.")
     ] = None,
     config: ConfigOption = None,
     db: DbOption = None,
@@ -70,8 +66,7 @@ def judge(
     ones. Of --config, what is under judge and models counts where the debate has a configuration already.
     Exits with 3 where the verdict failed.
     """
-    from moot.graph.cli.database import opened
-    from moot.graph.cli.named_files import read_rubric
+    from moot.graph.cli.named_files import file_of, read_rubric
     from moot.graph.judgement import JudgingOptions, judge_debate
 
     several = model if model and len(model) > 1 else None
@@ -126,19 +121,9 @@ def _with_config(options: JudgingOptions, config: Path | None) -> JudgingOptions
     return replace(options, configured=data)
 
 
-def file_of(subject: str) -> Path | None:
-    """Return the file that an argument means, `None` where it is a debate's id."""
-    from moot.graph.importing import FORMATS
-
-    path = Path(subject)
-    endings = {f".{name}" for name in (*FORMATS, "ndjson", "tsv", "markdown")}
-    named = subject == "-" or "/" in subject or path.suffix.lower() in endings
-    return path if named else None
-
-
 def _judge_file(path: Path, options: JudgingOptions, topic: str | None, config: Path | None) -> Judgement:
-    from moot.graph.cli.commands.import_ import read_transcript
-    from moot.graph.cli.run_request import run_config
+    from moot.graph.cli.named_files import read_transcript
+    from moot.graph.cli.usual_config import run_config
     from moot.graph.importing.adopting import document_values, transcript_config, transcript_values
     from moot.graph.judgement import judge_values
     from moot.nodes.driving.environment import Environment
@@ -159,37 +144,29 @@ def _judge_file(path: Path, options: JudgingOptions, topic: str | None, config: 
 
 
 def _deliver(judgement: Judgement, *, as_json: bool, quiet: bool) -> None:
-    from moot.graph.cli.complaint import complain
-    from moot.graph.cli.screen.agreement_screen import agreement_parts
-    from moot.graph.cli.screen.output import print_json, print_result, remark
-    from moot.graph.cli.screen.terminal_text import one_line
-    from moot.graph.cli.screen.verdict_screen import verdict_parts
+    from moot.graph.cli.screen.verdict_screen import agreement_parts, verdict_parts
 
-    if as_json:
-        print_json(judgement.to_json())
-    else:
-        document = {
-            "config": judgement.config,
-            "verdict": judgement.verdict,
-            "solution": judgement.verdict["solution_markdown"],
-        }
-        print_result(*verdict_parts(document), *agreement_parts(judgement))
+    document = {
+        "config": judgement.config,
+        "verdict": judgement.verdict,
+        "solution": judgement.verdict["solution_markdown"],
+    }
+    parts = [*verdict_parts(document), *agreement_parts(judgement)]
+    print_answer(judgement.to_json(), *parts, as_json=as_json)
     if not quiet and not as_json:
-        tokens = tokens_of(judgement.usage)
-        kept = "stored with the debate" if judgement.stored else "not stored"
         calls = amount(int(judgement.usage.get("calls", 0)), "call")
-        remark(f"\n{calls} · {tokens:,.0f} tokens · {kept}")
+        kept = "stored with the debate" if judgement.stored else "not stored"
+        remark(f"\n{calls} · {tokens_of(judgement.usage):,.0f} tokens · {kept}")
     if judgement.failed:
         complain(f"the verdict failed: {one_line(judgement.verdict['error'], 500)}")
-        raise typer.Exit(RunError.exit_code)
+        raise Exit(RunError.exit_code)
 
 
 def _measure(
     path: Path, options: JudgingOptions, config: Path | None, limit: int | None, *, as_json: bool
 ) -> None:
-    from moot.graph.cli.run_request import run_config
-    from moot.graph.cli.screen.agreement_screen import benchmark_parts
-    from moot.graph.cli.screen.output import print_json, print_result
+    from moot.graph.cli.screen.verdict_screen import benchmark_parts
+    from moot.graph.cli.usual_config import run_config
     from moot.graph.judge_benchmark import measure_judge
     from moot.nodes.driving.environment import Environment
 
@@ -198,7 +175,4 @@ def _measure(
         raise InputError("--benchmark measures one judge, and the configuration has a panel: give --model")
     swap = settings.judge.swap is not False
     measured = measure_judge(path, settings, Environment(), limit=limit, swap=swap)
-    if as_json:
-        print_json(measured.to_json())
-    else:
-        print_result(*benchmark_parts(measured))
+    print_answer(measured.to_json(), *benchmark_parts(measured), as_json=as_json)

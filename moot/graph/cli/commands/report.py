@@ -1,33 +1,36 @@
-"""`moot report`."""
+"""`moot report` and `moot export`: a debate as a file."""
+
+from __future__ import annotations
 
 import re
 import webbrowser
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-import typer
+from typer import Option
 
 from moot.graph.cli.database import opened_debate
 from moot.graph.cli.options import DbOption, DebateArgument, QuietOption
 from moot.graph.cli.screen.output import STDOUT, check_folder, format_of, remark, render, write_file
 from moot.state.errors import InputError
 
+ENDINGS = {("html", True): "-brief.html", ("md", True): "-brief.md", ("adr", False): ".adr.md"}
+"""Of a report's file by its form and whether it is brief, where that is not the form's own."""
+
 
 def report(
     debate_id: DebateArgument,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "-o", "--output", metavar="FILE", help="FILE.html, FILE.md or - for stdout; else NAME.html."
-        ),
+        Option("-o", "--output", metavar="FILE", help="FILE.html, FILE.md or - for stdout; else NAME.html."),
     ] = None,
-    markdown: Annotated[bool, typer.Option("--md", help="Markdown instead of HTML.")] = False,
-    brief: Annotated[bool, typer.Option("--brief", help="One page for whoever decides.")] = False,
+    markdown: Annotated[bool, Option("--md", help="Markdown instead of HTML.")] = False,
+    brief: Annotated[bool, Option("--brief", help="One page for whoever decides.")] = False,
     form: Annotated[
         Literal["html", "md", "adr"] | None,
-        typer.Option("--format", "-f", help="adr is a decision record in MADR's form."),
+        Option("--format", "-f", help="adr is a decision record in MADR's form."),
     ] = None,
-    show: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
+    show: Annotated[bool, Option("--open", help="Open it in the browser.")] = False,
     db: DbOption = None,
     quiet: QuietOption = False,
 ) -> None:
@@ -50,9 +53,17 @@ def report(
         raise InputError("--brief and --format adr are two reports: give one of them")
     with opened_debate(db, debate_id) as debate:
         document, name = debate.document(), debate.name
-    path = output or Path(file_name(name) + _ENDINGS.get((chosen, brief), f".{chosen}"))
+    path = output or Path(file_name(name) + ENDINGS.get((chosen, brief), f".{chosen}"))
     check_folder(path)
-    write_file(path, _rendered(document, chosen, brief=brief))
+    from moot.graph.reports import render_brief, render_brief_html
+
+    if chosen == "adr":
+        text = render_brief(document, "adr")
+    elif brief:
+        text = render_brief_html(document) if chosen == "html" else render_brief(document)
+    else:
+        text = render(document, chosen)
+    write_file(path, text)
     if path != STDOUT:
         if not quiet:
             remark(f"wrote {path}")
@@ -60,20 +71,28 @@ def report(
             remark(f"no browser is found here: open {path.resolve()} yourself")
 
 
-_ENDINGS = {("html", True): "-brief.html", ("md", True): "-brief.md", ("adr", False): ".adr.md"}
-
-
-def _rendered(document: dict[str, Any], form: str, *, brief: bool) -> str:
-    from moot.graph.reports import render_brief, render_brief_html
-
-    if form == "adr":
-        return render_brief(document, "adr")
-    if brief:
-        return render_brief_html(document) if form == "html" else render_brief(document)
-    return render(document, form)
-
-
 def file_name(name: str) -> str:
     """Return a debate's name as a file's, without what paths and shells take for something else."""
-    safe = re.sub(r"[^\w.-]+", "-", name).strip("-.")[:100]
-    return safe or "debate"
+    return re.sub(r"[^\w.-]+", "-", name).strip("-.")[:100] or "debate"
+
+
+def export(
+    debate_id: DebateArgument,
+    form: Annotated[
+        Literal["json", "md", "html"] | None,
+        Option("--format", "-f", help="Format; by default the output file's ending, else json."),
+    ] = None,
+    output: Annotated[
+        Path, Option("-o", "--output", metavar="FILE", help="File to write; - for stdout.")
+    ] = STDOUT,
+    db: DbOption = None,
+    as_json: Annotated[bool, Option("--json", help="The same as --format json.")] = False,
+) -> None:
+    """Write a debate as JSON (moot.debate/1), Markdown or one HTML page."""
+    if as_json or output == STDOUT:
+        form = "json" if as_json else form or "json"
+    chosen = form or format_of(output)
+    check_folder(output)
+    with opened_debate(db, debate_id) as debate:
+        text = render(debate.document(), chosen)
+    write_file(output, text)

@@ -1,15 +1,20 @@
-"""`moot resume`."""
+"""`moot resume` and `moot fork`: going on with a debate, in its place or beside it."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Exit, Option
 
 from moot.graph.cli import options as shared
 from moot.graph.cli.database import opened_debate
-from moot.graph.cli.screen.output import remark
-from moot.state.errors import InputError
+from moot.graph.cli.screen.output import print_json, print_text, remark
+from moot.state.errors import ConfigError, InputError
+
+if TYPE_CHECKING:
+    from moot.graph.api import Debate
 
 
 def resume(
@@ -19,10 +24,10 @@ def resume(
     judge_model: shared.JudgeModelOption = None,
     config: shared.ConfigOption = None,
     reconfigure: Annotated[
-        bool, typer.Option("--reconfigure", help="Let what --config changes count from here on.")
+        bool, Option("--reconfigure", help="Let what --config changes count from here on.")
     ] = False,
     answer: Annotated[
-        str | None, typer.Option("--answer", metavar="TEXT", help="Answer to what the debate waits for.")
+        str | None, Option("--answer", metavar="TEXT", help="Answer to what the debate waits for.")
     ] = None,
     answers: shared.AnswersOption = None,
     output: shared.OutputOption = None,
@@ -37,7 +42,7 @@ def resume(
     The configuration was frozen when the debate began; --model and --judge-model change it from here on. A
     --config that says otherwise is refused, naming the keys that differ, unless --reconfigure.
     """
-    from moot.graph.cli.run_request import go_on_with, read_answers
+    from moot.graph.cli.named_files import read_answers
     from moot.graph.cli.running import Delivery, deliver, resume_line, run_to_end
     from moot.graph.cli.screen.answerer import check_answers
     from moot.graph.continuation import verdict_failed
@@ -47,13 +52,77 @@ def resume(
         if delivery.answers is not None:
             check_answers(delivery.answers, debate.config(), debate.questions())
         flags = {"model": model, "judge.model": judge_model}
-        go_on_with(debate, config, flags, reconfigure=reconfigure)
+        _go_on_with(debate, config, flags, reconfigure=reconfigure)
         if answer is not None and not debate.state().interrupts:
             raise InputError(f"debate {debate.name!r} waits for no answer: leave --answer out")
         if turns is not None or not debate.is_over() or verdict_failed(debate.state().values):
-            raise typer.Exit(run_to_end(debate, delivery, turns=turns, answer=answer))
+            raise Exit(run_to_end(debate, delivery, turns=turns, answer=answer))
         document = debate.document()
         remark(f"This debate is finished ({document['status']}).")
         if debate.can_go_on():
             remark(f"Extend it with:\n  {resume_line(debate, db, '--turns', '6')}")
         deliver(debate, document, delivery, finished=False)
+
+
+def fork(
+    debate_id: shared.DebateArgument,
+    after: Annotated[
+        str | None,
+        Option("--after", metavar="SEQ", help="Number or id of the last entry that is kept; all without it."),
+    ] = None,
+    name: shared.NameOption = None,
+    model: shared.OtherModelOption = None,
+    judge_model: shared.JudgeModelOption = None,
+    config: shared.ConfigOption = None,
+    run: Annotated[bool, Option("--run", help="Run the fork to its end at once.")] = False,
+    turns: shared.MoreTurnsOption = None,
+    db: shared.DbOption = None,
+    as_json: shared.JsonOption = False,
+    quiet: shared.QuietOption = False,
+) -> None:
+    """Begin a new debate with another one's beginning; it samples anew, and the original stays as it is.
+
+    What --model, --judge-model and --config say counts from there on.
+    """
+    if turns is not None and not run:
+        raise InputError("--turns says how far --run goes: add --run")
+    from moot.graph.cli.running import Delivery, resume_line, run_to_end
+
+    seq = shared.entry_number(after, "--after") if after is not None else None
+    flags = {"model": model, "judge.model": judge_model}
+    with opened_debate(db, debate_id) as debate:
+        made = debate.fork(after=seq, name=name)
+        _go_on_with(made, config, flags, reconfigure=True)
+        if run:
+            raise Exit(run_to_end(made, Delivery(db, as_json, quiet), turns=turns))
+        if as_json:
+            return print_json(made.document())
+        print_text(made.name)
+        if not quiet:
+            remark(f"go on with: {resume_line(made, db)}")
+
+
+def _go_on_with(debate: Debate, path: Path | None, flags: Mapping[str, object], *, reconfigure: bool) -> None:
+    """Let a debate go on with what a file (if `reconfigure`) and flags (always) say, and reach what they name.
+
+    Raises:
+        ConfigError: it cannot be used, or the file differs and is not to count.
+    """
+    given = {key: value for key, value in flags.items() if value is not None}
+    if not given and path is None:
+        return
+    from moot.graph.cli.usual_config import file_data
+    from moot.state.config.config_files import make_config, with_settings
+
+    data = file_data(path) if path is not None else {}
+    said, frozen = make_config(data).to_json(), debate.config().to_json()
+    new = make_config({**frozen, **{key: said[key] for key in data if key != "topic"}})
+    debate.allow(make_config(with_settings(data, given)))
+    if (keys := debate.differing_keys(new)) and not reconfigure:
+        raise ConfigError(
+            f"{str(path)!r} differs from the debate's frozen configuration in {', '.join(keys)}: "
+            "leave --config out, or add --reconfigure to go on with the new values"
+        )
+    new = make_config(with_settings(new.to_json(), given))
+    if debate.differing_keys(new):
+        debate.reconfigure(new)

@@ -5,17 +5,14 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Option
 
 from moot.graph.cli.database import opened_debate
-from moot.graph.cli.options import DbOption, DebateArgument, JsonOption
-from moot.graph.cli.screen.output import print_json, print_result, remark
-from moot.state.entries import JsonObject
+from moot.graph.cli.options import DbOption, DebateArgument, JsonOption, entry_number
+from moot.graph.cli.screen.output import print_answer, print_result, remark
 from moot.state.errors import InputError
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from moot.graph.api import Debate
 
 LOOK_AGAIN_S = 0.5
@@ -24,27 +21,23 @@ LOOK_AGAIN_S = 0.5
 
 def show(
     debate_id: DebateArgument,
-    transcript: Annotated[bool, typer.Option("--transcript", help="Everything that was said.")] = False,
-    summary: Annotated[bool, typer.Option("--summary", help="The current rolling summary.")] = False,
-    summaries: Annotated[bool, typer.Option("--summaries", help="Every version of every summary.")] = False,
+    transcript: Annotated[bool, Option("--transcript", help="Everything that was said.")] = False,
+    summary: Annotated[bool, Option("--summary", help="The current rolling summary.")] = False,
+    summaries: Annotated[bool, Option("--summaries", help="Every version of every summary.")] = False,
     blackboard: Annotated[
-        bool, typer.Option("--blackboard", help="Positions, claims, rounds, reflections, crux cards.")
+        bool, Option("--blackboard", help="Positions, claims, rounds, reflections, crux cards.")
     ] = False,
-    receipts: Annotated[
-        bool, typer.Option("--receipts", help="What each prompt was made of, in tokens.")
-    ] = False,
+    receipts: Annotated[bool, Option("--receipts", help="What each prompt was made of, in tokens.")] = False,
     calls: Annotated[
-        bool, typer.Option("--calls", help="What every other call was made of: summaries, minutes, verdicts.")
+        bool, Option("--calls", help="What every other call was made of: summaries, minutes, verdicts.")
     ] = False,
-    verdict: Annotated[bool, typer.Option("--verdict", help="The verdict.")] = False,
+    verdict: Annotated[bool, Option("--verdict", help="The verdict.")] = False,
     view: Annotated[
         str | None,
-        typer.Option(
-            "--view", metavar="SEQ", help="The exact prompt of entry SEQ, its id, or of call c000012."
-        ),
+        Option("--view", metavar="SEQ", help="The exact prompt of entry SEQ, its id, or of call c000012."),
     ] = None,
     follow: Annotated[
-        bool, typer.Option("--follow", help="What is said, as it is said, until nobody runs the debate.")
+        bool, Option("--follow", help="What is said, as it is said, until nobody runs the debate.")
     ] = False,
     db: DbOption = None,
     as_json: JsonOption = False,
@@ -69,22 +62,16 @@ def show(
     with opened_debate(db, debate_id) as debate:
         if follow:
             return _follow(debate)
-        if view is None:
-            document = debate.document()
-            data, parts = _part(chosen[0] if chosen else "", document)
-        else:
-            from moot.graph.cli.run_request import entry_number
+        if view is not None:
             from moot.graph.lookback import look_back
 
-            known = view if view.startswith("c") else entry_number(view, "--view")
-            seen = look_back(debate.session, known)
-            data, parts = seen.to_json(), showing.view(seen)
-    if as_json:
-        print_json(data)
-    else:
-        print_result(*parts)
-        if not chosen and document["status"] in ("failed", "paused"):
-            remark(f"\nGo on with: {resume_line(debate, db)}")
+            seen = look_back(debate.session, view if view.startswith("c") else entry_number(view, "--view"))
+            return print_answer(seen.to_json(), *showing.view(seen), as_json=as_json)
+        document = debate.document()
+    data, parts = showing.part(chosen[0] if chosen else "", document)
+    print_answer(data, *parts, as_json=as_json)
+    if not as_json and not chosen and document["status"] in ("failed", "paused"):
+        remark(f"\nGo on with: {resume_line(debate, db)}")
 
 
 def _follow(debate: Debate) -> None:
@@ -99,22 +86,5 @@ def _follow(debate: Debate) -> None:
             print_result(*showing.transcript({**document, "transcript": new}))
             shown += len(new)
         if not runs:
-            return print_result(*_part("verdict", document)[1])
+            return print_result(*showing.part("verdict", document)[1])
         time.sleep(LOOK_AGAIN_S)
-
-
-def _part(name: str, document: JsonObject) -> tuple[object, list[RenderableType]]:
-    """Return a part of a debate as JSON types and as it is shown; `""` is the whole and its overview."""
-    from moot.graph.cli.screen import showing
-    from moot.graph.cli.screen.verdict_screen import verdict_parts
-
-    match name:
-        case "":
-            return document, showing.overview(document)
-        case "summary":
-            rolling = [each for each in document["summaries"] if each["kind"] == "rolling"]
-            return rolling[-1] if rolling else {}, showing.summary(rolling[-1] if rolling else None)
-        case "verdict":
-            return document["verdict"], verdict_parts(document)
-        case _:
-            return document[name], getattr(showing, name)(document)

@@ -1,19 +1,21 @@
 """People at the command line: their answers as prepared, from the terminal, or later."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 from moot.graph.cli.screen.output import remark
 from moot.graph.cli.screen.terminal_text import safe
+from moot.nodes.people.questions import (
+    PersonQuestion,
+    answers_any,
+    left_after,
+    match_answers,
+    questions_in,
+    unused_answers,
+)
+from moot.state.config import DebateConfig
 from moot.state.errors import InputError
-
-if TYPE_CHECKING:
-    from moot.nodes.people.questions import PersonQuestion
-    from moot.state.config import DebateConfig
 
 
 def check_answers(answers: object, config: DebateConfig, questions: Sequence[PersonQuestion] = ()) -> None:
@@ -53,8 +55,6 @@ class Answerer:
 
     def answer(self, payloads: object) -> dict[str, str] | None:
         """Return the answer to the questions of an interrupt, `None` where somebody else must give it."""
-        from moot.nodes.people.questions import answers_any, left_after, match_answers, questions_in
-
         questions = questions_in(payloads)
         self._asked |= {each["id"]: each for each in questions}
         if self._prepared is not None and answers_any(questions, self._prepared):
@@ -65,8 +65,6 @@ class Answerer:
 
     def unused(self) -> list[str]:
         """Return, in words, which prepared answers nobody has asked for."""
-        from moot.nodes.people.questions import unused_answers
-
         return [] if self._given is None else unused_answers(list(self._asked.values()), self._given)
 
 
@@ -101,8 +99,6 @@ def _read_answer() -> str:
 
 def question_lines(payloads: object) -> list[str]:
     """Return an interrupt's questions as lines to read, grouped by debater; of any other its words."""
-    from moot.nodes.people.questions import questions_in
-
     lines = []
     for name, group in groupby(questions_in(payloads), key=lambda question: question["name"]):
         lines.append(f"{name}:")

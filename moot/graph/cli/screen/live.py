@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Self
 
 from rich.console import Group, RenderableType
@@ -15,15 +14,13 @@ from rich.spinner import Spinner
 from rich.table import Column, Table
 from rich.text import Text
 
-from moot.graph.cli.screen.entry_words import entry_words
 from moot.graph.cli.screen.output import err_console
-from moot.graph.cli.screen.tally import RunTally, event_line
-from moot.graph.cli.screen.terminal_text import one_line, safe
+from moot.graph.cli.screen.progress_lines import Progress, RunTally, event_line, spent_words
+from moot.graph.cli.screen.terminal_text import entry_words, one_line, safe
 from moot.state.amounts import amount
 
 if TYPE_CHECKING:
     from moot.graph.api import Event
-    from moot.state.entries import Entry
 
 COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "red")
 """Speakers', in the order in which they first speak."""
@@ -42,7 +39,7 @@ MOST_SPEECHES = 4
 """Speeches under way shown at the same time, fewer where the terminal is low."""
 
 
-class LiveScreen(AbstractContextManager["LiveScreen"]):
+class LiveScreen(Progress):
     """Shows a run on a terminal."""
 
     tokens = True
@@ -75,7 +72,10 @@ class LiveScreen(AbstractContextManager["LiveScreen"]):
             case "entry":
                 self._speeches.pop(event["entry"]["id"], None)
                 self._live.refresh()  # printing redraws the last frame, where the speech is still under way
-                self._print_entry(event["entry"])
+                entry = event["entry"]
+                about = [entry_words(entry, self._names), entry["id"], amount(entry["tokens"], "token")]
+                heading = Text.assemble(self._name(entry["speaker"]), (f"  {' · '.join(about)}", "dim"))
+                self._console.print(heading, Padding(Text(safe(entry["content"])), (0, 0, 1, 2)))
             case "step" if event["kind"] == "turn":
                 who = ", ".join(self._name(speaker).plain for speaker in event["speakers"])
                 self._do(f"{who} · {one_line(event['phase'], 40)}")
@@ -94,11 +94,6 @@ class LiveScreen(AbstractContextManager["LiveScreen"]):
         colour = self._colours.setdefault(speaker, COLOURS[len(self._colours) % len(COLOURS)])
         return Text(one_line(self._names.get(speaker, speaker), 40), f"bold {colour}")
 
-    def _print_entry(self, entry: Entry) -> None:
-        about = f"  {entry_words(entry, self._names)} · {entry['id']} · {amount(entry['tokens'], 'token')}"
-        heading = Text.assemble(self._name(entry["speaker"]), (about, "dim"))
-        self._console.print(heading, Padding(Text(safe(entry["content"])), (0, 0, 1, 2)))
-
     def _render(self) -> RenderableType:
         under_way = list(self._speeches.values())
         speeches = under_way[: min(MOST_SPEECHES, max(1, (self._console.height - 1) // SPEECH_LINES))]
@@ -115,15 +110,17 @@ class LiveScreen(AbstractContextManager["LiveScreen"]):
 
     def _status(self) -> RenderableType:
         goal = self._tally.goal()
-        reached, spent = Text(str(goal)), Text(self._tally.spent())
+        reached, spent = Text(str(goal)), Text(spent_words(self._tally.tokens, self._tally.cost_usd))
         doing = Text(f"{self._clock() - self._since:.0f} s · {self._doing}", "dim", overflow="ellipsis")
         width = self._console.width - CTRL_C
         # What it waits for, and how long, is worth more than a bar, and than what is spent meanwhile.
         room = width - sum(each.cell_len + 1 for each in (reached, spent, doing)) - SPINNER
-        bar = (
-            [ProgressBar(total=1.0, completed=goal.share, width=min(room, BAR))] if room >= LEAST_BAR else []
-        )
-        cells: list[RenderableType] = [reached, *bar, *([spent] if room >= 0 else []), self._spinner, doing]
+        cells: list[RenderableType] = [reached]
+        if room >= LEAST_BAR:
+            cells.append(ProgressBar(total=1.0, completed=goal.share, width=min(room, BAR)))
+        if room >= 0:
+            cells.append(spent)
+        cells += [self._spinner, doing]
         row = Table.grid(*(Column(no_wrap=True) for _ in cells), padding=(0, 1))
         row.width = width
         row.add_row(*cells)

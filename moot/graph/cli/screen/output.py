@@ -10,6 +10,7 @@ import sys
 import textwrap
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, TextIO
@@ -19,7 +20,7 @@ from moot.state.errors import ConfigError, InputError
 from moot.state.redaction import redacted
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 
 
 FORMATS = {".json": "json", ".md": "md", ".html": "html"}
@@ -30,12 +31,35 @@ STDOUT = Path("-")
 """The file that stands for stdout."""
 
 
+@dataclass(frozen=True)
+class MarkdownText:
+    """Words of models as Markdown: laid out on a terminal, as they stand into a file or pipe."""
+
+    text: str
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Yield what is shown."""
+        from rich.text import Text
+
+        words = safe(self.text)
+        if not console.is_terminal:
+            yield Text(words)
+            return
+        from rich.markdown import Markdown
+
+        from moot.graph.reports.prose import parser
+
+        shown = Markdown(words, hyperlinks=False)
+        shown.parsed = parser().parse(words)  # rich's own takes tags for HTML, and shows none of them
+        yield shown
+
+
 def _console(stream: TextIO) -> Console:
+    """Return a console that takes no text for markup."""
     from rich.console import Console
 
     width = None if stream.isatty() else _piped_width()
-    stderr = stream is sys.stderr
-    return Console(stderr=stderr, markup=False, highlight=False, emoji=False, width=width)
+    return Console(stderr=stream is sys.stderr, markup=False, highlight=False, emoji=False, width=width)
 
 
 def _piped_width() -> int:
@@ -48,7 +72,7 @@ def _piped_width() -> int:
 
 
 def err_console() -> Console:
-    """Return a console on stderr that takes no text for markup."""
+    """Return a console on stderr."""
     return _console(sys.stderr)
 
 
@@ -69,6 +93,22 @@ def print_json(value: object) -> None:
     sys.stdout.flush()
 
 
+def print_answer(data: object, *parts: RenderableType, as_json: bool) -> None:
+    """Print a result on stdout, as JSON for programs or in parts for people."""
+    if as_json:
+        print_json(data)
+    else:
+        print_result(*parts)
+
+
+def acknowledge(data: object, words: str, *, as_json: bool) -> None:
+    """Say what was done: to programs as JSON on stdout, to people on stderr."""
+    if as_json:
+        print_json(data)
+    else:
+        remark(words)
+
+
 def print_text(text: str) -> None:
     """Print a whole document on stdout; as it is into a file or pipe, made safe on a terminal."""
     text = (safe(text) if sys.stdout.isatty() else redacted(text)).removesuffix("\n") + "\n"
@@ -79,6 +119,11 @@ def print_text(text: str) -> None:
 def remark(text: str) -> None:
     """Say something on stderr, safe for a terminal."""
     print(fitted(safe(text), sys.stderr), file=sys.stderr, flush=True)
+
+
+def complain(message: str) -> None:
+    """Say on stderr what went wrong."""
+    remark(f"moot: {message}")
 
 
 def consents(question: str, without: str, *, yes: bool) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -13,6 +13,8 @@ from moot.graph.cli.screen.terminal_text import json_text, one_line
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
+
+    from moot.state.verdict import Rate
 
 CELL_CHARS = 40
 Form = TypeVar("Form", bound=str)
@@ -34,19 +36,24 @@ class Grid:
         """Return it for the screen, all but the first column to the right."""
         from rich.text import Text
 
-        table = borderless_table()
-        for number, title in enumerate(self.heading):
-            table.add_column(Text(one_line(title, CELL_CHARS)), justify="right" if number else "left")
+        first, *others = (one_line(title, CELL_CHARS) for title in self.heading)
+        table = borderless_table(first, figures=others)
         for row in self.rows:
             table.add_row(*(Text(one_line(cell, CELL_CHARS)) for cell in row))
         return table
 
 
-def borderless_table(*, expand: bool = False) -> Table:
-    """Return a table without lines, whose columns stand two spaces apart."""
+def borderless_table(*words: str, figures: Iterable[str] = (), expand: bool = False) -> Table:
+    """Return a table without lines: columns of words, then columns of figures, by their headings."""
     from rich.table import Table
+    from rich.text import Text
 
-    return Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), expand=expand)
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), expand=expand)
+    for heading in words:
+        table.add_column(Text(heading))
+    for heading in figures:
+        table.add_column(Text(heading), justify="right")
+    return table
 
 
 def markdown_cell(text: str) -> str:
@@ -79,3 +86,15 @@ def deliver(
         print_text(markdown)
     else:
         print_result(*parts)
+
+
+def rate(value: Rate) -> str:
+    """Return a proportion with its interval, in words."""
+    if value["rate"] is None:
+        return "–"
+    return f"{value['rate']:.2f} ({value['low']:.2f}–{value['high']:.2f}, n = {value['n']})"
+
+
+def number(value: float | None) -> str:
+    """Return a coefficient with two decimals, `–` where it is undefined."""
+    return "–" if value is None else f"{value:.2f}"

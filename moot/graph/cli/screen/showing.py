@@ -11,9 +11,15 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from moot.graph.cli.screen.entry_words import debater_names, entry_words
 from moot.graph.cli.screen.result_tables import borderless_table
-from moot.graph.cli.screen.terminal_text import json_text, local_time, one_line, safe
+from moot.graph.cli.screen.terminal_text import (
+    debater_names,
+    entry_words,
+    json_text,
+    local_time,
+    one_line,
+    safe,
+)
 from moot.graph.cli.screen.verdict_screen import verdict_parts
 from moot.nodes.models.registry import Models
 from moot.state.amounts import amount
@@ -32,29 +38,25 @@ Document = Mapping[str, Any]
 def overview(document: Document) -> Parts:
     """Return what a debate is and what came of it."""
     names, usage = debater_names(document["config"]), document["usage"]
-    turns = turns_taken(document["transcript"], names)
-    tokens = tokens_of(usage)
-    named = document["name"] != document["id"]
+    named, failed = document["name"] != document["id"], document["status"] == "failed"
+    said = [
+        amount(turns_taken(document["transcript"], names), "turn"),
+        amount(usage["calls"], "call"),
+        amount(tokens_of(usage), "token"),
+        cost_text(document),
+    ]
     facts = {
         "debate": f"{document['name']} ({document['id']})" if named else document["id"],
         "protocol": f"{document['protocol']} · {', '.join(names.values())}",
         "status": document["status"],
         "ended": document.get("ended_because", ""),
         "agreement": _agreement(document),
-        "said": " · ".join(
-            [
-                amount(turns, "turn"),
-                amount(usage["calls"], "call"),
-                amount(tokens, "token"),
-                cost_text(document),
-            ]
-        ),
+        "said": " · ".join(said),
         "begun": f"{local_time(document['created_at'])} · last active {local_time(document['updated_at'])}",
+        "pinned": ", ".join(document.get("state", {}).get("pinned", [])),
+        "why": document["errors"][-1]["error"] if failed and document["errors"] else "",
+        "forked from": document["parent"],
     }
-    facts["pinned"] = ", ".join(document.get("state", {}).get("pinned", []))
-    if document["status"] == "failed" and document["errors"]:
-        facts["why"] = document["errors"][-1]["error"]
-    facts["forked from"] = document["parent"]
     table = Table.grid(padding=(0, 2))
     for key, value in facts.items():
         if value:
@@ -103,27 +105,23 @@ def summary(version: Mapping[str, Any] | None) -> Parts:
     """Return one version of a summary, `None` where there is none yet."""
     if version is None:
         return [Text("No summary yet: every message is still in the window.")]
-    whose = f" of {one_line(version['owner'], 60)}" if version["owner"] else ""
-    about = (
-        f"  entries {version['covers_from_seq']}–{version['covers_through_seq']} · "
-        f"{amount(version['messages'], 'message')} · "
-        f"{version['before_tokens']} → {version['after_tokens']} tokens · {_made_by(version)}"
-    )
-    title = f"{version['kind']} summary{whose}, version {version['version']}"
-    return block(Text.assemble((title, "bold"), (about, "dim")), version["text"])
-
-
-def _made_by(version: Mapping[str, Any]) -> str:
-    """Return who made a version of a summary, and what it took; of no model where none was asked."""
     model, provider, spent = version["model"], version.get("provider"), version.get("tokens_used", 0)
-    facts = [
+    made_by = [
         version["method"],
         f"{model} ({provider})" if model and provider else model,
         f"temperature {version['temperature']:g}" if version["temperature"] is not None else "",
         f"{version['latency_s']:.1f} s" if model else "",
         f"{spent:,} tokens of model calls so far" if spent else "",
     ]
-    return one_line(" · ".join(filter(None, facts)), 300)
+    about = (
+        f"  entries {version['covers_from_seq']}–{version['covers_through_seq']} · "
+        f"{amount(version['messages'], 'message')} · "
+        f"{version['before_tokens']} → {version['after_tokens']} tokens · "
+        f"{one_line(' · '.join(filter(None, made_by)), 300)}"
+    )
+    whose = f" of {one_line(version['owner'], 60)}" if version["owner"] else ""
+    title = f"{version['kind']} summary{whose}, version {version['version']}"
+    return block(Text.assemble((title, "bold"), (about, "dim")), version["text"])
 
 
 def summaries(document: Document) -> Parts:
@@ -170,11 +168,7 @@ def _receipts(
     if not rows:
         return [Text("No prompt has been sent yet.")]
     sections = list(dict.fromkeys(section for row in rows for section in row["sections"]))
-    table = borderless_table()
-    for heading in headings:
-        table.add_column(heading)
-    for heading in (*sections, "total", "budget", "left out"):
-        table.add_column(heading, justify="right")
+    table = borderless_table(*headings, figures=(*sections, "total", "budget", "left out"))
     for row in rows:
         counts = [row["sections"].get(section, 0) for section in sections]
         left_out = sum(note["tokens"] for note in row["left_out"])
@@ -185,10 +179,8 @@ def _receipts(
 
 def memory_costs(rows: Sequence[MemoryCost]) -> Parts:
     """Return what each kind of memory cost and how often it was shown."""
-    table = borderless_table()
-    table.add_column("memory")
-    for heading in ("made", "calls", "tokens", "US$", "views", "tokens shown"):
-        table.add_column(heading, justify="right")
+    headings = ("made", "calls", "tokens", "US$", "views", "tokens shown")
+    table = borderless_table("memory", figures=headings)
     for row in rows:
         numbers = (row.made, row.calls, row.tokens, f"{row.cost_usd:.4f}", row.views, row.shown_tokens)
         table.add_row(row.kind, *map(str, numbers))
@@ -211,11 +203,10 @@ def view(looked: Lookback) -> Parts:
     """Return the exact prompt of one utterance, section by section."""
     receipt = looked.receipt
     whose: Document = receipt
-    what = (
-        f"{whose['id']}, {whose['purpose']}"
-        if "purpose" in whose
-        else f"{whose['entry_id']}, {one_line(whose['speaker'], 60)}"
-    )
+    if "purpose" in whose:
+        what = f"{whose['id']}, {whose['purpose']}"
+    else:
+        what = f"{whose['entry_id']}, {one_line(whose['speaker'], 60)}"
     heading = f"Prompt of {what}: {receipt['total_tokens']} of {receipt['budget']} tokens"
     proof = (
         "exact: its digest is the recorded one"
@@ -233,3 +224,23 @@ def view(looked: Lookback) -> Parts:
         what, why = one_line(note["what"], 80), one_line(note["why"], 80)
         parts.append(Text(f"  {note.get('count', 1)} × {what}: {why}, {note['tokens']} tokens"))
     return parts
+
+
+PARTS: Mapping[str, Callable[[Document], Parts]] = {
+    "transcript": transcript,
+    "summaries": summaries,
+    "blackboard": blackboard,
+    "receipts": receipts,
+    "calls": calls,
+    "verdict": verdict_parts,
+}
+
+
+def part(name: str, document: Document) -> tuple[object, Parts]:
+    """Return a part of a debate as JSON types and as it is shown; `""` is the whole and its overview."""
+    if not name:
+        return document, overview(document)
+    if name == "summary":
+        latest = next((each for each in reversed(document["summaries"]) if each["kind"] == "rolling"), None)
+        return latest or {}, summary(latest)
+    return document[name], PARTS[name](document)

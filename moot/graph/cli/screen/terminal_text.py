@@ -1,10 +1,17 @@
 """Text of debates made safe for a terminal: nothing in it can move the cursor, recolour or reorder."""
 
+from __future__ import annotations
+
 import json
 import re
+from collections.abc import Mapping
 from datetime import datetime
+from typing import TYPE_CHECKING, Any
 
 from moot.state.redaction import redacted
+
+if TYPE_CHECKING:
+    from moot.state.entries import Entry
 
 _REORDERING = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
 _UNSAFE = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff{_REORDERING}\ud800-\udfff]")
@@ -44,3 +51,17 @@ def json_text(value: object) -> str:
     """Return JSON in readable characters, with what a terminal would obey as an escape."""
     text = redacted(json.dumps(value, ensure_ascii=False, indent=2))
     return _UNSAFE.sub(lambda match: f"\\u{ord(match.group()):04x}", text.replace("\x7f", "\\u007f"))
+
+
+def entry_words(entry: Entry, names: Mapping[str, str]) -> str:
+    """Return an entry's kind (a speech's phase), what it answers and its crux room, on one safe line."""
+    kind, room = entry["kind"].replace("_", " "), entry["room"]
+    what = entry["phase"] or kind if kind == "speech" else kind
+    targets = ", ".join(names.get(target, target) for target in entry["targets"])
+    answering = f" → {targets}" if targets else ""
+    return one_line(f"{what}{answering}{f' · in {room}' if room else ''}", 160)
+
+
+def debater_names(config: Mapping[str, Any], width: int = 40) -> dict[str, str]:
+    """Return the debaters' names by id, each on one safe line of so many characters at most."""
+    return {each["id"]: one_line(each["name"], width) for each in config.get("debaters", [])}
