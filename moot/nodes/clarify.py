@@ -121,12 +121,6 @@ def _questions(
                 continue
             seen.add(text.casefold())
             number += 1
-            questions.append(
-                {
-                    "id": f"{debater.id}.{number}",
-                    "debater": debater.id,
-                    "name": debater.name,
-                    "question": text,
-                }
-            )
+            key = f"{debater.id}.{number}"
+            questions.append(PersonQuestion(id=key, debater=debater.id, name=debater.name, question=text))
     return questions

@@ -25,11 +25,10 @@ def close(state: ConversationState, context: NodeContext) -> Body:
     status = "limit" if ended["by"] == "limit" else "done"
     yield from remember_positions(state, context.debate, context.env.clock())
     yield Emit({"event": "end", "status": status, "reason": ended["reason"]})
-    update: Update = {"status": status, "current_speaker": ""}
     given = state.get("solution", "")
     solution = with_answer(state, given)
-    told = {**state, "solution": solution}
-    update["messages"] = [outcome_message(told)]
+    message = outcome_message({**state, "solution": solution})
+    update: Update = {"status": status, "current_speaker": "", "messages": [message]}
     return update if solution == given else {**update, "solution": solution}
 
 

@@ -11,13 +11,13 @@ from langgraph.types import Overwrite
 from moot.nodes.driving.environment import NodeContext
 from moot.nodes.effects import Body, Effect, Job, Work
 from moot.nodes.memory.earlier import recollections_of
-from moot.nodes.memory.window import Scribe, WindowLimits, compact, window_message
+from moot.nodes.memory.window import Scribe, window_message
 from moot.nodes.people.interjections import adopt_operation, foreign_messages, said_outside
 from moot.nodes.prompts.library import LOADED
 from moot.nodes.protocols.protocol_table import protocol_named
 from moot.nodes.tools.context_documents import check_tools, context_document
 from moot.nodes.views.afterwards import answer_floor, goes_on
-from moot.nodes.views.head import head_tokens
+from moot.nodes.views.rolling import leaves_window
 from moot.state.config import DebateConfig
 from moot.state.config.debate_config import frozen_config
 from moot.state.conversation import SCHEMA_VERSION, ConversationState
@@ -35,6 +35,11 @@ def open_debate(state: ConversationState, context: NodeContext) -> Body:
     asked = foreign_messages(state)
     topic, given_as_message = _topic(state, config, asked, nested=context.nested)
     entries = _seed(state, topic, documents, context, config)
+    # A topic that came as a message stands in the window already, and is adopted.
+    dropped = leaves_window(entries, topic, config, context.env.count_for(config))
+    window: list[Any] = [adopt_operation(entries[:1])] if given_as_message else []
+    window += [{"op": "drop_through", "seq": dropped}] if dropped >= 0 else []
+    window += map(window_message, entries[max(dropped + 1, given_as_message) :])
     recollections = yield from recollections_of(config, topic, context.debate)
     return {
         "topic": topic,
@@ -42,7 +47,7 @@ def open_debate(state: ConversationState, context: NodeContext) -> Body:
         "config": config.to_json(),
         "full_transcript": Overwrite(entries),
         "gifts": gifts_in(entries),
-        "messages": _window(entries, config, context, adopted=given_as_message),
+        "messages": window,
         "status": "running",
         "turn_count": 0,
         "round": 0,
@@ -147,20 +152,3 @@ def _seed(
 
 _CARRIED = ("phase", "round", "room", "importance", "model")
 """What an entry of a transcript that is continued keeps beside its words."""
-
-
-def _window(
-    entries: Sequence[Entry], config: DebateConfig, context: NodeContext, *, adopted: bool
-) -> list[Any]:
-    """Return the window's writes: what fits of the seeds; a topic that came as a message is adopted."""
-    count = context.env.count_for(config)
-    limits = WindowLimits.of(config.memory, head_tokens(entries[0]["content"], config, count))
-    dropped = compact(entries, limits, config.names(), count)
-    first = -1 if dropped is None else dropped
-    operations = [adopt_operation(entries[:1])] if adopted else []
-    if dropped is not None:
-        operations.append({"op": "drop_through", "seq": dropped})
-    return [
-        *operations,
-        *(window_message(entry) for entry in entries if entry["seq"] > max(first, adopted - 1)),
-    ]

@@ -42,9 +42,8 @@ def plan(state: ConversationState, context: NodeContext) -> Body:
     update |= {"protocol_state": memo} if memo else {}
     update |= {"crux_rooms": rooms} if rooms else {}
     planned = planned_interjections(state)
-    entries = interjection_entries(
-        state, heard.said, planned, context.env.clock(), context.env.count_for(frozen_config(state))
-    )
+    count, now = context.env.count_for(config), context.env.clock()
+    entries = interjection_entries(state, heard.said, planned, now, count)
     step["after"] = len(state["full_transcript"]) + len(entries)
     if entries:
         adopted = len(entries) - len(heard.said) - len(planned)

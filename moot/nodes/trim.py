@@ -2,9 +2,9 @@
 
 from moot.nodes.driving.environment import Environment, NodeContext
 from moot.nodes.effects import Body
-from moot.nodes.memory.window import WindowLimits, compact, window_start
+from moot.nodes.memory.window import window_start
 from moot.nodes.prompts.material import pin_blocks, pins_tokens
-from moot.nodes.views.head import head_tokens
+from moot.nodes.views.rolling import leaves_window
 from moot.state.config.debate_config import frozen_config
 from moot.state.conversation import ConversationState
 
@@ -20,7 +20,5 @@ def leaves_through(state: ConversationState, env: Environment) -> int:
     """Return the `seq` up to which messages are about to leave the window, -1 for none."""
     config, window = frozen_config(state), state["full_transcript"][window_start(state) :]
     count = env.count_for(config)
-    head = head_tokens(state["topic"], config, count) + pins_tokens(pin_blocks(state, config, count), count)
-    limits = WindowLimits.of(config.memory, head)
-    through = compact(window, limits, config.names(), count)
-    return -1 if through is None else through
+    pinned = pins_tokens(pin_blocks(state, config, count), count)
+    return leaves_window(window, state["topic"], config, count, pinned=pinned)

@@ -7,9 +7,9 @@ from typing import Any
 from moot.graph.documents import DebateDocument, as_far_as_it_goes, whole_document
 from moot.graph.importing.transcript import ImportedTranscript
 from moot.nodes.driving.environment import Environment
-from moot.nodes.memory.window import WindowLimits, compact, window_message
+from moot.nodes.memory.window import window_message
 from moot.nodes.reading.moves import importance
-from moot.nodes.views.head import head_tokens
+from moot.nodes.views.rolling import leaves_window
 from moot.state.catalogue import TOPIC_CHARS, DebateRow, new_debate_id, row_amounts
 from moot.state.config import RESERVED_IDS, DebateConfig, DebaterConfig
 from moot.state.config.config_files import make_config
@@ -122,14 +122,13 @@ def _values(document: DebateDocument, config: DebateConfig, environment: Environ
     # Without the state that made it, a summary cannot be gone on with: what it covers is summarised anew.
     rolling = carried.get("rolling_summary")
     shown = entries[rolling["covers_through_seq"] + 1 if rolling else 0 :]
-    limits = WindowLimits.of(config.memory, head_tokens(document["topic"], config, count))
-    dropped = compact(shown, limits, config.names(), count)
+    dropped = leaves_window(shown, document["topic"], config, count)
     step = max((receipt["step"] for receipt in document["receipts"]), default=0)
     values = {
         "topic": document["topic"],
         "full_transcript": entries,
         "gifts": gifts_in(entries),
-        "messages": [window_message(entry) for entry in shown if dropped is None or entry["seq"] > dropped],
+        "messages": [window_message(entry) for entry in shown if entry["seq"] > dropped],
         "config": document["config"],
         "summary_versions": document["summaries"],
         "minutes": board["minutes"],  # what earlier builds noted has no quotations: it is read anew

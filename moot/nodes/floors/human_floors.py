@@ -50,13 +50,7 @@ def hear_people(
     questions: list[PersonQuestion] = []
     for floor in floors:
         taken[floor.speaker] += 1
-        questions.append(
-            {
-                "id": f"{floor.speaker}.{taken[floor.speaker]}",
-                "debater": floor.speaker,
-                "name": config.names()[floor.speaker],
-                "question": floor.asked,
-            }
-        )
+        key, name = f"{floor.speaker}.{taken[floor.speaker]}", config.names()[floor.speaker]
+        questions.append(PersonQuestion(id=key, debater=floor.speaker, name=name, question=floor.asked))
     said = yield from ask_people("turn", state["step"]["round"], questions)
     return [said[question["id"]] or PASSES for question in questions]

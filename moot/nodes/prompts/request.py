@@ -123,7 +123,7 @@ def between(low: float, high: float, number: type[float] = float) -> Any:
     return Annotated[number, Field(json_schema_extra={"minimum": low, "maximum": high})]
 
 
-def many(item: Any, least: int = 0, most: int = 100) -> Any:
+def many(item: Any, least: int, most: int) -> Any:
     """Return the type of a list of so many items; what is beyond that is not read."""
     return Annotated[list[item], Field(json_schema_extra={"minItems": least, "maxItems": most})]
 

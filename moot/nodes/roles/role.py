@@ -46,24 +46,16 @@ class Role:
         return self.sections.get(section, "")
 
 
-def parse_role(name: str, text: str) -> Role:
-    """Read a role's Markdown.
-
-    Raises:
-        ValueError: a section is missing, unknown or empty.
-    """
-    parts = _HEADING.split(text)[1:]
-    sections = {title: body.strip() for title, body in zip(parts[::2], parts[1::2], strict=True)}
-    if sorted(sections) != sorted(SECTIONS) or not all(sections.values()):
-        raise ValueError(f"role {name!r} has sections {sorted(sections)}, not {sorted(SECTIONS)}")
-    return Role(name, sections)
-
-
 @lru_cache(maxsize=1)
 def shipped_roles() -> dict[str, Role]:
     """Return the roles that ship, by name."""
-    folder = files("moot.nodes.roles")
-    return {name: parse_role(name, (folder / f"{name}.md").read_text(encoding="utf-8")) for name in ROLES}
+    roles = {}
+    for name in ROLES:
+        text = (files("moot.nodes.roles") / f"{name}.md").read_text(encoding="utf-8")
+        parts = _HEADING.split(text)[1:]
+        sections = zip(parts[::2], map(str.strip, parts[1::2]), strict=True)
+        roles[name] = Role(name, dict(sections))
+    return roles
 
 
 def shipped_role(debater: DebaterConfig) -> Role | None:

@@ -29,22 +29,17 @@ class Passage(NamedTuple):
 @lru_cache(maxsize=32)
 def passages(anchors: tuple[Anchor, ...]) -> tuple[Passage, ...]:
     """Return anchors split at sentences into passages of about `PASSAGE` characters."""
-    found: list[Passage] = []
+    split: list[Passage] = []
     for anchor in anchors:
-        parts = _joined([inert(sentence.text) for sentence in split_sentences(anchor.text)])
+        parts: list[str] = []
+        for sentence in filter(None, [inert(each.text) for each in split_sentences(anchor.text)]):
+            if parts and len(parts[-1]) + len(sentence) < PASSAGE:
+                parts[-1] = f"{parts[-1]} {sentence}"
+            else:
+                parts.append(clip(sentence, 2 * PASSAGE))
         name = inert(anchor.name)
-        found += [Passage(f"{name} §{n}", text, Counter(terms(text))) for n, text in enumerate(parts, 1)]
-    return tuple(found)
-
-
-def _joined(sentences: list[str]) -> list[str]:
-    parts: list[str] = []
-    for sentence in filter(None, sentences):
-        if parts and len(parts[-1]) + len(sentence) < PASSAGE:
-            parts[-1] = f"{parts[-1]} {sentence}"
-        else:
-            parts.append(clip(sentence, 2 * PASSAGE))
-    return parts
+        split += [Passage(f"{name} §{n}", text, Counter(terms(text))) for n, text in enumerate(parts, 1)]
+    return tuple(split)
 
 
 def fitting(anchors: tuple[Anchor, ...], query: str) -> list[Passage]:

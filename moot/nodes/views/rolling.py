@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from moot.nodes.calls import WireMessage
 from moot.nodes.memory.summarizers.points_layout import NOTICE_BELOW
+from moot.nodes.memory.window import WindowLimits, compact
 from moot.nodes.prompts.fitting import KEEP, Block
 from moot.nodes.prompts.rendering import cut_message, render_entry
 from moot.nodes.text.tokens import TokenCounter, cut_once, message_tokens
@@ -95,3 +96,12 @@ def _message_block(
         group = entry["id"]
     label = f"message {entry['id']}" if priority == KEEP else "window messages"
     return Block("messages", message, priority, (entry["id"],), group, label, whole)
+
+
+def leaves_window(
+    entries: Sequence[Entry], topic: str, config: DebateConfig, count: TokenCounter, *, pinned: int = 0
+) -> int:
+    """Return the `seq` up to which entries must leave the window, -1 for none; pins take `pinned` tokens."""
+    limits = WindowLimits.of(config.memory, head_tokens(topic, config, count) + pinned)
+    through = compact(entries, limits, config.names(), count)
+    return -1 if through is None else through
