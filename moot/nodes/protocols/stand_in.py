@@ -7,17 +7,25 @@ comes next, it is walked three times: as short as it can be, as planned, and as 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any, cast
+from statistics import fmean
+from typing import Any, cast, get_type_hints
+
+from langgraph.channels import DeltaChannel
 
 from moot.nodes.blackboard.rooms import awaits_second, to_assess
 from moot.nodes.calls import Purpose, Reply
 from moot.nodes.judging.opinions import opinion_tokens, reasons_each
 from moot.nodes.judging.orders import presentation_orders
 from moot.nodes.judging.rubrics import rubric_for
-from moot.nodes.memory.perspective import past_threshold, perspective_entries, perspective_settings
+from moot.nodes.memory.perspective import (
+    due_debaters,
+    past_threshold,
+    perspective_entries,
+    perspective_of,
+    perspective_settings,
+)
 from moot.nodes.memory.summarizers.notes import PROSE_SHARE
 from moot.nodes.memory.window import WindowLimits
 from moot.nodes.people.questions import QUESTIONS_TOKENS
@@ -28,8 +36,9 @@ from moot.nodes.views.head import head_tokens
 from moot.state.config import DebateConfig
 from moot.state.config.memory_config import NO_SUMMARY
 from moot.state.conversation import ConversationState, Floor, StateValues, Step
-from moot.state.entries import Entry, EntryKind, make_entry
-from moot.state.ledger import Note
+from moot.state.entries import Entry, EntryKind, JsonObject, make_entry
+from moot.state.ledger import Evidence
+from moot.state.reducers import latest
 
 MOST_STEPS = 100_000
 """Steps after which a debate is taken for one whose length nobody can say."""
@@ -46,18 +55,25 @@ FINDINGS, INSIGHTS, CARD, QUESTION, SCORE, REASON, REST_OF_VERDICT = 250, 300, 3
 KEPT_FREE = 500
 """Tokens of a summary's prompt that its input leaves free."""
 
+_REDUCERS = {
+    channel: hint.__metadata__[0].reducer
+    for channel, hint in get_type_hints(ConversationState, include_extras=True).items()
+    if hasattr(hint, "__metadata__") and isinstance(hint.__metadata__[0], DeltaChannel)
+}
+"""How channels fold what is written to them; the others keep the last of it."""
+
 
 def forecast(config: DebateConfig) -> Forecast | None:
     """Return what a run will take; `None` where its protocol comes to no end that can be seen beforehand."""
-    planned, least, most = (StandIn(config, course) for course in ("planned", "least", "most"))
-    if planned.is_decided:
-        least = most = planned
-    if not all([each.walk() for each in {id(each): each for each in (planned, least, most)}.values()]):
+    planned = least = most = StandIn(config, "planned")
+    if not planned.is_decided:
+        least, most = StandIn(config, "least"), StandIn(config, "most")
+    if not all(each.walk() for each in {planned, least, most}):
         return None
     batches = []
     for key in {**most.prompts, **planned.prompts}:
         seen = planned.prompts.get(key) or most.prompts[key]
-        prompt = Tokens(sum(seen) / len(seen), config.memory.budget.total)
+        prompt = Tokens(fmean(seen), config.memory.budget.total)
         times = [len(each.prompts.get(key, ())) for each in (planned, least, most)]
         reply = most.replies.get(key) or planned.replies[key]
         batches.append(Batch(*key, prompt, reply, *times))
@@ -78,15 +94,12 @@ class StandIn:
         self.state = cast(
             ConversationState, {**opened, "full_transcript": [make_entry(0, "user", "topic", topic)]}
         )
+        self._is_read = self.protocol.reads_by_model(config)
         self._limits = WindowLimits.of(config.memory, head_tokens(topic, config, _tokens_in))
         self._window: list[float] = []
         """Tokens of each message in it."""
-        self._compactions: list[tuple[int, dict[tuple[Purpose, str, int], int]]] = []
-        """Of each, the turns before it and how many times there were of each batch."""
-        self._past: Counter[str] = Counter()
-        """Characters of each debater's perspective, once it has one."""
-        self._summarised: dict[str, int] = {}
-        """How many of them its last summary covers."""
+        self._compactions: dict[int, dict[tuple[Purpose, str, int], int]] = {}
+        """How many times there were of each batch, by the turns before each."""
         self._own_past = 0.0
         """Tokens that a debater is shown of its perspective, as the round begins."""
         self._unread = 0.0
@@ -95,7 +108,6 @@ class StandIn:
         """Tokens of the turns that were not walked one by one."""
         self._summary = 0
         """Tokens of the rolling summary, 0 before the first."""
-        self._is_person = {debater.id: debater.is_human for debater in config.debaters}
 
     @property
     def turns(self) -> int:
@@ -108,21 +120,19 @@ class StandIn:
         asked_once = not self.config.clarifications.enabled or self.config.clarifications.rounds == 1
         return asked_once and not self._is_read and self.protocol.is_decided(self.config)
 
-    @property
-    def _is_read(self) -> bool:
-        return self.protocol.reads_by_model(self.config)
-
     def walk(self) -> bool:
         """Take every step; return whether the debate came to an end."""
-        self._clarify()
+        wanted = self.config.clarifications
+        if wanted.enabled:
+            asking, reply = self._models(self.config.names()), QUESTION * wanted.max_per_debater
+            for _ in range(1 if self.course == "least" else wanted.rounds):
+                self._spend(Outlay("clarify", "clarify", asking, reply=reply, reserve=QUESTIONS_TOKENS))
         for _ in range(MOST_STEPS):
             following = self.protocol.next_step(self.state, self.config)
             while isinstance(following, Consult):
                 self._spend(following.outlay)
-                replies = (
-                    following.supposed.get(self.course) or [Reply(error="not asked")] * following.outlay.calls
-                )
-                following = following.decide(replies)
+                unasked = [Reply(error="not asked")] * following.outlay.calls
+                following = following.decide(following.supposed.get(self.course) or unasked)
             if isinstance(following, End):
                 if not self.protocol.minutes_after:
                     self._take_minutes()
@@ -135,14 +145,14 @@ class StandIn:
     def _skip(self) -> None:
         """Pass over turns that take what those before took, once the window fills and empties evenly."""
         until, every = self.protocol.repeats(self.config)
-        ends = [turn for turn, _ in self._compactions]
+        ends = list(self._compactions)
         if not every or len(ends) < 2 or ends[-1] != self.turns:
             return
         taken = math.lcm(every, ends[-1] - ends[-2])
         since = self.turns - taken
         if since not in ends or since < every:  # the first round opens
             return
-        before, times = dict(self._compactions)[since], max(0, until - self.turns) // taken
+        before, times = self._compactions[since], max(0, until - self.turns) // taken
         for key, prompts in self.prompts.items():
             prompts += prompts[before.get(key, 0) :] * times
         said = self.state["full_transcript"][-taken:]
@@ -157,16 +167,16 @@ class StandIn:
             reserve = budget.reply if outlay.reserve is None else outlay.reserve
             self.replies[key] = Tokens(min(outlay.reply, reserve), reserve)
 
-    def _clarify(self) -> None:
-        wanted = self.config.clarifications
-        asking = self._models(self.config.names()) if wanted.enabled else 0
-        for _ in range(1 if self.course == "least" else wanted.rounds):
-            reply = QUESTION * wanted.max_per_debater
-            self._spend(Outlay("clarify", "clarify", asking, reply=reply, reserve=QUESTIONS_TOKENS))
-
     def _models(self, speakers: Iterable[str]) -> int:
         """Return for how many of these a model is called, not a person asked."""
-        return sum(not self._is_person[speaker] for speaker in speakers)
+        return sum(not self.config.debater(speaker).is_human for speaker in speakers)
+
+    def _update(self, update: StateValues) -> None:
+        """Put an update into the state as the channels' reducers do."""
+        state = cast(dict[str, Any], self.state)
+        for channel, value in update.items():
+            fold = _REDUCERS.get(channel, latest)
+            state[channel] = fold(state.get(channel) or type(value)(), [value])
 
     def _take(self, step: Step) -> None:
         """Carry a step out, after the summaries that are due as a round begins."""
@@ -181,45 +191,65 @@ class StandIn:
         for outlay in outlays:
             self._spend(outlay)
 
-    def _update(self, update: StateValues) -> None:
-        """Put an update into the state as the channels' reducers would."""
-        state = cast(dict[str, Any], self.state)
-        for channel, value in update.items():
-            known = state.get(channel)
-            if channel != "step" and isinstance(value, dict):
-                state[channel] = {**(known or {}), **value} if value else known or {}
-            else:
-                state[channel] = [*(known or ()), *value] if isinstance(value, list) else value
-
     def _speak(self, step: Step) -> None:
         """Give the floors of a step, read what is said, and look at crux rooms."""
-        phase, floors, reading = step["phase"], step["floors"], self.config.blackboard
+        phase, floors = step["phase"], step["floors"]
         words = self.protocol.words.get(phase, SPEECH_WORDS) * TOKENS_PER_WORD
         shown = self.protocol.shown(phase, self.config)
         if shown is None:
             shown = sum(self._window) + self._summary
-        outlay = Outlay(
-            "turn", phase, self._models(floor["speaker"] for floor in floors), shown + self._own_past, words
-        )
-        self._spend(replace(outlay, frame=self.protocol.frame))
+        asked = self._models(floor["speaker"] for floor in floors)
+        self._spend(Outlay("turn", phase, asked, shown + self._own_past, words, frame=self.protocol.frame))
         reserve = self.config.memory.budget.reply
         each = reserve if self.course == "most" else min(words, reserve)
         for floor in floors:
             self._enter(step, floor, each)
-        said = len(floors) * each
-        self._unread += said
+
+        self._unread += len(floors) * each
         waits = any(awaits_second(room) for room in self.state.get("crux_rooms", {}).values())
         if (self.protocol.minutes_every_step and not waits) or phase == self.protocol.minutes_after:
             self._take_minutes()
         self._compact(each, len(floors))
+
         looked_at = to_assess(self.state)
         if self._is_read and looked_at:
-            self._spend(Outlay("reflect", "crux cards", len(looked_at), shown, CARD, reading.reply))
+            reply = self.config.blackboard.reply
+            self._spend(Outlay("reflect", "crux cards", len(looked_at), shown, CARD, reply))
         rooms = {
             room["id"]: {**room, "assessed": room["cycle"], "closed": room["cycle"] >= room["cycles"]}
             for room in looked_at
         }
         self._update({"crux_rooms": rooms})
+
+    def _enter(self, step: Step, floor: Floor, tokens: float) -> None:
+        """Put an utterance of so many tokens into the transcript."""
+        transcript = self.state["full_transcript"]
+        entry = make_entry(
+            len(transcript),
+            floor["speaker"],
+            cast(EntryKind, self.protocol.entry_kind(step["phase"])),
+            " " * int(tokens * CHARS_PER_TOKEN),
+            phase=step["phase"],
+            round=step["round"],
+            room=floor["room"],
+            targets=floor["targets"],
+            tokens=int(tokens),
+        )
+        transcript.append(entry)
+        self.state["turn_count"] += 1
+        # Whoever speaks brings something new; one such note is enough to say so.
+        new = Evidence(
+            note="evidence",
+            id="x001",
+            kind="case",
+            debater=entry["speaker"],
+            message_id=entry["id"],
+            quote="",
+            proposition="",
+            by="rule",
+        )
+        earlier = [note for note in self.state.get("minutes", []) if note["note"] != "evidence"]
+        self.state["minutes"] = [*earlier, new]
 
     def _take_minutes(self) -> None:
         """Read what has not been read, look again at what counts, and reflect on it."""
@@ -234,35 +264,11 @@ class StandIn:
                 self._spend(Outlay("extract", "second look", 1, said, notes, reading.reply))
             self._spend(Outlay("reflect", "reflection", 1, said, INSIGHTS, reading.reply))
 
-    def _enter(self, step: Step, floor: Floor, tokens: float) -> None:
-        """Put an utterance of so many tokens into the transcript."""
-        transcript, chars = self.state["full_transcript"], int(tokens * CHARS_PER_TOKEN)
-        entry = make_entry(
-            len(transcript),
-            floor["speaker"],
-            cast(EntryKind, self.protocol.entry_kind(step["phase"])),
-            "",
-            phase=step["phase"],
-            round=step["round"],
-            room=floor["room"],
-            targets=floor["targets"],
-            tokens=int(tokens),
-        )
-        entry["content"] = " " * chars
-        transcript.append(entry)
-        self.state["turn_count"] += 1
-        # Whoever speaks brings something new; one such note is enough to say so.
-        earlier = [note for note in self.state.get("minutes", []) if note["note"] != "evidence"]
-        self.state["minutes"] = [*earlier, _evidence_in(entry)]
-        if self.protocol.perspectives:
-            for debater in self._is_person:
-                self._past[debater] += chars * len(perspective_entries([entry], debater))
-
     def _compact(self, each: float, entries: int) -> None:
         """Let what is over the high-water mark leave the window, and fold it into the summary."""
-        memory, limits = self.config.memory, self._limits
+        memory = self.config.memory
         self._window += [each] * entries
-        gone = len(self._window) - limits.kept(self._window)
+        gone = len(self._window) - self._limits.kept(self._window)
         if not gone:
             return
         left = sum(self._window[:gone])
@@ -277,31 +283,29 @@ class StandIn:
             if self._summary:
                 self._spend(replace(outlay, phase="rolling summary", shown=2 * length))
         self._summary = memory.budget.summary
-        self._compactions.append((self.turns, {key: len(prompts) for key, prompts in self.prompts.items()}))
+        self._compactions[self.turns] = {key: len(prompts) for key, prompts in self.prompts.items()}
 
     def _summarise_perspectives(self) -> None:
         """Make the perspective summaries that are due, and note what debaters are shown of their past."""
+        config, transcript = self.config, self.state["full_transcript"]
+        room = max(config.memory.budget.total - KEPT_FREE, 64)
         condensing = merging = 0
-        shown: list[float] = []
-        for debater in self._is_person:
-            settings = perspective_settings(self.config, self.config.debater(debater))
-            chars = self._past[debater]
-            known = self._summarised.get(debater, 0) if settings.mode == "rolling" else 0
-            is_due = settings.enabled and settings.is_passed(chars, chars / CHARS_PER_TOKEN)
-            shown.append((min(chars, settings.max_chars) if is_due else chars) / CHARS_PER_TOKEN)
-            if is_due and settings.method not in WITHOUT_CALLS:
-                self._summarised[debater] = chars
-                parts = self._parts((chars - known) / CHARS_PER_TOKEN)
+        made: dict[str, JsonObject] = {}
+        for debater in due_debaters(self.state, config):
+            settings = perspective_settings(config, config.debater(debater))
+            past = perspective_entries(transcript, debater)
+            new = perspective_of(self.state, debater).entries if settings.mode == "rolling" else past
+            if settings.method not in WITHOUT_CALLS:
+                parts = math.ceil(_chars(new) / CHARS_PER_TOKEN / room)
                 condensing += parts if parts > 1 else 0
                 merging += 1
-        self._own_past = sum(shown) / len(shown)
+            text = " " * min(_chars(past), settings.max_chars)
+            made[debater] = {"text": text, "covers_through_seq": transcript[-1]["seq"]}
+        self._update({"perspective_summaries": made})
+        pasts = [perspective_of(self.state, debater) for debater in config.names()]
+        self._own_past = fmean((len(own.summary) + _chars(own.entries)) / CHARS_PER_TOKEN for own in pasts)
         self._summarise("perspective", condensing)
         self._summarise("perspective", merging)
-
-    def _parts(self, tokens: float) -> int:
-        """Return into how many calls the input of one summary is split."""
-        room = max(self.config.memory.budget.total - KEPT_FREE, 64)
-        return max(1, math.ceil(tokens / room))
 
     def _summarise(self, phase: str, calls: int) -> None:
         settings, budget = self.config.memory.perspectives, self.config.memory.budget
@@ -314,24 +318,21 @@ class StandIn:
         config, brief, state = self.config, self.protocol.brief, self.state
         if not (config.judge.enabled and brief.judged) or self.protocol.ruling(state, config):
             return
-        settings, final = config.memory.perspectives, self.protocol.final_round(state)
-        shown = 0.0
-        if settings.enabled and past_threshold(final, settings):
+        said, evidence, shown = state["full_transcript"][1:], None, 0.0
+        settings = config.memory.perspectives
+        if settings.enabled and past_threshold(self.protocol.final_round(state), settings):
             if settings.method not in WITHOUT_CALLS:
                 self._summarise("judge's summary", 1)
-            state["judge_summary"] = cast(Any, {"text": "any"})
-            shown = settings.max_chars / CHARS_PER_TOKEN
-        said, evidence = state["full_transcript"][1:], self.protocol.evidence(state)
-        if not state.get("judge_summary"):
-            evidence = None
+            self._update({"judge_summary": {"text": "any"}})
+            shown, evidence = settings.max_chars / CHARS_PER_TOKEN, self.protocol.evidence(state)
         shown += sum(entry["tokens"] for entry in (said if evidence is None else evidence))
         shown += self._passed_over if evidence is None else 0
-        speakers = list({entry["speaker"]: None for entry in said})
+
+        speakers = list(dict.fromkeys(entry["speaker"] for entry in said))
         swap = brief.swap if config.judge.swap is None else config.judge.swap
-        orders = len(presentation_orders(speakers, swap=swap))
-        criteria = len(rubric_for(config.judge.seats()[0], config, brief.rubric).criteria)
-        sides = len(config.debaters)
-        calls = len(config.judge.seats()) * orders
+        seats, sides = config.judge.seats(), len(config.debaters)
+        calls = len(seats) * len(presentation_orders(speakers, swap=swap))
+        criteria = len(rubric_for(seats[0], config, brief.rubric).criteria)
         reserve = max(config.judge.reply, opinion_tokens(sides, criteria, solution=brief.solution))
         reply = sides * (SCORE * criteria + 2 * REASON * reasons_each(sides)) + REST_OF_VERDICT
         self._spend(Outlay("judge", "verdict", calls, shown, reply, reserve, JUDGE_FRAME))
@@ -341,15 +342,5 @@ def _tokens_in(text: str) -> int:
     return int(len(text) / CHARS_PER_TOKEN)
 
 
-def _evidence_in(entry: Entry) -> Note:
-    """Return a note that an entry brought something."""
-    return {
-        "note": "evidence",
-        "id": "x001",
-        "kind": "case",
-        "debater": entry["speaker"],
-        "message_id": entry["id"],
-        "quote": "",
-        "proposition": "",
-        "by": "rule",
-    }
+def _chars(entries: Sequence[Entry]) -> int:
+    return sum(len(entry["content"]) for entry in entries)
