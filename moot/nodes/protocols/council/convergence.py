@@ -51,18 +51,6 @@ def check_convergence(
     state: ConversationState, config: DebateConfig, count: TokenCounter
 ) -> Generator[Sequence[ModelCall], list[Reply], JsonObject]:
     """Ask how far the proposals agree; a check that tells no share ends nothing and is recorded."""
-    (reply,) = yield [_call(state, config, count)]
-    said = found_in(Convergence, reply)
-    check: ConvergenceCheck = {
-        "round": state["step"]["round"],
-        "agreement": said["agreement"] if said else None,
-        "in_dispute": said["in_dispute"] if said else [],
-    }
-    error = f"convergence was not checked: {reply.error or 'the answer tells no share of agreement'}"
-    return {"convergence": [check], **errors_update(state, "judge", [] if said else [error])}
-
-
-def _call(state: ConversationState, config: DebateConfig, count: TokenCounter) -> ModelCall:
     budget, names = config.memory.budget, config.names()
     topic = cut_middle(state["topic"], budget.total // 2, count)
     frame = Block("system", {"role": "system", "content": PROMPT.render(topic=topic)}, label="problem")
@@ -72,6 +60,16 @@ def _call(state: ConversationState, config: DebateConfig, count: TokenCounter) -
     ]
     last = Block("tail", {"role": "user", "content": "How far do these proposals agree?"}, label="question")
     view = fit(with_pieces([frame], pieces, last, budget.total, count), budget.total, count)
-    hints: Hints = {"phase": CONVERGENCE, "topic": state["topic"], "debaters": list(config.names())}
+    hints: Hints = {"phase": CONVERGENCE, "topic": state["topic"], "debaters": list(names)}
     voice = voice_of(config, config.judge)
-    return make_call(voice, "evaluate", view, schema=Convergence, reply=REPLY_TOKENS, hints=hints)
+    call = make_call(voice, "evaluate", view, schema=Convergence, reply=REPLY_TOKENS, hints=hints)
+
+    (reply,) = yield [call]
+    said = found_in(Convergence, reply)
+    check: ConvergenceCheck = {
+        "round": state["step"]["round"],
+        "agreement": said["agreement"] if said else None,
+        "in_dispute": said["in_dispute"] if said else [],
+    }
+    error = f"convergence was not checked: {reply.error or 'the answer tells no share of agreement'}"
+    return {"convergence": [check], **errors_update(state, "judge", [] if said else [error])}

@@ -75,16 +75,32 @@ class Council(Protocol):
     bounded_by = ("rounds",)
 
     def next_step(self, state: ConversationState, config: DebateConfig) -> Step | End:
-        """Go from phase to phase, and from round to round until the debate is over."""
+        """Go from phase to phase, and from round to round until the debate is over.
+
+        `turns`, which a debate that is taken up again gets, adds rounds until so many utterances are reached.
+        """
         phase, round_no = _last_phase(state["full_transcript"])
-        match phase:
-            case "":
-                return make_step("propose", 1, [make_floor(debater) for debater in config.names()])
-            case "propose":
-                return _critiques(state, config, round_no)
-            case "critique":
-                return make_step("refine", round_no, [make_floor(debater) for debater in config.names()])
-        return _after_round(state, config, round_no)
+        everybody = [make_floor(debater) for debater in config.names()]
+        if not phase:
+            return make_step("propose", 1, everybody)
+        if phase == "propose":
+            return _critiques(state, config, round_no)
+        if phase == "critique":
+            return make_step("refine", round_no, everybody)
+
+        following, termination = _critiques(state, config, round_no + 1), TerminationConfig.of(config)
+        if state.get("turn_count", 0) < (config.turns or 0):
+            return following
+        if round_no >= (config.rounds or ROUNDS):
+            return End(all_done(round_no, "round", "done"))
+        if termination.type == "convergence":
+            checks = {each["round"]: each["agreement"] for each in state.get("convergence", [])}
+            if round_no not in checks:
+                return make_step(CONVERGENCE, round_no, [], kind="judge")
+            found, wanted = checks[round_no], termination.threshold
+            if found is not None and found >= wanted:
+                return End(f"the proposals converged in round {round_no}: {found:.2f} of {wanted:.2f}")
+        return following
 
     def view(self, scene: Scene) -> Sequence[Block]:
         """The problem always; what else, the phase decides."""
@@ -184,23 +200,3 @@ def _critiques(state: ConversationState, config: DebateConfig, round_no: int) ->
         if critic != target and target in proposals
     ]
     return make_step("critique", round_no, floors)
-
-
-def _after_round(state: ConversationState, config: DebateConfig, round_no: int) -> Step | End:
-    """End, ask whether the proposals agree, or begin the next round.
-
-    `turns`, which a debate that is taken up again gets, adds rounds until so many utterances are reached.
-    """
-    if state.get("turn_count", 0) < (config.turns or 0):
-        return _critiques(state, config, round_no + 1)
-    if round_no >= (config.rounds or ROUNDS):
-        return End(all_done(round_no, "round", "done"))
-    if TerminationConfig.of(config).type == "convergence":
-        checks = {each["round"]: each for each in state.get("convergence", [])}
-        check = checks.get(round_no)
-        if check is None:
-            return make_step(CONVERGENCE, round_no, [], kind="judge")
-        found, wanted = check["agreement"], TerminationConfig.of(config).threshold
-        if found is not None and found >= wanted:
-            return End(f"the proposals converged in round {round_no}: {found:.2f} of {wanted:.2f}")
-    return _critiques(state, config, round_no + 1)

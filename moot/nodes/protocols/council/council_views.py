@@ -50,61 +50,60 @@ _NONE_YET = "You have no proposal yet: write one that stands up to what is known
 def council_view(scene: Scene) -> list[Block]:
     """Return the blocks of a view: rules, problem, material, contract and instruction.
 
-    The material is what people gave, what the phase is about, and the speaker's own past.
+    The material is what people gave, what the phase is about, and the speaker's own past; in a refinement
+    what the others propose now, too, as far as there is room: theirs to learn from, not to criticise.
     """
-    makers = {"critique": _criticising, "refine": _refining}
-    subject = makers[scene.step["phase"]](scene) if scene.step["phase"] in makers else []
-    shown = frozenset(key for piece in subject for key in piece.ids)
-    head = [
-        _rules_block(scene),
-        problem_block(scene.state["topic"], scene.config.memory.budget, scene.count),
-    ]
-    given = [given_piece(scene, entry, said=GIVEN, document=OWN) for entry in given_entries(scene)]
+    phase, now, speaker = scene.step["phase"], scene.step["round"], scene.speaker.id
+    memory, proposals = scene.config.memory, latest_proposals(scene.state["full_transcript"])
+    subject: list[Piece] = []
+    rivals: list[Piece] = []
+    if phase == "critique":
+        (target,) = scene.floor["targets"]
+        heading = f"# {display_name(target, scene.names)}'s proposal"
+        subject = _criticisms(scene, target, now - 1, OWN)
+        subject += _subject(scene, proposals[target], "proposal criticised", heading)
+    elif phase == "refine":
+        if speaker in proposals:
+            subject = _subject(scene, proposals[speaker], "own proposal", "# Your present proposal")
+        subject += _criticisms(scene, speaker, now, SUBJECT)
+        heading = "# Another's proposal: take what is better in it"
+        rivals = [
+            entry_piece(scene, entry, RIVALS, "rival proposal", heading)
+            for who, entry in proposals.items()
+            if who != speaker and memory.rivals
+        ]
     # Whoever criticises argues for no design of its own, so it is not shown its own.
-    past = [] if scene.step["phase"] == "critique" else _own_past(scene, shown)
-    rivals = _rivals(scene) if scene.step["phase"] == "refine" else []
-    pieces = [*rivals, *given, *past, *subject]
+    shown = frozenset(key for piece in subject for key in piece.ids)
+    past = [] if phase == "critique" else _own_past(scene, shown)
+    given = [given_piece(scene, entry, said=GIVEN, document=OWN) for entry in given_entries(scene)]
+
+    head = [_rules_block(scene), problem_block(scene.state["topic"], memory.budget, scene.count)]
     about = [piece.message["content"] for piece in subject if piece.rank == SUBJECT]
-    contract = _contract(scene) if scene.config.memory.layout == "shared" else ""
+    contract = _contract(scene) if memory.layout == "shared" else ""
     tail = plain_tail(scene, contract, council_instruction(scene), "\n".join([scene.state["topic"], *about]))
-    return with_pieces(head, pieces, tail, scene.room, scene.count)
+    return with_pieces(head, [*rivals, *given, *past, *subject], tail, scene.room, scene.count)
 
 
 def council_instruction(scene: Scene) -> str:
     """Return what the phase asks of the speaker, and whatever else the floor does."""
-    phase, now = scene.step["phase"], scene.step["round"]
+    phase, now, speaker = scene.step["phase"], scene.step["round"], scene.speaker.id
     focus, most = role_of(scene.speaker).says(phase), max(now, scene.config.rounds or ROUNDS)
     place = {"round": str(now), "rounds": str(most), "focus": focus}
     match phase:
         case "propose":
-            asked = PROPOSE.render(rounds=str(most), words=str(PROPOSAL_WORDS), focus=focus)
+            asked = PROPOSE.render(words=str(PROPOSAL_WORDS), **place)
         case "critique":
             (target,) = scene.floor["targets"]
             name = display_name(target, scene.names)
-            said = any(each["speaker"] == scene.speaker.id for each in _received(scene, target, now - 1))
+            said = any(each["speaker"] == speaker for each in _received(scene, target, now - 1))
             before = _ANSWERED if said else ""
             asked = CRITIQUE.render(target=name, words=str(CRITIQUE_WORDS), before=before, **place)
         case _:
-            standing = _STANDING if _received(scene, scene.speaker.id, now) else _STANDING_ALONE
-            standing = standing if _own_proposal(scene) else _NONE_YET
+            standing = _STANDING if _received(scene, speaker, now) else _STANDING_ALONE
+            if speaker not in latest_proposals(scene.state["full_transcript"]):
+                standing = _NONE_YET
             asked = REFINE.render(standing=standing, words=str(PROPOSAL_WORDS), **place)
     return with_agreement("\n\n".join(filter(None, (asked, scene.floor["instruction"]))), scene.config)
-
-
-def _criticising(scene: Scene) -> list[Piece]:
-    (target,) = scene.floor["targets"]
-    name = display_name(target, scene.names)
-    proposal = latest_proposals(scene.state["full_transcript"])[target]
-    return [
-        *_criticisms(scene, target, scene.step["round"] - 1, OWN),
-        *_subject(scene, proposal, "proposal criticised", f"# {name}'s proposal"),
-    ]
-
-
-def _refining(scene: Scene) -> list[Piece]:
-    own = _own_proposal(scene)
-    pieces = _subject(scene, own, "own proposal", "# Your present proposal") if own else []
-    return [*pieces, *_criticisms(scene, scene.speaker.id, scene.step["round"], SUBJECT)]
 
 
 def _criticisms(scene: Scene, target: str, round_no: int, rank: int) -> list[Piece]:
@@ -121,25 +120,9 @@ def _criticisms(scene: Scene, target: str, round_no: int, rank: int) -> list[Pie
     ]
 
 
-def _rivals(scene: Scene) -> list[Piece]:
-    """Return what the others propose now, as far as there is room; theirs to learn from, not to criticise."""
-    if not scene.config.memory.rivals:
-        return []
-    proposals = latest_proposals(scene.state["full_transcript"])
-    return [
-        entry_piece(scene, entry, RIVALS, "rival proposal", "# Another's proposal: take what is better in it")
-        for who, entry in proposals.items()
-        if who != scene.speaker.id
-    ]
-
-
 def _subject(scene: Scene, entry: Entry, label: str, heading: str, rank: int = SUBJECT) -> list[Piece]:
     """Return what the phase is about, after what tools brought for it."""
     return [*tool_pieces(scene, entry, rank), entry_piece(scene, entry, rank, label, heading)]
-
-
-def _own_proposal(scene: Scene) -> Entry | None:
-    return latest_proposals(scene.state["full_transcript"]).get(scene.speaker.id)
 
 
 def _received(scene: Scene, target: str, round_no: int) -> list[Entry]:
@@ -159,7 +142,12 @@ def _own_past(scene: Scene, shown: frozenset[str]) -> list[Piece]:
     """Return the speaker's perspective as one piece: summary and what came after, less what is shown."""
     perspective = perspective_of(scene.state, scene.speaker.id)
     entries = [entry for entry in perspective.entries if entry["id"] not in shown]
-    parts = [perspective.summary, *(_past_text(scene, entry) for entry in entries)]
+    parts = [perspective.summary]
+    for entry in entries:
+        title = f"Your {entry['kind']} of round {entry['round']}, replaced since: "
+        if entry["kind"] == "critique":
+            title = "Critique of it, by "
+        parts.append(title + render_entry(entry, scene.names)["content"])
     text = "\n\n".join(filter(None, parts))
     if not text:
         return []
@@ -167,12 +155,6 @@ def _own_past(scene: Scene, shown: frozenset[str]) -> list[Piece]:
     ids = tuple(entry["id"] for entry in entries)
     memory: dict[MemoryKind, int] = {"perspective": scene.count(perspective.summary)}
     return [Piece(message, OWN, "own perspective", ids, "summary", memory if perspective.summary else {})]
-
-
-def _past_text(scene: Scene, entry: Entry) -> str:
-    own = f"Your {entry['kind']} of round {entry['round']}, replaced since: "
-    title = {"critique": "Critique of it, by "}.get(entry["kind"], own)
-    return title + render_entry(entry, scene.names)["content"]
 
 
 def _rules_block(scene: Scene) -> Block:

@@ -78,38 +78,45 @@ class LongForm(Protocol):
 
 
 def speech_step(
-    state: ConversationState, config: DebateConfig, speaker: str, phase: str = "", *, order: str = ""
+    state: ConversationState,
+    config: DebateConfig,
+    speaker: str,
+    *,
+    first: bool | None = None,
+    last: bool = False,
+    order: str = "",
 ) -> Step:
-    """Return the step of one speech; a moderator's order stands for what every argument is asked for."""
-    turn, phase = state.get("turn_count", 0), phase or long_form_phase(state, config, speaker)
+    """Return the step of one speech; a speaker's first turn opens, its last one closes.
+
+    Args:
+        state: the debate's.
+        config: the debate's.
+        speaker: whose turn it is.
+        first: whether it is its first; `None` where no order tells: then whoever has not spoken opens, and
+            the debate's last turns close.
+        last: whether it is its last.
+        order: a moderator's, which stands for what every argument is asked for.
+    """
+    turn, turns, size = state.get("turn_count", 0), config.total_turns(), len(config.turn_order())
+    if first is None:
+        first = not any(entry["speaker"] == speaker for entry in state["full_transcript"])
+        last = turns - turn <= size
+    phase = "opening" if first else "argument"
+    if last and not first and turns >= 3 * size:  # a shorter debate has no time for closings
+        phase = "closing"
     text = SPEECH.render(
         turn=str(turn + 1),
-        turns=str(config.total_turns()),
+        turns=str(turns),
         opening="" if order and phase == "argument" else f"{ASKS[phase]} ",
         words=str(SPEECH_WORDS),
     )
     instruction = "\n\n".join(filter(None, (with_agreement(text, config), order)))
-    return make_step(phase, turn // len(config.turn_order()) + 1, [make_floor(speaker, instruction)])
+    return make_step(phase, turn // size + 1, [make_floor(speaker, instruction)])
 
 
-def long_form_phase(state: ConversationState, config: DebateConfig, speaker: str) -> str:
-    """Return the phase of a speaker's turn: its first opens, the debate's last ones close."""
-    turn, turns, size = state.get("turn_count", 0), config.total_turns(), len(config.debaters)
-    if not any(entry["speaker"] == speaker for entry in state["full_transcript"]):
-        return "opening"
-    return "closing" if turns - turn <= size and turns >= 3 * size else "argument"
-
-
-def last_speakers(state: ConversationState, config: DebateConfig, number: int) -> list[str]:
-    """Return who took the last so many turns, the newest last; fewer at the beginning."""
-    return _recent(state, config)[-number:]
-
-
-def least_recent(state: ConversationState, config: DebateConfig, *, but: Sequence[str] = ()) -> str:
-    """Return who has not spoken for longest, the first in the configuration among equals."""
-    newest = {who: place for place, who in enumerate(_recent(state, config))}
-    candidates = [d.id for d in config.debaters if d.id not in but] or list(config.names())
-    return min(candidates, key=lambda who: newest.get(who, -1))
+def recent_speakers(state: ConversationState, config: DebateConfig) -> list[str]:
+    """Return who took the most recent turns, the newest last; fewer at the beginning."""
+    return _turns(state["full_transcript"][-_LOOK_BACK * len(config.debaters) :], config)
 
 
 def is_stuck(state: ConversationState, config: DebateConfig, speaker: str) -> bool:
@@ -118,19 +125,14 @@ def is_stuck(state: ConversationState, config: DebateConfig, speaker: str) -> bo
     Progress is a new dispute, a concession, a shift or new evidence, as the blackboard has it.
     """
     patience = ModeratorConfig.of(config).patience
-    alone = last_speakers(state, config, patience)
-    pair = last_speakers(state, config, 2 * patience)
+    recent = recent_speakers(state, config)
+    alone, pair = recent[-patience:], recent[-2 * patience :]
     held_alone = len(alone) == patience and set(alone) == {speaker}
     held_by_pair = len(config.debaters) > 2 and len(pair) == 2 * patience and len({*pair, speaker}) <= 2
     span = patience if held_alone else 2 * patience
     since = state["full_transcript"][ledger_of(state).last_progress + 1 :]
     quiet = len(_turns(since, config)) >= span
     return quiet and (held_alone or held_by_pair)
-
-
-def _recent(state: ConversationState, config: DebateConfig) -> list[str]:
-    """Return who took the most recent turns, the newest last."""
-    return _turns(state["full_transcript"][-_LOOK_BACK * len(config.debaters) :], config)
 
 
 def _turns(entries: Sequence[Entry], config: DebateConfig) -> list[str]:

@@ -18,8 +18,7 @@ from moot.nodes.protocols.long_form.long_form import (
     LongForm,
     ModeratorConfig,
     is_stuck,
-    last_speakers,
-    least_recent,
+    recent_speakers,
     speech_step,
 )
 from moot.nodes.protocols.protocol import Consult, Outlay
@@ -67,7 +66,7 @@ def _call(state: ConversationState, config: DebateConfig) -> ModelCall:
     system = MODERATE.render(
         topic=cut_middle(state["topic"], room, count),
         debaters=debater_lines(config),
-        spoken=" → ".join(names[who] for who in last_speakers(state, config, TOLD)) or "nobody yet",
+        spoken=" → ".join(names[who] for who in recent_speakers(state, config)[-TOLD:]) or "nobody yet",
         board=render_blackboard(state, "", max_tokens=room, count=count, names=names),
         turn=str(state.get("turn_count", 0) + 1),
         turns=str(config.total_turns()),
@@ -87,7 +86,11 @@ def _decide(state: ConversationState, config: DebateConfig, replies: Sequence[Re
     speaker = named or config.debaters[state.get("turn_count", 0) % len(config.debaters)].id
     order = noted(found["instruction"], ORDER) if named else ""
     if is_stuck(state, config, speaker):
-        speaker, order = least_recent(state, config, but=last_speakers(state, config, 1)), ""
+        recent = recent_speakers(state, config)
+        newest = {who: place for place, who in enumerate(recent)}
+        others = [who for who in config.names() if who not in recent[-1:]] or list(config.names())
+        # Whoever has not spoken for longest, the first in the configuration among equals.
+        speaker, order = min(others, key=lambda who: newest.get(who, -1)), ""
     return speech_step(
         state, config, speaker, order=f"The moderator gives you the floor: {order}" if order else ""
     )

@@ -6,7 +6,7 @@ from moot.nodes.protocols.long_form.long_form import (
     LongForm,
     ModeratorConfig,
     is_stuck,
-    last_speakers,
+    recent_speakers,
     speech_step,
 )
 from moot.state.config import DebateConfig
@@ -24,7 +24,7 @@ class RandomOrder(LongForm):
 
     def give_floor(self, state: ConversationState, config: DebateConfig) -> Step:
         """Draw the next speaker."""
-        last = last_speakers(state, config, 1) if len(config.debaters) > 2 else []
+        last = recent_speakers(state, config)[-1:] if len(config.debaters) > 2 else []
         free = [debater for debater in config.names() if debater not in last]
         moving = [who for who in free if not is_stuck(state, config, who)]
         speaker = drawn(moving or free, config.seed or 0, state.get("turn_count", 0))
