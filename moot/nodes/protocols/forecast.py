@@ -85,8 +85,9 @@ class Forecast:
     def calls_by_purpose(self) -> dict[str, int]:
         """Return the planned calls by what they are made for."""
         counted: dict[str, int] = {}
-        for batch in filter(lambda batch: batch.all_calls, self.batches):
-            counted[batch.purpose] = counted.get(batch.purpose, 0) + batch.all_calls
+        for batch in self.batches:
+            if batch.all_calls:
+                counted[batch.purpose] = counted.get(batch.purpose, 0) + batch.all_calls
         return counted
 
     def seconds(self, latency_s: float) -> float:

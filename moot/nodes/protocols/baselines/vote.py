@@ -81,8 +81,36 @@ class Vote(Alone):
         return "One answer is missing: its call failed."
 
     def ruling(self, state: ConversationState, config: DebateConfig) -> Decision | None:
-        """The count, where answers are counted."""
-        return _verdict(_count(state)) if VoteConfig.of(config).by == "answer" else None
+        """The count, where answers are counted; its confidence is the share of answers that agree."""
+        if VoteConfig.of(config).by != "answer":
+            return None
+        count = _count(state)
+        given = sum(map(len, count.by_answer.values()))
+        if not given:
+            return as_decision(failed_verdict(COUNT, "no answer was given"))
+        tally = {_short(said): float(len(entries)) for said, entries in count.by_answer.items()}
+        lines = [f"- {said}: {int(votes)} of {given}" for said, votes in tally.items()]
+        winner = count.first["speaker"] if count.first else TIE
+        share = 100 * max(tally.values()) / given
+        speakers = {entry["speaker"] for entries in count.by_answer.values() for entry in entries}
+        verdict: Verdict = {
+            **failed_verdict(COUNT, "", order=sorted(speakers)),
+            "status": "ok",
+            "winner": winner,
+            "reasoning": "\n".join(["Equal answers, counted:", *lines]),
+            "confidence": float(round(share)) if count.first else None,
+            "solution_markdown": count.first["content"] if count.first else "",
+        }
+        outcome = Outcome(
+            rule="majority",
+            winner=winner,
+            tally=tally,
+            tied=[_short(said) for said in count.tied],
+            mean_scores={},
+            dissent=[],
+            judges=given,
+        )
+        return as_decision(verdict, outcome)
 
     def headline(self, verdict: Decision, names: Mapping[str, str]) -> str:
         """The answer itself, with how many gave it."""
@@ -144,33 +172,3 @@ def _count(state: ConversationState) -> _Count:
     leading = [said for said, entries in by_answer.items() if len(entries) == most]
     first = by_answer[leading[0]][0] if len(leading) == 1 else None
     return _Count(by_answer, sorted(leading) if len(leading) > 1 else [], first)
-
-
-def _verdict(count: _Count) -> Decision:
-    """Return the count as the debate's verdict; confidence is the share of answers that agree."""
-    given = sum(map(len, count.by_answer.values()))
-    if not given:
-        return as_decision(failed_verdict(COUNT, "no answer was given"))
-    tally = {_short(said): float(len(entries)) for said, entries in count.by_answer.items()}
-    lines = [f"- {said}: {int(votes)} of {given}" for said, votes in tally.items()]
-    winner = count.first["speaker"] if count.first else TIE
-    share = 100 * max(tally.values()) / given
-    speakers = {entry["speaker"] for entries in count.by_answer.values() for entry in entries}
-    verdict: Verdict = {
-        **failed_verdict(COUNT, "", order=sorted(speakers)),
-        "status": "ok",
-        "winner": winner,
-        "reasoning": "\n".join(["Equal answers, counted:", *lines]),
-        "confidence": float(round(share)) if count.first else None,
-        "solution_markdown": count.first["content"] if count.first else "",
-    }
-    outcome = Outcome(
-        rule="majority",
-        winner=winner,
-        tally=tally,
-        tied=[_short(said) for said in count.tied],
-        mean_scores={},
-        dissent=[],
-        judges=given,
-    )
-    return as_decision(verdict, outcome)

@@ -11,7 +11,7 @@ from moot.nodes.protocols.dialogue.dialogue_settings import DialogueConfig
 from moot.nodes.protocols.protocol import make_floor, make_step, with_agreement
 from moot.nodes.text.terms import numbers, term_set
 from moot.state.config import DebateConfig
-from moot.state.conversation import ConversationState, Floor, Step
+from moot.state.conversation import ConversationState, Step
 from moot.state.entries import seq_of
 from moot.state.ledger import MOTION, OVERALL, Event, EventKind, Note, Room, Stage
 
@@ -26,11 +26,6 @@ SPECIFIC_TERMS = 3
 """Content words, or a figure, without which a proposition says nothing definite enough to be settled."""
 
 
-def phase_of(stage: Stage) -> str:
-    """Return the phase's name of a stage."""
-    return f"crux-{stage}"
-
-
 def open_rooms(state: ConversationState) -> dict[str, Room]:
     """Return the rooms in which there is more to say."""
     return {key: room for key, room in state.get("crux_rooms", {}).items() if not room["closed"]}
@@ -42,10 +37,36 @@ def room_step(state: ConversationState, config: DebateConfig, rooms: Mapping[str
     Both say at once where they stand; then they take turns, so that whoever is next can answer.
     """
     moved = {key: _advanced(state, room) for key, room in rooms.items()}
-    floors = [floor for room in moved.values() for floor in _floors(state, config, room)]
+    names, floors = config.names(), []
+    for room in moved.values():
+        pairs = [room["between"], room["between"][::-1]]
+        if room["stage"] != "positions":
+            pairs = pairs[:1] if awaits_second(room) else pairs[1:]
+        for who, other in pairs:
+            instruction = STAGES[room["stage"]].render(
+                target=names[other], claim=claim_text(state, room), words=str(WORDS)
+            )
+            targets = [other, *(room["message_ids"] or room["trigger"])[-1:]]
+            floors.append(
+                make_floor(who, with_agreement(instruction, config), targets=targets, room=room["id"])
+            )
     stage = next(iter(moved.values()))["stage"]
     aspect = state.get("step", {}).get("aspect", "")
-    return {**make_step(phase_of(stage), state.get("round", 0), floors, aspect=aspect), "rooms": moved}
+    return {**make_step(f"crux-{stage}", state.get("round", 0), floors, aspect=aspect), "rooms": moved}
+
+
+def _advanced(state: ConversationState, room: Room) -> Room:
+    """Return a room at its next floor: both positions, then exchange and steelman, one after the other.
+
+    Where its claim is settled and the two differ on another now, it goes on with that.
+    """
+    if awaits_second(room):
+        return {**room, "second": False}
+    following: dict[str, Stage] = {"": "positions", "positions": "exchange", "exchange": "steelman"}
+    stage: Stage = following.get(room["stage"], "exchange")
+    cycle = room["cycle"] + (stage == "exchange")
+    claim = claim_now(state, room) or room["claim"]
+    return {**room, "claim": claim, "stage": stage, "cycle": cycle, "second": stage != "positions"}
 
 
 def new_rooms(state: ConversationState, config: DebateConfig) -> dict[str, Room]:
@@ -78,19 +99,24 @@ class Contest(NamedTuple):
 def _worthy(state: ConversationState, config: DebateConfig) -> list[Contest]:
     """Return the contests that deserve a room, the most promising first."""
     crux, ledger, ids = DialogueConfig.of(config).crux, ledger_of(state), set(config.names())
+    rooms, now = state.get("crux_rooms", {}).values(), state.get("round", 0)
     cards = list((state.get("crux_cards") or {}).values())
     taken = {room["claim"] for room in open_rooms(state).values()}
-    worthy = [
-        contest
-        for key in (ledger.by_salience if crux.enabled else ())
-        if key not in taken and stage_of(ledger, key, cards) == "active"
-        for pair in ledger.pairs(key)
-        if set(pair) <= ids and _is_definite(ledger, key, specific=crux.specific)
-        for contest in [_contest(ledger, config, key, pair)]
-        if contest.confidence >= crux.confidence
-        and _cooled_down(state, pair, crux.cooldown)
-        and _is_relevant(state, ledger, key, pair, crux.relevance)
-    ]
+    worthy = []
+    for key in ledger.by_salience if crux.enabled else ():
+        text = ledger.propositions[key]["text"]
+        # What could be settled: the motion is what the whole dialogue is about.
+        specific = key != MOTION and (len(term_set(text)) >= SPECIFIC_TERMS or numbers(text))
+        is_free = key not in taken and stage_of(ledger, key, cards) == "active"
+        if not is_free or (crux.specific and not specific):
+            continue
+        for pair in ledger.pairs(key):
+            earlier = [room["round"] for room in rooms if set(room["between"]) == set(pair)]
+            if set(pair) <= ids and all(now - round_no > crux.cooldown for round_no in earlier):
+                contest = _contest(ledger, config, key, pair)
+                is_sure = contest.confidence >= crux.confidence
+                if is_sure and _is_relevant(state, ledger, key, pair, crux.relevance):
+                    worthy.append(contest)
     return sorted(worthy, key=lambda contest: (-contest.promise, contest.proposition))
 
 
@@ -106,12 +132,6 @@ def _contest(ledger: Ledger, config: DebateConfig, key: str, pair: tuple[str, st
     )
 
 
-def _is_definite(ledger: Ledger, key: str, *, specific: bool) -> bool:
-    """Return whether a proposition could be settled; the motion is what the whole dialogue is about."""
-    text = ledger.propositions[key]["text"]
-    return not specific or (key != MOTION and (len(term_set(text)) >= SPECIFIC_TERMS or bool(numbers(text))))
-
-
 def _is_relevant(state: ConversationState, ledger: Ledger, key: str, pair: Sequence[str], least: int) -> bool:
     """Return whether a proposition bears on the topic: a stance rests on it, or it shares enough terms.
 
@@ -124,40 +144,6 @@ def _is_relevant(state: ConversationState, ledger: Ledger, key: str, pair: Seque
     texts = [state["topic"], ledger.propositions[key]["aspect"], *aspects, *stances]
     context = {term for text in texts for term in term_set(text)}
     return len(term_set(ledger.propositions[key]["text"]) & context) >= least
-
-
-def _cooled_down(state: ConversationState, pair: Sequence[str], rounds: int) -> bool:
-    earlier = (room for room in state.get("crux_rooms", {}).values() if set(room["between"]) == set(pair))
-    return all(state.get("round", 0) - room["round"] > rounds for room in earlier)
-
-
-def _advanced(state: ConversationState, room: Room) -> Room:
-    """Return a room at its next floor: both positions, then exchange and steelman, one after the other.
-
-    Where its claim is settled and the two differ on another now, it goes on with that.
-    """
-    if awaits_second(room):
-        return {**room, "second": False}
-    following: dict[str, Stage] = {"": "positions", "positions": "exchange", "exchange": "steelman"}
-    stage: Stage = following.get(room["stage"], "exchange")
-    cycle = room["cycle"] + (stage == "exchange")
-    claim = claim_now(state, room) or room["claim"]
-    return {**room, "claim": claim, "stage": stage, "cycle": cycle, "second": stage != "positions"}
-
-
-def _floors(state: ConversationState, config: DebateConfig, room: Room) -> list[Floor]:
-    names = config.names()
-    about = claim_text(state, room)
-    prompt = STAGES[room["stage"]]
-    floors = []
-    pairs = [room["between"], room["between"][::-1]]
-    if room["stage"] != "positions":
-        pairs = pairs[:1] if awaits_second(room) else pairs[1:]
-    for who, other in pairs:
-        instruction = prompt.render(target=names[other], claim=about, words=str(WORDS))
-        targets = [other, *(room["message_ids"] or room["trigger"])[-1:]]
-        floors.append(make_floor(who, with_agreement(instruction, config), targets=targets, room=room["id"]))
-    return floors
 
 
 def supposed_dispute(

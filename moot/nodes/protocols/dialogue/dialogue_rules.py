@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import combinations
 from types import MappingProxyType
-from typing import Any
 
 from pydantic import BaseModel, Field
 
@@ -54,11 +53,13 @@ from moot.state.entries import JsonObject, kind_of
 from moot.state.ledger import OVERALL
 
 SPLIT = load_prompt("aspects", "topic", "debaters", "most", home=__package__)
-OPENING = load_prompt("opening", "rounds", "words", home=__package__)
-TAKE = load_prompt("take", "round", "rounds", "aspect", "words", home=__package__)
-RESPOND = load_prompt("respond", "round", "rounds", "aspect", "target", "words", home=__package__)
-REPLY = load_prompt("reply", "round", "rounds", "aspect", "target", "words", home=__package__)
-CLOSING = load_prompt("closing", "rounds", "words", home=__package__)
+PROMPTS = {
+    "opening": load_prompt("opening", "rounds", "words", home=__package__),
+    "take": load_prompt("take", "round", "rounds", "aspect", "words", home=__package__),
+    "respond": load_prompt("respond", "round", "rounds", "aspect", "target", "words", home=__package__),
+    "reply": load_prompt("reply", "round", "rounds", "aspect", "target", "words", home=__package__),
+    "closing": load_prompt("closing", "rounds", "words", home=__package__),
+}
 
 WORDS = {"opening": 180, "take": 120, "respond": 120, "reply": 100, "closing": 200}
 """What speeches are asked to stay within."""
@@ -73,6 +74,8 @@ LENSES = ("what there is to gain, and for whom", "what it costs and what can go 
 """Aspects of a topic that neither the configuration nor a model has split."""
 _TOPIC_CHARS = 6000
 _CLAUSES = re.compile(r"\s*(?:[;\n；]|\b(?:and|und|et|y)\b)\s*")
+_LOOK_BACK = 200
+"""Entries among which what a debater said last on the main floor is looked for."""
 
 
 class Aspects(BaseModel):
@@ -111,7 +114,11 @@ class Dialogue(Protocol):
             rooms = new_rooms(state, config)
             if rooms:
                 return room_step(state, config, rooms)
-        return _main_floor(state, config, place, list(memory["aspects"]))
+        aspects = list(memory["aspects"])
+        stage, aspect, mini = _following(place, len(aspects), DialogueConfig.of(config).minirounds)
+        if stage == "end":
+            return End(all_done(len(aspects), "aspect", "talked through"))
+        return _main_floor(state, config, aspects, stage, aspect, mini)
 
     def view(self, scene: Scene) -> Sequence[Block]:
         """See `dialogue_views`."""
@@ -166,38 +173,38 @@ def _split(state: ConversationState, config: DebateConfig) -> Step | Consult:
     """Open with the configured aspects, else ask a model for them."""
     dialogue = DialogueConfig.of(config)
     if dialogue.aspects:
-        return _open(config, [noted(aspect, SHORT) for aspect in dialogue.aspects])
-    decide = partial(_open_with_reply, config, state["topic"])
+        return _open(state, config, [noted(aspect, SHORT) for aspect in dialogue.aspects])
     outlay = Outlay("extract", "aspects", reserve=config.blackboard.reply)
     named = [f"aspect number {number}" for number in range(1, dialogue.max_aspects + 1)]
     fewest, most = ([Reply(data={"reasoning": "", "aspects": some})] for some in (named[:1], named))
     supposed: Mapping[Course, Sequence[Reply]] = {"least": fewest, "planned": most, "most": most}
+    decide = partial(_open_by_reply, state, config)
     return Consult(lambda: [_aspects_call(state, config)], decide, outlay, supposed)
 
 
 def _aspects_call(state: ConversationState, config: DebateConfig) -> ModelCall:
-    system = SPLIT.render(
-        topic=state["topic"][:_TOPIC_CHARS],
-        debaters=debater_lines(config),
-        most=str(DialogueConfig.of(config).max_aspects),
-    )
-    voice = voice_of(config, config.blackboard)
-    count = counter_of(voice, config)
+    voice, most = voice_of(config, config.blackboard), DialogueConfig.of(config).max_aspects
+    system = SPLIT.render(topic=state["topic"][:_TOPIC_CHARS], debaters=debater_lines(config), most=str(most))
     asked: list[WireMessage] = [
         {"role": "system", "content": system},
         {"role": "user", "content": "Split the topic."},
     ]
-    view = fit_messages(asked, config.memory.budget.total, count)
+    view = fit_messages(asked, config.memory.budget.total, counter_of(voice, config))
     hints: Hints = {"phase": "aspects", "topic": state["topic"]}
-    schema = narrowed(Aspects, {"aspects": many(str, 1, DialogueConfig.of(config).max_aspects)})
+    schema = narrowed(Aspects, {"aspects": many(str, 1, most)})
     return make_call(voice, "extract", view, schema=schema, hints=hints)
 
 
-def _open_with_reply(config: DebateConfig, topic: str, replies: Sequence[Reply]) -> Step:
-    found = found_in(Aspects, replies[0]) or {"aspects": ()}
-    named = [noted(aspect, SHORT) for aspect in found["aspects"]]
-    distinct = list(dict.fromkeys(filter(None, named)))[: DialogueConfig.of(config).max_aspects]
-    return _open(config, distinct or aspects_by_rule(topic, DialogueConfig.of(config).max_aspects))
+def _open_by_reply(state: ConversationState, config: DebateConfig, replies: Sequence[Reply]) -> Step:
+    found, most = found_in(Aspects, replies[0]) or {"aspects": ()}, DialogueConfig.of(config).max_aspects
+    named = dict.fromkeys(noted(aspect, SHORT) for aspect in found["aspects"])
+    distinct = list(filter(None, named))[:most]
+    return _open(state, config, distinct or aspects_by_rule(state["topic"], most))
+
+
+def _open(state: ConversationState, config: DebateConfig, aspects: list[str]) -> Step:
+    step = _main_floor(state, config, aspects, "opening", 0, 0)
+    return {**step, "memo": {"aspects": aspects, **step["memo"]}}
 
 
 def aspects_by_rule(topic: str, most: int) -> list[str]:
@@ -205,35 +212,6 @@ def aspects_by_rule(topic: str, most: int) -> list[str]:
     parts = [noted(part, SHORT) for part in _CLAUSES.split(topic.strip()[:_TOPIC_CHARS])]
     parts = list(dict.fromkeys(part for part in parts if len(part) > 3))
     return (parts if len(parts) > 1 else list(LENSES))[:most]
-
-
-def _open(config: DebateConfig, aspects: list[str]) -> Step:
-    rounds = str(len(aspects) + 2)
-    instruction = with_agreement(OPENING.render(rounds=rounds, words=str(WORDS["opening"])), config)
-    floors = [make_floor(debater.id, instruction) for debater in config.debaters]
-    step = make_step("opening", 1, floors, aspect=OVERALL)
-    return {**step, "memo": {"aspects": aspects, PLACE: _place("opening", 0, 0)}}
-
-
-def _place(stage: str, aspect: int, mini: int) -> JsonObject:
-    return {"stage": stage, "aspect": aspect, "mini": mini}
-
-
-def _main_floor(
-    state: ConversationState, config: DebateConfig, place: JsonObject, aspects: list[str]
-) -> Step | End:
-    """Return the main floor's next step."""
-    stage, aspect, mini = _following(place, len(aspects), DialogueConfig.of(config).minirounds)
-    if stage == "end":
-        return End(all_done(len(aspects), "aspect", "talked through"))
-    closing = stage == "closing"
-    about = OVERALL if closing else aspects[aspect]
-    last = len(aspects) + 2
-    round_no = last if closing else aspect + 2
-    instruction_of = partial(_instruction, config, stage, about, (round_no, last))
-    floors = _floors(state, config, stage, aspect + mini, instruction_of)
-    step = make_step(stage, round_no, floors, aspect=about)
-    return {**step, "last_words": closing, "memo": {PLACE: _place(stage, aspect, mini)}}
 
 
 def _following(place: JsonObject, aspects: int, minirounds: int) -> tuple[str, int, int]:
@@ -252,40 +230,30 @@ def _following(place: JsonObject, aspects: int, minirounds: int) -> tuple[str, i
     return ("closing" if stage == "reply" else "end"), aspect, mini
 
 
-def _instruction(
-    config: DebateConfig, stage: str, aspect: str, place: tuple[int, int], target: str, said: Sequence[str]
-) -> str:
-    """Return what a floor asks; `place` is its round, and of how many, and `said` the message it answers."""
-    words, name = str(WORDS[stage]), " ".join([config.names().get(target, ""), *(f"[{key}]" for key in said)])
-    round_no, rounds = map(str, place)
-    if stage == "closing":
-        text = CLOSING.render(rounds=rounds, words=words)
-    elif stage == "take":
-        text = TAKE.render(round=round_no, rounds=rounds, aspect=aspect, words=words)
-    else:
-        prompt = RESPOND if stage == "respond" else REPLY
-        text = prompt.render(round=round_no, rounds=rounds, aspect=aspect, target=name, words=words)
-    return with_agreement(text, config)
-
-
-def _floors(
-    state: ConversationState, config: DebateConfig, stage: str, turn: int, instruction_of: Any
-) -> list[Floor]:
-    """Return everybody's floor: in a response each answers another, and in a reply whoever responded."""
-    ids = list(config.names())
-    if stage not in ("respond", "reply"):
-        return [make_floor(who, instruction_of("", ())) for who in ids]
-    distance = 1 + turn % (len(ids) - 1)
-    step = distance if stage == "respond" else -distance
-    floors = []
+def _main_floor(
+    state: ConversationState, config: DebateConfig, aspects: list[str], stage: str, aspect: int, mini: int
+) -> Step:
+    """Return a step of everybody's: in a response each answers another, and in a reply whoever responded."""
+    last = len(aspects) + 2
+    round_no = {"opening": 1, "closing": last}.get(stage, aspect + 2)
+    about = OVERALL if stage in ("opening", "closing") else aspects[aspect]
+    ids, floors = list(config.names()), []
     for place, who in enumerate(ids):
-        target = ids[(place + step) % len(ids)]
-        said = _last_said(state, target)
-        floors.append(make_floor(who, instruction_of(target, said), targets=[target, *said]))
-    return floors
-
-
-_LOOK_BACK = 200
+        targets: list[str] = []
+        name = ""
+        if stage in ("respond", "reply"):
+            distance = 1 + (aspect + mini) % (len(ids) - 1)
+            target = ids[(place + (distance if stage == "respond" else -distance)) % len(ids)]
+            said = _last_said(state, target)
+            targets = [target, *said]
+            name = " ".join([config.names()[target], *(f"[{key}]" for key in said)])
+        asked = PROMPTS[stage].render(
+            round=str(round_no), rounds=str(last), aspect=about, target=name, words=str(WORDS[stage])
+        )
+        floors.append(make_floor(who, with_agreement(asked, config), targets=targets))
+    memo = {PLACE: {"stage": stage, "aspect": aspect, "mini": mini}}
+    step = make_step(stage, round_no, floors, aspect=about)
+    return {**step, "last_words": stage == "closing", "memo": memo}
 
 
 def _last_said(state: ConversationState, who: str) -> list[str]:

@@ -51,15 +51,14 @@ def dialogue_view(scene: Scene) -> list[Block]:
     parts = [anchors_part(scene, "\n".join([about, scene.floor["instruction"], *said]))]
     if not cold:
         parts.append(blackboard_part(scene, share=0.6 if parts[0].text else 1.0, found=False))
-    head = [_rules(scene), topic_block(scene.state["topic"], scene.config, scene.count)]
-    return with_pieces(head, pieces, tail_block(scene, parts), scene.room, scene.count)
-
-
-def _rules(scene: Scene) -> Block:
     aspects = (scene.state.get("protocol_state") or {}).get("aspects") or []
-    listed = ASPECTS.render(aspects="\n".join(f"- {aspect}" for aspect in aspects)) if aspects else ""
+    listed = ASPECTS.render(aspects="\n".join(f"- {each}" for each in aspects)) if aspects else ""
     persona = contract_text(scene.speaker) if scene.config.memory.layout == "per-speaker" else ""
-    return rules_block(scene, extra="\n\n".join(filter(None, (listed, persona))))
+    head = [
+        rules_block(scene, extra="\n\n".join(filter(None, (listed, persona)))),
+        topic_block(scene.state["topic"], scene.config, scene.count),
+    ]
+    return with_pieces(head, pieces, tail_block(scene, parts), scene.room, scene.count)
 
 
 def _take(scene: Scene) -> Iterator[Piece]:
@@ -74,17 +73,15 @@ def _exchange(scene: Scene) -> Iterator[Piece]:
     """
     yield from _found(scene)
     transcript, round_no = scene.state["full_transcript"], scene.step["round"]
-    own, others = _rooms_of_round(scene, round_no)
-    speeches = [*recent_exchange(transcript, round_no), *own, *others]
-    yield from _said(scene, speeches, scene.floor["targets"], others)
-
-
-def _rooms_of_round(scene: Scene, round_no: int) -> tuple[list[Entry], list[Entry]]:
-    """Return what was said in the rooms of a round: those that the speaker was in, and the others."""
-    rooms = [room for room in scene.state.get("crux_rooms", {}).values() if room["round"] == round_no]
-    own = [key for room in rooms if scene.speaker.id in room["between"] for key in room["message_ids"]]
-    others = [key for room in rooms if scene.speaker.id not in room["between"] for key in room["message_ids"]]
-    return entries_of(own, scene.state["full_transcript"]), entries_of(others, scene.state["full_transcript"])
+    own: list[str] = []
+    others: list[str] = []
+    for room in scene.state.get("crux_rooms", {}).values():
+        if room["round"] == round_no:
+            heard = own if scene.speaker.id in room["between"] else others
+            heard += room["message_ids"]
+    elsewhere = entries_of(others, transcript)
+    speeches = [*recent_exchange(transcript, round_no), *entries_of(own, transcript), *elsewhere]
+    yield from _said(scene, speeches, scene.floor["targets"], elsewhere)
 
 
 def _found(scene: Scene) -> Iterator[Piece]:
