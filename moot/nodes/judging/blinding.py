@@ -77,9 +77,8 @@ class Blinding:
         blinded = self._repeated.sub(r"\1", self._mention.sub(self._blinded, text))
         parts: list[str] = []
         for line in blinded.splitlines(keepends=True):
-            about = (
-                False  # a pronoun is of a debater who is named on its line, as long as sentences have some
-            )
+            # Pronouns are a debater's from the sentence of its line that names it, on while there are any.
+            about = False
             for sentence in _SENTENCE.findall(line):
                 named = any(label in sentence for label in self.labels.values())
                 about = named or (about and bool(_PRONOUN.search(sentence)))

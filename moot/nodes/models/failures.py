@@ -12,7 +12,6 @@ from email.utils import parsedate_to_datetime
 from typing import cast
 
 from moot.nodes.text.plain import clip
-from moot.state.config.model_settings import ModelSettings
 from moot.state.entries import JsonObject
 from moot.state.errors import ModelError
 from moot.state.event_loop import rest
@@ -29,7 +28,6 @@ REFUSALS = frozenset({"content_filter", "content_policy_violation", "Responsible
 
 UNREACHABLE = "nothing answers at {url}: is it running? If the address is wrong, set {endpoint}"
 NO_API = "{endpoint}, {url}, is no API's address: that of OpenAI-compatible servers often ends in /v1"
-OTHER_MODEL = "to go on with another model: moot resume ID --model NAME"
 
 _FINISHES = {
     "end_turn": "stop",
@@ -200,36 +198,6 @@ def finish_of(metadata: Mapping[str, object]) -> str:
     keys = ("finish_reason", "stop_reason", "done_reason", "stopReason")
     said = str(next((metadata[key] for key in keys if metadata.get(key)), "stop"))
     return _FINISHES.get(said.lower(), said)
-
-
-def advice(failure: Failure, settings: ModelSettings, base_url: str, model: str) -> str:
-    """Return what a user can do about a failure, `""` where that is not known.
-
-    Args:
-        failure: what is the matter.
-        settings: of the model.
-        base_url: where it was asked for, `""` for a provider's own place.
-        model: its name.
-    """
-    endpoint = "the model's base_url" if settings.base_url else "OPENAI_BASE_URL"
-    if not base_url and (failure.advice or failure.status in (401, 403, 404)):
-        return f"check the model's name, and its provider's key and address; {OTHER_MODEL}"
-    if failure.advice:
-        return failure.advice.format(url=shown_url(base_url), endpoint=endpoint)
-    if is_too_long(failure):
-        return (
-            f"say what it takes as models.{model}.context_size, and lower memory.budget.total to that less "
-            "memory.budget.reply"
-        )
-    if failure.code in HOPELESS_CODES:
-        return f"the account's quota is used up: see to its billing, or {OTHER_MODEL}"
-    if failure.status in (401, 403):
-        if settings.key_variable is None:
-            return "no key was sent: name its variable as `api_key_env` beside the model's base_url"
-        return f"check the key in {settings.key_variable}, and that {endpoint} is the endpoint it belongs to"
-    if failure.status == 404:
-        return f"check the model's name, and {endpoint}; {OTHER_MODEL}"
-    return ""
 
 
 def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:

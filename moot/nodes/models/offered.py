@@ -1,15 +1,18 @@
-"""The models that an endpoint says it offers, and what is said of a failure that they may cure."""
+"""What a user can do about a failure, and the models that an endpoint says it offers."""
 
 import difflib
 import json
 
 import httpx
 
-from moot.nodes.models.failures import OTHER_MODEL, Failure, advice
+from moot.nodes.models.failures import HOPELESS_CODES, Failure, is_too_long
 from moot.nodes.models.registry import OPENAI_URL, Access, Models, access_to
+from moot.state.config.model_settings import ModelSettings
 from moot.state.entries import JsonObject, clean_text
 from moot.state.errors import UserError
+from moot.state.redaction import shown_url
 
+OTHER_MODEL = "to go on with another model: moot resume ID --model NAME"
 WAIT_S = 10.0
 """Longest wait for the list, seconds: it is short, and only ever beside the point."""
 FEW = 8
@@ -32,6 +35,36 @@ async def offered_rows(access: Access) -> list[JsonObject]:
     if not isinstance(rows, list):
         raise ValueError("the answer is no list of models")
     return [row for row in rows if isinstance(row, dict) and row.get("id")]
+
+
+def advice(failure: Failure, settings: ModelSettings, base_url: str, model: str) -> str:
+    """Return what a user can do about a failure, `""` where that is not known.
+
+    Args:
+        failure: what is the matter.
+        settings: of the model.
+        base_url: where it was asked for, `""` for a provider's own place.
+        model: its name.
+    """
+    endpoint = "the model's base_url" if settings.base_url else "OPENAI_BASE_URL"
+    if not base_url and (failure.advice or failure.status in (401, 403, 404)):
+        return f"check the model's name, and its provider's key and address; {OTHER_MODEL}"
+    if failure.advice:
+        return failure.advice.format(url=shown_url(base_url), endpoint=endpoint)
+    if is_too_long(failure):
+        return (
+            f"say what it takes as models.{model}.context_size, and lower memory.budget.total to that less "
+            "memory.budget.reply"
+        )
+    if failure.code in HOPELESS_CODES:
+        return f"the account's quota is used up: see to its billing, or {OTHER_MODEL}"
+    if failure.status in (401, 403):
+        if settings.key_variable is None:
+            return "no key was sent: name its variable as `api_key_env` beside the model's base_url"
+        return f"check the key in {settings.key_variable}, and that {endpoint} is the endpoint it belongs to"
+    if failure.status == 404:
+        return f"check the model's name, and {endpoint}; {OTHER_MODEL}"
+    return ""
 
 
 async def explained(name: str, failure: Failure, models: Models) -> str:

@@ -30,9 +30,6 @@ class OfflineModel(LocalModel):
     A structured answer is a placeholder that says so, but for what `Hints.fields` tells.
     """
 
-    seed: int = 0
-    """Seed of calls that bring none of their own."""
-
     @property
     def _llm_type(self) -> str:
         return OFFLINE
@@ -40,8 +37,8 @@ class OfflineModel(LocalModel):
     def respond(self, messages: list[BaseMessage], **kwargs: Any) -> AIMessage:
         """Return the answer to a prompt: text, a tool's call, or JSON where a `json_schema` is given."""
         hints = cast(Hints, kwargs.get("hints") or {})
-        seed, schema = kwargs.get("seed"), kwargs.get("json_schema")
-        dice = _dice(messages, hints, self.seed if seed is None else seed)
+        schema = kwargs.get("json_schema")
+        dice = _dice(messages, hints, kwargs.get("seed") or 0)
         last = messages[-1].text if messages else ""
         topic = hints.get("topic") or next(filter(None, map(str.strip, last.splitlines())), "the question")
         topic = " ".join(topic[:TOPIC_CHARS].split())
