@@ -68,7 +68,6 @@ class Minutes:
     dropped: Counter[str] = field(default_factory=Counter)
     _counts: Counter[str] = field(default_factory=Counter)
     _refs: dict[str, str] = field(default_factory=dict)
-
     _texts: dict[str, str] = field(default_factory=dict)
     """Text of each proposition, folded, by its id."""
     _asked: set[str] = field(default_factory=set)
@@ -78,8 +77,7 @@ class Minutes:
         before = fold_notes(self.known, self.topic)
         self._counts = Counter(before.highest)
         self._texts = {MOTION: self.topic.casefold()}
-        for each in before.notes.get("proposition", ()):
-            self._index(each)
+        self._texts |= {each["id"]: each["text"].casefold() for each in before.notes.get("proposition", ())}
         self._asked = before.challenges.keys() | before.questions.keys()
 
     @property
@@ -93,75 +91,66 @@ class Minutes:
         self._refs = {}  # another reading may give the same references to others
         for each in operations.get("events", ()):
             self._take_event(each, opened)
-        self._take_exhibits(operations)
+        for each in operations.get("evidence", ()):
+            if said := self._said(each, quoted=True):
+                self._note("x", {**said, **self._about(each), "note": "evidence", "kind": each["kind"]})
+        for each in operations.get("gaps", ()):
+            if said := self._said(each):
+                self._note("g", {**said, **self._about(each), "note": "gap"})
         self._take_requests(operations)
         for each in operations.get("answers", ()):
-            self._answer(each)
-        self._correct(operations)
-
-    def _take_exhibits(self, operations: Operations) -> None:
-        for each in operations.get("evidence", ()):
-            if quote := self._quote(each, quoted=True):
-                what = {"note": "evidence", "kind": each["kind"]}
-                self._note({**self._said(quote), **self._about(each), **what}, "x")
-        for each in operations.get("gaps", ()):
-            if quote := self._quote(each):
-                self._note({**self._said(quote), **self._about(each), "note": "gap"}, "g")
-
-    def _take_requests(self, operations: Operations) -> None:
-        for each in operations.get("challenges", ()):
-            quote = self._quote(each, quoted=True)
-            if quote and self._is_other(each["to"], quote[0]):
-                what = {"note": "challenge", "to": each["to"]}
-                self._note({**self._said(quote), **self._about(each), **what}, "c")
-                self._answered(each)
-        for each in operations.get("questions", ()):
-            if quote := self._quote(each):
-                to = each["to"] if each["to"] in self.debaters else ""
-                self._note({**self._said(quote), "note": "question", "to": to}, "q")
-                self._answered(each)
+            self._answer(each, each["to"])
+        self._take_corrections(operations)
 
     def _take_event(self, each: Mapping[str, Any], opened: Mapping[str, str]) -> None:
-        quote = self._quote(each)
-        if not quote:
+        said = self._said(each)
+        if not said:
             return
         if each["confidence"] < self.threshold:
             self.dropped["unsure"] += 1
             return
-        key = self._proposition(each["proposition"], opened, quote[0])
+        key = self._proposition(each["proposition"], opened, self.entries[said["message_id"]]["seq"])
         # Only the rules may note that somebody conceded without knowing what.
         if not key and (self.by != "rule" or each["kind"] != "concedes"):
             self.dropped["no such proposition"] += 1
             return
         stance = each["kind"] in ("asserts", "denies", "conditional")
         condition = noted(each["condition"]) if stance else ""
-        self._note(
-            {
-                "note": "event",
-                "kind": "conditional" if each["kind"] == "asserts" and condition else each["kind"],
-                "proposition": key,
-                "condition": condition,
-                "ground": bool(each["ground"]),
-                "confidence": round(float(each["confidence"]), 2),
-                **self._said(quote),
-            },
-            "e",
-        )
+        event = {
+            "note": "event",
+            "kind": "conditional" if each["kind"] == "asserts" and condition else each["kind"],
+            "proposition": key,
+            "condition": condition,
+            "ground": bool(each["ground"]),
+            "confidence": round(float(each["confidence"]), 2),
+        }
+        self._note("e", {**event, **said})
 
-    def _correct(self, operations: Operations) -> None:
+    def _take_requests(self, operations: Operations) -> None:
+        """Note challenges and questions, each with its answer where that was found as well."""
+        for each in operations.get("challenges", ()):
+            if said := self._said(each, quoted=True):
+                is_other = each["to"] in self.debaters and each["to"] != said["debater"]
+                self.dropped["nobody else"] += not is_other
+                if not is_other:
+                    continue
+                key = self._note("c", {**said, **self._about(each), "note": "challenge", "to": each["to"]})
+                if each.get("answered_in"):
+                    self._answer({"message_id": each["answered_in"], "quote": each["answer"]}, key)
+        for each in operations.get("questions", ()):
+            if said := self._said(each):
+                to = each["to"] if each["to"] in self.debaters else ""
+                key = self._note("q", {**said, "note": "question", "to": to})
+                if each.get("answered_in"):
+                    self._answer({"message_id": each["answered_in"], "quote": each["answer"]}, key)
+
+    def _take_corrections(self, operations: Operations) -> None:
         """Note which propositions are one, and which notes were wrong."""
         for each in operations.get("same", ()):
             one, other = (self._refs.get(each[key], each[key]) for key in ("one", "other"))
             if one in self._texts and other in self._texts and one != other:
-                self._add(
-                    {
-                        "note": "same",
-                        "one": one,
-                        "other": other,
-                        "opposite": bool(each["opposite"]),
-                        "by": self.by,
-                    }
-                )
+                opposite = bool(each["opposite"])
+                self._add({"note": "same", "one": one, "other": other, "opposite": opposite, "by": self.by})
         for each in operations.get("retractions", ()):
             if any(note.get("id") == each["of"] for note in self.known):
                 self._add({"note": "retraction", "of": each["of"], "why": noted(each["why"]), "by": self.by})
@@ -181,26 +170,20 @@ class Minutes:
         self._add({"note": "reading", "through": through, "by": self.by, "dropped": dict(self.dropped)})
         return self.new
 
-    def _add(self, note: Mapping[str, Any]) -> None:
-        self.new.append(cast(Note, dict(note)))
-
-    def _quote(self, each: Mapping[str, Any], *, quoted: bool = False) -> tuple[Entry, str] | None:
-        """Return message and words of a quotation that really stands there, `None` for any other."""
+    def _said(self, each: Mapping[str, Any], *, quoted: bool = False) -> dict[str, Any]:
+        """Return who said a quotation where, in the words that really stand there; `{}` where nobody did."""
         entry = self.entries.get(cited_id(each["message_id"]))
         if entry is None or entry["speaker"] not in self.debaters:
             self.dropped["no such message"] += 1
-            return None
+            return {}
         span = find_quotation(each["quote"], entry["content"])
         if span is None:
             self.dropped["not said"] += 1
-            return None
+            return {}
         if not quoted and in_speech_of_another(entry["content"], *span):
             self.dropped["somebody else's words"] += 1
-            return None
-        return entry, kept_quotation(entry["content"], *span)
-
-    def _said(self, quote: tuple[Entry, str]) -> dict[str, Any]:
-        entry, words = quote
+            return {}
+        words = kept_quotation(entry["content"], *span)
         return {"debater": entry["speaker"], "message_id": entry["id"], "quote": words, "by": self.by}
 
     def _about(self, each: Mapping[str, Any]) -> dict[str, str]:
@@ -208,46 +191,36 @@ class Minutes:
         key = self._refs.get(each["proposition"], each["proposition"])
         return {"proposition": key if key in self._texts else ""}
 
-    def _note(self, note: Mapping[str, Any], letter: str) -> None:
-        self._counts[note["note"]] += 1
-        self._add({**note, "id": f"{letter}{self._counts[note['note']]:03d}"})
-        self._index(self.new[-1])
-
-    def _index(self, note: Note) -> None:
-        if note["note"] == "proposition":
-            self._texts[note["id"]] = note["text"].casefold()
-        elif note["note"] in ("challenge", "question"):
-            self._asked.add(note["id"])
-
-    def _is_other(self, debater: str, entry: Entry) -> bool:
-        known = debater in self.debaters and debater != entry["speaker"]
-        self.dropped["nobody else"] += not known
-        return known
-
-    def _proposition(self, wanted: str, opened: Mapping[str, str], entry: Entry) -> str:
+    def _proposition(self, wanted: str, opened: Mapping[str, str], seq: int) -> str:
         """Return the id of a proposition, opened now where it is new; `""` where there is none."""
         key = self._refs.get(wanted, wanted)
         text = noted(opened.get(wanted, ""))
         if key in self._texts or not text:
             return key if key in self._texts else ""
-        alike = [known for known, folded in self._texts.items() if folded == text.casefold()]
-        key = alike[0] if alike else f"p{self._counts['proposition'] + 1:03d}"
-        if not alike:
-            self._note({"note": "proposition", "text": text, "aspect": self.aspect, "seq": entry["seq"]}, "p")
+        key = next((known for known, folded in self._texts.items() if folded == text.casefold()), "")
+        if not key:
+            key = self._note("p", {"note": "proposition", "text": text, "aspect": self.aspect, "seq": seq})
+            self._texts[key] = text.casefold()
         self._refs[wanted] = key
         return key
 
-    def _answered(self, each: Mapping[str, Any]) -> None:
-        """Note the answer that came with the note made last."""
-        if each.get("answered_in"):
-            key = str(self.new[-1].get("id"))
-            self._answer({"to": key, "message_id": each["answered_in"], "quote": each["answer"]})
-
-    def _answer(self, each: Mapping[str, Any]) -> None:
-        if each["to"] not in self._asked:
+    def _answer(self, each: Mapping[str, Any], to: str) -> None:
+        if to not in self._asked:
             self.dropped["nothing to answer"] += 1
-        elif quote := self._quote(each):
-            self._add({"note": "answer", "to": each["to"], **self._said(quote)})
+        elif said := self._said(each):
+            self._add({"note": "answer", "to": to, **said})
+
+    def _note(self, letter: str, note: Mapping[str, Any]) -> str:
+        """Add a note under an id of its own, and return that."""
+        self._counts[note["note"]] += 1
+        key = f"{letter}{self._counts[note['note']]:03d}"
+        self._add({**note, "id": key})
+        if note["note"] in ("challenge", "question"):
+            self._asked.add(key)
+        return key
+
+    def _add(self, note: Mapping[str, Any]) -> None:
+        self.new.append(cast(Note, note))
 
 
 def standing_changes(minutes: Minutes) -> Iterator[Event]:
