@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from moot.nodes.blackboard.by_model import minutes_by_model, read_in_batches
-from moot.nodes.blackboard.by_rule import operations_by_rule
+from moot.nodes.blackboard.by_rule import RuleReader
 from moot.nodes.blackboard.folding import ledger_of
 from moot.nodes.blackboard.minutes import Minutes
 from moot.nodes.blackboard.rooms import awaits_second, with_entries
@@ -102,7 +102,7 @@ def _take_minutes(
             minutes.by, minutes.threshold = "rule", 0.0
             before = transcript[max(0, chunk[0]["seq"] - 8) : chunk[0]["seq"]]
             minutes.entries = {**minutes.entries, **{entry["id"]: entry for entry in before}}
-            minutes.take(operations_by_rule(chunk, config.names(), state["topic"], minutes.ledger, before))
+            minutes.take(RuleReader(config.names(), state["topic"], minutes.ledger).read(chunk, before))
     return minutes, failure
 
 

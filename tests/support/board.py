@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from moot.nodes.blackboard.by_rule import operations_by_rule
+from moot.nodes.blackboard.by_rule import RuleReader
 from moot.nodes.blackboard.digest import render_blackboard
 from moot.nodes.blackboard.folding import ledger_of
 from moot.nodes.blackboard.minutes import Minutes
@@ -44,7 +44,7 @@ class Board:
         """Say something that the rules read."""
         before = self.state["full_transcript"]
         entry = self.entry(speaker, text, round_no=round_no, targets=targets)
-        self.take([entry, *before], "rule", operations_by_rule([entry], NAMES, TOPIC, self.ledger, before))
+        self.take([entry, *before], "rule", RuleReader(NAMES, TOPIC, self.ledger).read([entry], before))
         return entry
 
     def take(self, entries: Sequence[Entry], by: Reader, operations: Any) -> Minutes:

@@ -8,7 +8,7 @@ import pytest
 
 from moot.graph.documents.board import _rounds
 from moot.nodes.blackboard.board_words import stances_text
-from moot.nodes.blackboard.by_rule import operations_by_rule
+from moot.nodes.blackboard.by_rule import RuleReader
 from moot.nodes.blackboard.folding import fold_notes
 from moot.nodes.judging.blinding import make_blinding
 from moot.nodes.memory.summarizers.notes import untold_points
@@ -57,12 +57,12 @@ def test_what_is_asked_supposed_granted_or_anothers_is_no_evidence_of_the_speake
         "paid for itself. Who pays the 4 million? I concede that 12 % of trips were empty. In March we "
         "counted 310 cars a day."
     )
-    ops = operations_by_rule([_said(1, "una", words)], NAMES, TOPIC, fold_notes([], TOPIC))
+    ops = RuleReader(NAMES, TOPIC, fold_notes([], TOPIC)).read([_said(1, "una", words)])
     assert [each["quote"] for each in ops["evidence"]] == ["In March we counted 310 cars a day."]
 
 
 def test_a_concession_that_does_not_say_of_what_is_not_noted() -> None:
-    ops = operations_by_rule([_said(1, "una", "So I stand corrected.")], NAMES, TOPIC, fold_notes([], TOPIC))
+    ops = RuleReader(NAMES, TOPIC, fold_notes([], TOPIC)).read([_said(1, "una", "So I stand corrected.")])
     assert not ops.get("events")
 
 

@@ -32,6 +32,8 @@ CLAUSE_TERMS = 3
 """Content words without which a sentence opens no proposition: “I correct myself” is on nothing known."""
 ANSWER_SHARE = 0.2
 """A challenge counts as answered by a message to its author that takes up this share of its terms."""
+INSISTED_SHARE = 0.5
+"""The same of a question that is asked again, which to speak next does not answer."""
 _LOOK_BACK = 8
 """Entries before one in which what it contradicts is looked for."""
 _SHORT_TURN = 3
@@ -93,35 +95,47 @@ class RuleReader:
         self._challenges: list[Waiting] = [(each["id"], dict(each)) for each in ledger.open_challenges()]
 
     def read(self, entries: Sequence[Entry], before: Sequence[Entry] = ()) -> Operations:
-        """Return what is to be noted of entries."""
+        """Return what is to be noted of entries, which were said after those `before`."""
         said = [(each, _sentences(each)) for each in (*before[-_LOOK_BACK:], *entries)]
         for place in range(len(said) - len(entries), len(said)):
-            self._read(*said[place], said[max(0, place - _LOOK_BACK) : place])
+            entry, sentences = said[place]
+            self._answer(entry, sentences)
+            self._take_side(entry, sentences)
+            self._dispute(entry, sentences, said[max(0, place - _LOOK_BACK) : place])
+            self._ask(entry, sentences)
+            self._give_way(entry, sentences)
+            self._show(entry, sentences)
         return cast(Operations, dict(self.ops))
 
-    def _read(self, entry: Entry, sentences: Sequence[Sentence], before: Sequence[Earlier]) -> None:
-        self._answer(entry, sentences)
-        self._take_side(entry, sentences)
-        self._dispute(entry, sentences, before)
-        self._ask(entry, sentences)
-        for sentence in sentences:
-            given_up = shifts(sentence.text)
-            if given_up:
-                self._event(entry, sentence.text, MOTION, "withdraws")
-            elif concedes(sentence.text) and len(term_set(sentence.text)) >= CLAUSE_TERMS:
-                if (entry["speaker"], noted(sentence.text)) in self._granted:
-                    continue
-                self._granted.add((entry["speaker"], noted(sentence.text)))
-                self._event(entry, sentence.text, self._open(sentence.text), "concedes")
-        # What somebody asks, would believe, grants, or says to another is no evidence of its own.
-        moves = {each["quote"] for each in self.ops["events"] if each["message_id"] == entry["id"]}
-        told = (each.text for each in sentences if not (each.text in moves or QUESTION.search(each.text)))
-        own = (text for text in told if not ("would" in text and HYPOTHETICAL.search(text)))
-        brought = (text for text in own if not mentions(text[:_ADDRESSED], self.names, entry["speaker"]))
-        shown = [(text, form) for text in brought if (form := shows_evidence(text))]
-        for text, form in shown[:_EVIDENCE]:
-            item = {"message_id": entry["id"], "kind": _FORMS[form], "quote": text, "proposition": ""}
-            self.ops["evidence"].append(item)
+    def _answer(self, entry: Entry, sentences: Sequence[Sentence]) -> None:
+        """Note that who was asked speaks next, and that who was challenged takes the challenge up."""
+        if not sentences:
+            return
+        speaker, said, met = entry["speaker"], term_set(entry["content"]), list[Waiting]()
+        about = {*entry["targets"], *mentions(entry["content"], self.names, speaker)}
+
+        def takes_up(item: Mapping[str, Any], share: float) -> bool:
+            wanted = term_set(item["quote"])
+            return len(wanted & said) >= share * len(wanted)
+
+        for key, question in self._waiting:
+            is_asked = question["to"] in (speaker, "") and question["debater"] != speaker
+            if is_asked and (not question.get("insisted") or takes_up(question, INSISTED_SHARE)):
+                met.append((key, question))
+        for key, challenge in self._challenges:
+            addressed = len(self.names) == 2 or challenge["debater"] in about
+            if challenge["to"] == speaker and addressed and takes_up(challenge, ANSWER_SHARE):
+                met.append((key, challenge))
+
+        words = sentences[0].text
+        for key, item in met:
+            if key:
+                self.ops["answers"].append({"to": key, "message_id": entry["id"], "quote": words})
+            else:
+                item |= {"answered_in": entry["id"], "answer": words}
+        done = {id(item) for _, item in met}
+        self._waiting = [each for each in self._waiting if id(each[1]) not in done]
+        self._challenges = [each for each in self._challenges if id(each[1]) not in done]
 
     def _take_side(self, entry: Entry, sentences: Sequence[Sentence]) -> None:
         """Note the last side taken in so many words, else the last that the topic said again tells."""
@@ -179,61 +193,57 @@ class RuleReader:
         self._challenges.append(("", self._wait("challenges", later, earlier["speaker"], quote, key)))
 
     def _ask(self, entry: Entry, sentences: Sequence[Sentence]) -> None:
+        """Note what is asked of somebody or, at an entry's end, of the floor."""
         others = [who for who in self.names if who != entry["speaker"]]
         for sentence in sentences:
             to_floor = sentence is sentences[-1] and asks(sentence.text)
-            if to_floor or asks_somebody(sentence.text):
-                named = mentions(sentence.text, self.names, entry["speaker"])
-                meant = debaters_among(entry["targets"], self.names, entry["speaker"])
-                to = [*named, *meant, *others[: len(others) == 1], *[""] * to_floor]
-                for whom in to[:1]:
-                    item = self._wait("questions", entry, whom, sentence.text)
-                    self._insist(item)
-                    self._waiting.append(("", item))
+            if not to_floor and not asks_somebody(sentence.text):
+                continue
+            named = mentions(sentence.text, self.names, entry["speaker"])
+            meant = debaters_among(entry["targets"], self.names, entry["speaker"])
+            to = [*named, *meant, *others[: len(others) == 1], *[""] * to_floor]
+            for whom in to[:1]:
+                item = self._wait("questions", entry, whom, sentence.text)
+                self._waiting.append(("", item))
+                # A question that is asked again was not answered before.
+                for other in self.ops["questions"][:-1]:
+                    alike = likeness(other["quote"], sentence.text) >= ALIKE
+                    if alike and other["debater"] == entry["speaker"]:
+                        other |= {"answered_in": "", "answer": ""}
+                        item["insisted"] = True
 
-    def _insist(self, item: dict[str, Any]) -> None:
-        """Note that a question that is asked again was not answered before."""
-        for other in self.ops["questions"]:
-            same = likeness(other["quote"], item["quote"]) >= ALIKE and other["debater"] == item["debater"]
-            if other is not item and same:
-                other |= {"answered_in": "", "answer": ""}
-                item["insisted"] = True
+    def _give_way(self, entry: Entry, sentences: Sequence[Sentence]) -> None:
+        """Note what an entry concedes or no longer holds."""
+        for sentence in sentences:
+            if shifts(sentence.text):
+                self._event(entry, sentence.text, MOTION, "withdraws")
+                continue
+            grant = (entry["speaker"], noted(sentence.text))
+            tells = len(term_set(sentence.text)) >= CLAUSE_TERMS
+            if concedes(sentence.text) and tells and grant not in self._granted:
+                self._granted.add(grant)
+                self._event(entry, sentence.text, self._open(sentence.text), "concedes")
+
+    def _show(self, entry: Entry, sentences: Sequence[Sentence]) -> None:
+        """Note an entry's evidence: nothing that it asks, would believe, grants, or says to another."""
+        moves = {each["quote"] for each in self.ops["events"] if each["message_id"] == entry["id"]}
+        shown = 0
+        for text in (each.text for each in sentences):
+            if text in moves or QUESTION.search(text) or ("would" in text and HYPOTHETICAL.search(text)):
+                continue
+            if mentions(text[:_ADDRESSED], self.names, entry["speaker"]):
+                continue
+            form = shows_evidence(text)
+            if form and shown < _EVIDENCE:
+                item = {"message_id": entry["id"], "kind": _FORMS[form], "quote": text, "proposition": ""}
+                self.ops["evidence"].append(item)
+                shown += 1
 
     def _wait(self, note: str, entry: Entry, to: str, quote: str, proposition: str = "") -> dict[str, Any]:
         """Note what waits for an answer."""
         item = {"message_id": entry["id"], "to": to, "quote": quote, "answered_in": "", "answer": ""}
         self.ops[note].append({**item, "proposition": proposition, "debater": entry["speaker"]})
         return self.ops[note][-1]
-
-    def _answer(self, entry: Entry, sentences: Sequence[Sentence]) -> None:
-        """Note that who was asked speaks next, and that who was challenged takes the challenge up."""
-        if not sentences:
-            return
-        said, words = term_set(entry["content"]), sentences[0].text
-        about = {*entry["targets"], *mentions(entry["content"], self.names, entry["speaker"])}
-
-        def takes_up(challenge: Mapping[str, Any]) -> bool:
-            wanted = term_set(challenge["quote"])
-            addressed = len(self.names) == 2 or challenge["debater"] in about
-            return addressed and len(wanted & said) >= ANSWER_SHARE * len(wanted)
-
-        def answers(question: Mapping[str, Any]) -> bool:
-            wanted = term_set(question["quote"])
-            return not question.get("insisted") or 2 * len(wanted & said) >= len(wanted)
-
-        def is_asked(question: Mapping[str, Any]) -> bool:
-            return question["to"] in (entry["speaker"], "") and question["debater"] != entry["speaker"]
-
-        mine = [each for each in self._waiting if is_asked(each[1]) and answers(each[1])]
-        met = [each for each in self._challenges if each[1]["to"] == entry["speaker"] and takes_up(each[1])]
-        for key, item in (*mine, *met):
-            if key:
-                self.ops["answers"].append({"to": key, "message_id": entry["id"], "quote": words})
-            else:
-                item |= {"answered_in": entry["id"], "answer": words}
-        done = {id(item) for _, item in (*mine, *met)}
-        self._waiting = [each for each in self._waiting if id(each[1]) not in done]
-        self._challenges = [each for each in self._challenges if id(each[1]) not in done]
 
     def _open(self, text: str) -> str:
         """Return the reference of a proposition in these words."""
@@ -245,14 +255,3 @@ class RuleReader:
     def _event(self, entry: Entry, quote: str, proposition: str, kind: EventKind) -> None:
         item = {"message_id": entry["id"], "proposition": proposition, "kind": kind, "quote": quote}
         self.ops["events"].append({**item, "condition": "", "ground": False, "confidence": _SURE})
-
-
-def operations_by_rule(
-    entries: Sequence[Entry],
-    names: Mapping[str, str],
-    topic: str,
-    ledger: Ledger,
-    before: Sequence[Entry] = (),
-) -> Operations:
-    """Return what the rules want noted of entries."""
-    return RuleReader(names, topic, ledger).read(entries, before)
