@@ -27,8 +27,9 @@ def run_on(session: DebateSession, *, turns: int | None, answer: object, tokens:
     """Run a debate from where it stands, as `Debate.stream` says."""
     with _run(session, turns, answer) as held:
         yield from iterate_from_sync(lambda: _events(held, answer, tokens=tokens), holds=_is_entry)
-    for more, rest in _next_run(session):
-        yield from run_on(rest, turns=more, answer=None, tokens=tokens)
+    if session.extensions:  # a replay is extended where what it replays was
+        more, *rest = session.extensions
+        yield from run_on(replace(session, extensions=(*rest,)), turns=more, answer=None, tokens=tokens)
 
 
 async def arun_on(
@@ -41,20 +42,16 @@ async def arun_on(
     ):
         async for event in events:
             yield event
-    for more, rest in _next_run(session):
-        async for event in arun_on(rest, turns=more, answer=None, tokens=tokens):
+    if session.extensions:
+        more, *rest = session.extensions
+        extended = replace(session, extensions=(*rest,))
+        async for event in arun_on(extended, turns=more, answer=None, tokens=tokens):
             yield event
 
 
 def _is_entry(event: Event) -> bool:
     """Return whether a debate takes its next step only once its reader has come back for more."""
     return bool(event["event"] == "entry")
-
-
-def _next_run(session: DebateSession) -> Iterator[tuple[int, DebateSession]]:
-    """Yield by how many turns a replay is extended once it is over, and what goes on then; or nothing."""
-    if session.extensions:
-        yield session.extensions[0], replace(session, extensions=session.extensions[1:])
 
 
 @contextmanager

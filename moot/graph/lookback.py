@@ -64,46 +64,32 @@ def look_back(session: DebateSession, wanted: int | str) -> Lookback:
     Raises:
         InputError: no prompt led to this entry, there is no such call, or its checkpoint is gone.
     """
-    values = session.state().values
-    receipt: Receipt | CallReceipt | None
-    options: JsonObject = {}
-    if isinstance(wanted, str):
-        receipt = next((each for each in values.get("calls") or [] if each["id"] == wanted), None)
-        node, listed = receipt["node"] if receipt else "", "calls"
-        options = receipt.get("options", {}) if receipt else {}
-    else:
-        receipt = next((each for each in values.get("receipts") or [] if each["seq"] == wanted), None)
-        node, listed = "turn", "receipts"
-    if receipt is None:
+    listed, key = ("calls", "id") if isinstance(wanted, str) else ("receipts", "seq")
+    sent: list[JsonObject] = session.state().values.get(listed) or []
+    found = next((each for each in sent if each[key] == wanted), None)
+    if found is None:
         what = wanted if isinstance(wanted, str) else f"entry {wanted}"
         raise InputError(
             f"no prompt led to {what}: `moot show {session.name} --{listed}` lists those that were sent"
         )
-    checkpoint = receipt["checkpoint"]
-    holder, state = state_at(session, checkpoint)
-    context = NodeContext(
-        session.environment, session.claim(state), debate=holder.thread, checkpoint=checkpoint
-    )
-    count = context.env.count_for(frozen_config(state))
-    body = _body(node, state, context, JudgingOptions(**options))
-    calls = _calls(body, holder, receipt["step"], node)
-    asked = [call for call in calls if call.floor == receipt["floor"]]
+    holder, state = state_at(session, found["checkpoint"])
+    config, node = frozen_config(state), found.get("node", "turn")
+    context = NodeContext(session.environment, session.claim(state), holder.thread, found["checkpoint"])
+    count = context.env.count_for(config)
+    if node in NODES:
+        body = NODES[node](state, context)
+    else:  # it was judged again, with what it was judged by
+        judged_by = JudgingOptions(**found.get("options", {})).applied_to(config)
+        flow = assess_debate(state, judged_by, context.env.count_for(judged_by))
+        body = cast(Body, flow)  # which asks, and no more
+    asked = [call for call in _calls(body, holder, found["step"], node) if call.floor == found["floor"]]
     if not asked:
         raise InputError(f"no prompt led to {wanted}: a person said it")
-    call = next((call for call in asked if call.digest == receipt["digest"]), asked[0])
-    turns = node == "turn" or call.view is None
-    view = whole_view(state, call, context) if turns else call.view
+    call = next((call for call in asked if call.digest == found["digest"]), asked[0])
+    view = whole_view(state, call, context) if node == "turn" or call.view is None else call.view
     parts = zip(view.layout if view else (), call.messages, strict=False)
     told = tuple(Part(section, wire_tokens([message], count), message) for section, message in parts)
-    return Lookback(receipt, told, call.digest)
-
-
-def _body(node: str, state: ConversationState, context: NodeContext, options: JudgingOptions) -> Body:
-    """Return what asked: a node's body; of a debate judged again the flow, with what it was judged by."""
-    if node in NODES:
-        return NODES[node](state, context)
-    config = options.applied_to(frozen_config(state))
-    return assess_debate(state, config, context.env.count_for(config))  # type: ignore[return-value]  # asks, and no more
+    return Lookback(cast(Receipt | CallReceipt, found), told, call.digest)
 
 
 def state_at(session: DebateSession, checkpoint: str) -> tuple[DebateSession, ConversationState]:

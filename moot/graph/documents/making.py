@@ -4,6 +4,7 @@ from typing import Any, cast
 
 from moot.graph.documents.board import board_document
 from moot.graph.documents.document import FORMAT, CarriedState, DebateDocument, Usage
+from moot.nodes.protocols.stand_in import forecast
 from moot.state.catalogue import DebateRow
 from moot.state.config import DebateConfig
 from moot.state.conversation import OVER, SCHEMA_VERSION, ConversationState, StateValues
@@ -15,15 +16,21 @@ from moot.state.redaction import shown_url
 def make_document(row: DebateRow, values: StateValues) -> DebateDocument:
     """Return a debate's document from its catalogue row and its state's values."""
     state = up_to_date(cast(ConversationState, values))
-    config = state.get("config", {})
-    verdict = state.get("verdict") or None
+    config, topic, verdict = state.get("config", {}), state.get("topic", ""), state.get("verdict") or None
+    # The reason stays in the last step until the debate is gone on with.
+    ended = state.get("step", {}).get("ended_by") if state.get("status") in OVER else None
+    carried = {
+        key: value
+        for key, value in state.items()
+        if key in CarriedState.__annotations__ and value not in ({}, [], "")
+    }
     return {
         "format": FORMAT,
         "id": row.id,
         "name": row.name,
-        "topic": state.get("topic", ""),
+        "topic": topic,
         "status": cast(Any, row.status),  # the catalogue keeps these words alone
-        "ended_because": _ended_because(state),
+        "ended_because": ended["reason"] if ended else "",
         "protocol": config.get("protocol", row.protocol),
         "config": _without_passwords(config),
         "transcript": state.get("full_transcript", []),
@@ -37,17 +44,10 @@ def make_document(row: DebateRow, values: StateValues) -> DebateDocument:
         "solution": state.get("solution", ""),
         "convergence": state.get("convergence", []),
         "usage": _usage(state.get("usage", {})),
-        "planned": _planned(config, state.get("topic", "")),
+        "planned": _planned(config, topic),
         "errors": state.get("errors", []),
         "prompt_sources": state.get("prompt_sources", {}),
-        "state": cast(
-            CarriedState,
-            {
-                key: value
-                for key, value in state.items()
-                if key in CarriedState.__annotations__ and value not in ({}, [], "")
-            },
-        ),
+        "state": cast(CarriedState, carried),
         "parent": row.parent,
         "created_at": row.created_at,
         "updated_at": row.updated_at,
@@ -62,22 +62,11 @@ def _without_passwords(value: Any) -> Any:
     return shown_url(value) if isinstance(value, str) and "://" in value else value
 
 
-def _ended_because(state: ConversationState) -> str:
-    """Return why a debate is over: the reason stays in its last step until it is gone on with."""
-    if state.get("status") not in OVER:
-        return ""
-    ended = state.get("step", {}).get("ended_by")
-    return ended["reason"] if ended else ""
-
-
 def _planned(config: JsonObject, topic: str) -> JsonObject:
     """Return what the run was forecast to take, `{}` where that cannot be said."""
     if not config:
         return {}
-    from moot.nodes.protocols.stand_in import forecast
-
-    frozen = DebateConfig.model_validate({**config, "topic": topic.strip() or None})
-    planned = forecast(frozen)
+    planned = forecast(DebateConfig.model_validate({**config, "topic": topic.strip() or None}))
     return planned.to_json() if planned else {}
 
 

@@ -64,13 +64,27 @@ def as_far_as_it_goes(kind: type[_T], given: object) -> _T:
         try:
             adapter.validate_python(value, strict=True)
         except ValidationError as error:
+            places = [_real_place(value, each["loc"]) for each in error.errors(include_url=False)]
             # From behind, so that the numbers of a list's items hold while others are taken out of it.
-            places = [_found_place(value, each["loc"]) for each in error.errors(include_url=False)]
             for place in reversed(dict.fromkeys(places)):
-                _take_out(value, place)
+                holder = value
+                for step in place[:-1]:
+                    holder = holder[step]
+                if place:
+                    del holder[place[-1]]
             value = completed(kind, value)
         else:
             return cast(_T, value)
+
+
+def _real_place(value: Any, place: tuple[int | str, ...]) -> tuple[int | str, ...]:
+    """Return a place as far as it can be followed: what a union's alternatives add to it leads nowhere."""
+    for depth, step in enumerate(place):
+        try:
+            value = value[step]
+        except (KeyError, IndexError, TypeError):
+            return place[:depth]
+    return place
 
 
 def completed(kind: Any, value: Any) -> Any:
@@ -113,26 +127,6 @@ def _fields(kind: Any) -> tuple[dict[str, Any], frozenset[str]]:
 @cache
 def _adapter(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
-
-
-def _found_place(value: Any, place: tuple[int | str, ...]) -> tuple[int | str, ...]:
-    """Return a place as far as it can be followed: what a union's alternatives add to it leads nowhere."""
-    found: list[int | str] = []
-    for step in place:
-        try:
-            value = value[step]
-        except (KeyError, IndexError, TypeError):
-            break
-        found.append(step)
-    return tuple(found)
-
-
-def _take_out(value: Any, place: tuple[int | str, ...]) -> None:
-    """Remove what lies at a place."""
-    for step in place[:-1]:
-        value = value[step]
-    if place:
-        del value[place[-1]]
 
 
 class ShownDebater(TypedDict):

@@ -28,6 +28,10 @@ class PageAction(BaseModel):
         Raises:
             UserError: it cannot be done; the message says why.
         """
+        return await in_thread(self.act, debate)
+
+    def act(self, debate: Debate) -> JsonObject:
+        """Do it, on a worker thread."""
         raise NotImplementedError
 
 
@@ -50,9 +54,9 @@ class Pause(PageAction):
     """Stop at the next step's boundary, whoever runs it."""
 
     @override
-    async def carry_out(self, host: DebateHost, debate: Debate) -> JsonObject:
-        if running := await in_thread(debate.is_running):
-            await in_thread(debate.pause)
+    def act(self, debate: Debate) -> JsonObject:
+        if running := debate.is_running():
+            debate.pause()
         return {"running": running}
 
 
@@ -63,8 +67,8 @@ class SayFromFloor(PageAction):
     speaker: str = "moderator"
 
     @override
-    async def carry_out(self, host: DebateHost, debate: Debate) -> JsonObject:
-        return {"interjection": await in_thread(debate.say, self.text, self.speaker)}
+    def act(self, debate: Debate) -> JsonObject:
+        return {"interjection": debate.say(self.text, self.speaker)}
 
 
 class CorrectNote(PageAction):
@@ -75,8 +79,8 @@ class CorrectNote(PageAction):
     why: str = ""
 
     @override
-    async def carry_out(self, host: DebateHost, debate: Debate) -> JsonObject:
-        return {"notes": await in_thread(lambda: list(debate.correct(self.note, self.kind, why=self.why)))}
+    def act(self, debate: Debate) -> JsonObject:
+        return {"notes": list(debate.correct(self.note, self.kind, why=self.why))}
 
 
 class PinMessage(PageAction):
@@ -86,8 +90,8 @@ class PinMessage(PageAction):
     pinned: bool = True
 
     @override
-    async def carry_out(self, host: DebateHost, debate: Debate) -> JsonObject:
-        return {"pinned": await in_thread(lambda: debate.pin(self.message, pinned=self.pinned))}
+    def act(self, debate: Debate) -> JsonObject:
+        return {"pinned": debate.pin(self.message, pinned=self.pinned)}
 
 
 class ForkDebate(PageAction):
@@ -96,11 +100,11 @@ class ForkDebate(PageAction):
     after: str = ""
 
     @override
-    async def carry_out(self, host: DebateHost, debate: Debate) -> JsonObject:
+    def act(self, debate: Debate) -> JsonObject:
         seq = seq_of(self.after) if self.after else None
         if self.after and seq is None:
             raise InputError(f"{self.after!r} is no message's id")
-        return {"id": (await in_thread(lambda: debate.fork(after=seq))).id}
+        return {"id": debate.fork(after=seq).id}
 
 
 ACTIONS: dict[str, type[PageAction]] = {
