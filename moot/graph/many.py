@@ -77,21 +77,21 @@ async def _ended(
 async def _run(debates: Debates, planned: PlannedDebate) -> None:
     debate = None
     try:
-        debate = await in_thread(begun, debates, planned)
-        await brought_to_its_end(debate)
+        debate = await in_thread(begin_debate, debates, planned)
+        await bring_to_end(debate)
     except DebateBusy:  # another process may have been about to end it
         if debate is None or not await in_thread(is_judged, debate):
             raise
 
 
-async def brought_to_its_end(debate: Debate) -> None:
+async def bring_to_end(debate: Debate) -> None:
     """Go on with a debate until it is over; one that is over and judged is left as it is."""
     if not await in_thread(is_judged, debate):
         async for _ in debate.astream(tokens=False):
             pass
 
 
-def begun(debates: Debates, planned: PlannedDebate) -> Debate:
+def begin_debate(debates: Debates, planned: PlannedDebate) -> Debate:
     """Return a planned debate, begun now or before.
 
     Raises:

@@ -70,7 +70,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def _told(tool: Callable[P, Coroutine[object, None, T]]) -> Callable[P, Coroutine[object, None, T]]:
+def _telling(tool: Callable[P, Coroutine[object, None, T]]) -> Callable[P, Coroutine[object, None, T]]:
     """Let an agent read what is its own or the operator's to mend."""
 
     @wraps(tool)
@@ -93,18 +93,17 @@ class McpDebates:
         """Return a server with the tools, resources and prompts."""
         server: MCPServer[object] = MCPServer("moot", instructions=INSTRUCTIONS, log_level="WARNING")
         reading = ToolAnnotations(read_only_hint=True)
-        writing: list[Callable[..., object]] = [self.debate, self.start, self.say, self.answer]
-        tools: list[Callable[..., object]] = [*writing, self.status, self.result, self.ask, self.compare]
-        for tool in tools:
-            server.add_tool(tool, annotations=None if tool in writing else reading)
-        server.resource("moot://debates", mime_type="application/json")(self.debates)
-        server.resource("moot://debates/{debate}/report", mime_type="text/markdown")(self.report)
-        server.resource("moot://debates/{debate}/transcript", mime_type="text/markdown")(self.transcript)
+        writing = (self.debate, self.start, self.say, self.answer)
+        for tool in (*writing, self.status, self.result, self.ask, self.compare):
+            server.add_tool(_telling(tool), annotations=None if tool in writing else reading)
+        server.resource("moot://debates", mime_type="application/json")(_telling(self.debates))
+        markdown, place = "text/markdown", "moot://debates/{debate}"
+        server.resource(f"{place}/report", mime_type=markdown)(_telling(self.report))
+        server.resource(f"{place}/transcript", mime_type=markdown)(_telling(self.transcript))
         server.prompt()(argue_design)
         server.prompt()(second_opinion)
         return server
 
-    @_told
     async def debate(
         self,
         question: Question,
@@ -118,7 +117,7 @@ class McpDebates:
 
         Cancelling the call pauses the debate after the step under way; for a long one there is `start`.
         """
-        made = await self._made(question, protocol, debaters, turns, model)
+        made = await self._make(question, protocol, debaters, turns, model)
         planned = await in_thread(forecast, made.config())
         said: asyncio.Queue[JsonObject] = asyncio.Queue()
         run, done = self._host.run(made), 0
@@ -140,7 +139,6 @@ class McpDebates:
                 raise
         return await self._outcome(made)
 
-    @_told
     async def start(
         self,
         question: Question = "",
@@ -153,78 +151,67 @@ class McpDebates:
         ] = "",
     ) -> DebateOutcome:
         """Begin a debate, or go on with a paused one, and return at once: see `status` and `result`."""
-        made = (
-            await in_thread(self._debates.get, debate)
-            if debate
-            else await self._made(question, protocol, debaters, turns, model)
-        )
+        made = await (self._get(debate) if debate else self._make(question, protocol, debaters, turns, model))
         self._host.run(made)
         return await self._outcome(made)
 
-    @_told
     async def status(self, debate: DebateId) -> DebateOutcome:
         """Tell where a debate stands: turns, cost, last words, what it asks, why it stopped."""
-        return await self._outcome(await in_thread(self._debates.get, debate))
+        return await self._outcome(await self._get(debate))
 
-    @_told
     async def result(
         self, debate: DebateId, wait_s: Annotated[float, Field(ge=0, le=LONGEST_WAIT_S)] = 0
     ) -> DebateOutcome:
         """Return a debate's verdict; where it is running still, wait for it so many seconds at most."""
-        found = await in_thread(self._debates.get, debate)
+        found = await self._get(debate)
         if run := self._host.last_run(found.id):
             await asyncio.wait({run}, timeout=wait_s)
         return await self._outcome(found)
 
-    @_told
     async def say(self, debate: DebateId, text: str) -> str:
         """Say something to a running debate, from the floor: everybody hears it at the next step."""
-        number = (await in_thread(self._debates.get, debate)).say(text)
+        number = (await self._get(debate)).say(text)
         return f"It will be heard at the next step, as remark {number}."
 
-    @_told
     async def answer(self, debate: DebateId, answers: str | dict[str, str]) -> DebateOutcome:
         """Answer what a waiting debate asks, by the questions' ids or in one text, and let it go on."""
-        found = await in_thread(self._debates.get, debate)
-        await asyncio.wait(
-            {self._host.run(found, answer=answers)}, timeout=1.0
-        )  # a refused answer is told here
+        found = await self._get(debate)
+        run = self._host.run(found, answer=answers)
+        await asyncio.wait({run}, timeout=1.0)  # a refused answer is told here
         return await self._outcome(found)
 
-    @_told
     async def ask(self, debate: DebateId, question: str) -> dict[str, object]:
         """Answer a question about a debate from its record, citing messages; the debate stays as it is."""
-        found = await in_thread(self._debates.get, debate)
+        found = await self._get(debate)
         answer = (await asyncio.to_thread(found.ask, question)).to_json()
         return {key: answer[key] for key in ("answer", "citations", "not_found")}
 
-    @_told
     async def compare(self, debates: Annotated[list[str], Field(min_length=2)]) -> str:
         """Set debates side by side: results, models, tokens, cost, time and answers, as Markdown."""
         documents = [await in_thread(self._debates.get(each).document) for each in debates]
         return render_comparison(compare_debates(documents))
 
-    @_told
     async def debates(self) -> str:
         """All debates, the most recently active first: id, name, topic, status, turns."""
         rows = await in_thread(self._debates.rows)
         keys = ("id", "name", "topic", "protocol", "status", "turns", "updated_at")
         return json.dumps([{key: getattr(row, key) for key in keys} for row in rows], ensure_ascii=False)
 
-    @_told
     async def report(self, debate: str) -> str:
         """A debate's report: question, verdict, positions, transcript, spending."""
-        return render_markdown(await in_thread(self._debates.get(debate).document))
+        return render_markdown(await in_thread((await self._get(debate)).document))
 
-    @_told
     async def transcript(self, debate: str) -> str:
         """Everything that was said in a debate, each entry under its speaker's name and its id."""
-        document = await in_thread(self._debates.get(debate).document)
+        document = await in_thread((await self._get(debate)).document)
         return "\n\n".join(
             f"**{each['speaker']}** [{each['id']}]\n{each['content']}" for each in document["transcript"]
         )
 
-    async def _made(
+    async def _get(self, debate: str) -> Debate:
+        return await in_thread(self._debates.get, debate)
+
+    async def _make(
         self, question: str, protocol: str, debaters: Sequence[DebaterRequest], turns: int, model: str
     ) -> Debate:
         line = [each.model_dump(exclude_defaults=True) for each in debaters]

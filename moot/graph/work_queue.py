@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from moot.graph.many import brought_to_its_end
+from moot.graph.many import bring_to_end
 from moot.nodes.driving.portal import MANY, call_from_sync, iterate_from_sync
 from moot.state.errors import DebateBusy, ModelError, MootError, StorageError
 from moot.state.event_loop import in_thread
@@ -89,15 +89,40 @@ class WorkQueue:
             debates: ids. One that failed keeps its place, one that waits gets the priority.
             priority: the highest comes first; `None` is what it had, 0 for a new one.
         """
-        return call_from_sync(self._add, debates, priority)
+
+        async def add() -> int:
+            async with self._opened() as app:
+                await app.job_manager.delete_old_jobs(0, QUEUE, include_cancelled=True, include_aborted=True)
+                return sum([await _put(app, debate, priority) for debate in debates])
+
+        return call_from_sync(add)
 
     def entries(self) -> list[QueuedDebate]:
         """Return what runs, waits or failed, in the order in which it is taken."""
-        return call_from_sync(self._entries)
+
+        async def entries() -> list[QueuedDebate]:
+            async with self._opened() as app:
+                return [
+                    QueuedDebate(str(each.lock), str(each.status), each.priority, each.attempts, each.id or 0)
+                    for each in await app.job_manager.list_jobs_async(queue=QUEUE)
+                    if each.status in SHOWN
+                ]
+
+        def turn(each: QueuedDebate) -> tuple[int, int, int]:
+            return SHOWN.index(each.status), -each.priority, each.number
+
+        return sorted(call_from_sync(entries), key=turn)
 
     def cancel(self, debate: str) -> bool:
         """Take a debate out, also from whoever runs it, which pauses it; return whether it was in it."""
-        return call_from_sync(self._cancel, debate)
+
+        async def cancel() -> bool:
+            async with self._opened() as app:
+                take_out = app.job_manager.cancel_job_by_id_async
+                found = await _of(app, debate)
+                return any([await take_out(each.id or 0, abort=True, delete_job=True) for each in found])
+
+        return call_from_sync(cancel)
 
     def work(self, debates: Debates, workers: int, *, drain: bool = False) -> Iterator[tuple[str, str]]:
         """Run what is in the queue, so many at a time; with `drain` until it is empty.
@@ -123,40 +148,27 @@ class WorkQueue:
         except queue_errors.ConnectorException as error:
             raise StorageError(f"the queue failed: {shown_url(str(error.__cause__ or error))}") from error
 
-    async def _add(self, debates: Sequence[str], priority: int | None) -> int:
-        async with self._opened() as app:
-            await app.job_manager.delete_old_jobs(0, QUEUE, include_cancelled=True, include_aborted=True)
-            return sum([await _put(app, debate, priority) for debate in debates])
-
-    async def _entries(self) -> list[QueuedDebate]:
-        async with self._opened() as app:
-            found = await app.job_manager.list_jobs_async(queue=QUEUE)
-            return sorted(
-                [
-                    QueuedDebate(str(each.lock), str(each.status), each.priority, each.attempts, each.id or 0)
-                    for each in found
-                    if each.status in SHOWN
-                ],
-                key=lambda each: (SHOWN.index(each.status), -each.priority, each.number),
-            )
-
-    async def _cancel(self, debate: str) -> bool:
-        async with self._opened() as app:
-            cancel = app.job_manager.cancel_job_by_id_async
-            found = await _of(app, debate)
-            return any([await cancel(each.id or 0, abort=True, delete_job=True) for each in found])
-
     async def _ended(self, debates: Debates, workers: int, *, drain: bool) -> AsyncIterator[tuple[str, str]]:
-        ended: _Ended = asyncio.Queue()
+        ended: asyncio.Queue[tuple[str, str] | None] = asyncio.Queue()
 
         async def run(context: JobContext, debate: str) -> None:
-            await _brought(debates, debate, context, ended)
+            """Bring a debate to its end, and tell what came of it."""
+            try:
+                await bring_to_end(await in_thread(debates.get, debate))
+            except asyncio.CancelledError:
+                if context.abort_reason() is not AbortReason.USER_REQUEST:
+                    raise
+                ended.put_nowait((debate, "cancelled"))
+                raise queue_errors.JobAborted from None
+            except MootError as error:
+                ended.put_nowait((debate, str(error)))
+                raise
+            ended.put_nowait((debate, ""))
 
         async with self._opened() as app:
             app.task(name=TASK, queue=QUEUE, retry=_Again(), pass_context=True)(run)
-            under_way = [asyncio.create_task(each) for each in (_worked(app, workers), _rescuing(app))]
-            if drain:
-                under_way.append(asyncio.create_task(_emptied(app)))
+            lasting = [_work(app, workers), _rescue(app), *([_wait_until_empty(app)] if drain else [])]
+            under_way = [asyncio.create_task(each) for each in lasting]
             for task in under_way:
                 task.add_done_callback(lambda _: ended.put_nowait(None))
             try:
@@ -171,25 +183,7 @@ class WorkQueue:
                 await asyncio.gather(*under_way, return_exceptions=True)
 
 
-_Ended = asyncio.Queue[tuple[str, str] | None]
-
-
-async def _brought(debates: Debates, debate: str, context: JobContext, ended: _Ended) -> None:
-    """Bring a debate to its end, and tell what came of it."""
-    try:
-        await brought_to_its_end(await in_thread(debates.get, debate))
-    except asyncio.CancelledError:
-        if context.abort_reason() is not AbortReason.USER_REQUEST:
-            raise
-        ended.put_nowait((debate, "cancelled"))
-        raise queue_errors.JobAborted from None
-    except MootError as error:
-        ended.put_nowait((debate, str(error)))
-        raise
-    ended.put_nowait((debate, ""))
-
-
-async def _worked(app: App, workers: int) -> None:
+async def _work(app: App, workers: int) -> None:
     """Work for ever, anew where the connection is lost, or others took the worker for dead."""
     while True:
         with suppress(queue_errors.ConnectorException):
@@ -206,7 +200,7 @@ async def _worked(app: App, workers: int) -> None:
         await asyncio.sleep(1)
 
 
-async def _emptied(app: App) -> None:
+async def _wait_until_empty(app: App) -> None:
     """Wait until nothing runs or waits."""
     while True:
         await asyncio.sleep(0.5)
@@ -214,7 +208,7 @@ async def _emptied(app: App) -> None:
             return
 
 
-async def _rescuing(app: App) -> None:
+async def _rescue(app: App) -> None:
     """Put back, over and over, what workers had that died or stand still."""
     while True:
         with suppress(queue_errors.ConnectorException):  # another worker did it, or the next round does

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from moot import DebateConfig, open_debates
-from moot.graph.many import PlannedDebate, begun, run_many
+from moot.graph.many import PlannedDebate, begin_debate, run_many
 from moot.graph.work_queue import WorkQueue
 from tests.support.fencing import keep_log, writers
 from tests.support.moot_command import Moot
@@ -37,7 +37,7 @@ def enqueued(debates: Sequence[PlannedDebate], url: str) -> WorkQueue:
     """Put debates into the queue of a database that keeps a log of its writers."""
     with open_debates(url) as there:
         queue = WorkQueue(url)
-        assert queue.add([begun(there, each).id for each in debates]) == len(debates)
+        assert queue.add([begin_debate(there, each).id for each in debates]) == len(debates)
         assert queue.add([row.id for row in there.rows()]) == 0
     keep_log(url)
     return queue

@@ -35,12 +35,12 @@ def enqueue(
     """
     from moot.graph.cli.commands.batch import read_batch
     from moot.graph.cli.usual_config import usual_data
-    from moot.graph.many import begun, is_judged
+    from moot.graph.many import begin_debate, is_judged
 
     flags = {"protocol": protocol, "turns": turns, "rounds": rounds, "model": model}
     queue, planned = opened_queue(db), read_batch(path, usual_data(config, flags))
     with opened(db, make=True) as debates:
-        stored = [begun(debates, each) for each in planned]
+        stored = [begin_debate(debates, each) for each in planned]
         waiting = [each.id for each in stored if not is_judged(each)]
     added = queue.add(waiting, priority)
     words = f"{added} added, {len(waiting) - added} there already, {len(stored) - len(waiting)} over"
