@@ -8,6 +8,7 @@ Inbox shows: `action_request`, `config` and `description`.
 """
 
 from collections.abc import Generator, Mapping, Sequence
+from itertools import chain, repeat
 from typing import Any
 
 from langchain_core.messages import BaseMessage
@@ -81,7 +82,7 @@ def answer_problem(questions: Sequence[PersonQuestion], given: object) -> str:
         known = {key for question in questions for key in _keys(question)}
         if unknown := [str(key) for key in plain if str(key) not in known]:
             return f"no question that was asked is {unknown[0]!r}: use {ids}"
-    answers = [answer for _, answer in _matched(questions, plain)]
+    answers = _answers(questions, plain).values()
     passes = isinstance(plain, Mapping) and any(answer is not None for answer in answers)
     if passes or any(answers):
         return ""
@@ -122,12 +123,12 @@ def match_answers(questions: Sequence[PersonQuestion], given: Any) -> dict[str, 
             by question id, by the question's words, or by a debater's id or name. Under a debater, a text
             answers its first question here, a list its question number 1, 2 and so on since the beginning.
     """
-    return {question["id"]: answer or "" for question, answer in _matched(questions, given)}
+    return {key: answer or "" for key, answer in _answers(questions, given).items()}
 
 
 def answers_any(questions: Sequence[PersonQuestion], given: Any) -> bool:
     """Return whether what was given, maybe before the questions were known, answers any of them."""
-    return any(answer is not None for _, answer in _matched(questions, given))
+    return any(answer is not None for answer in _answers(questions, given).values())
 
 
 def left_after(questions: Sequence[PersonQuestion], given: Any) -> Any:
@@ -148,7 +149,7 @@ def unused_answers(questions: Sequence[PersonQuestion], given: Any) -> list[str]
         return [f"the last {left}"] if left > 0 else []
     unused = []
     for key, value in given.items():
-        numbers = [int(each["id"].rpartition(".")[2]) for each in questions if str(key) in _keys(each)]
+        numbers = [_number(each) for each in questions if str(key) in _keys(each)]
         if not numbers:
             unused.append(str(key))
         elif _is_list(value) and len(value) > max(numbers):
@@ -156,32 +157,35 @@ def unused_answers(questions: Sequence[PersonQuestion], given: Any) -> list[str]
     return unused
 
 
-def _matched(questions: Sequence[PersonQuestion], given: Any) -> list[tuple[PersonQuestion, str | None]]:
+def _answers(questions: Sequence[PersonQuestion], given: Any) -> dict[str, str | None]:
+    """Return the answer to each question by its id, `None` where it has none."""
     given = _plain(given)
-    if isinstance(given, Mapping):
-        by_key = {str(key): value for key, value in given.items()}
-        firsts = {question["debater"]: question["id"] for question in reversed(questions)}
-        return [
-            (question, _by_key(question, by_key, first=firsts[question["debater"]] == question["id"]))
-            for question in questions
-        ]
-    listed = list(given) if _is_list(given) else [given]
-    answers = [*listed, *([None] * len(questions))]
-    return [(question, _text(answer)) for question, answer in zip(questions, answers, strict=False)]
+    if not isinstance(given, Mapping):
+        listed = chain(given if _is_list(given) else [given], repeat(None))
+        return {question["id"]: _text(answer) for question, answer in zip(questions, listed, strict=False)}
+    by_key = {str(key): value for key, value in given.items()}
+    firsts = {question["debater"]: question["id"] for question in reversed(questions)}
+    return {
+        question["id"]: _answer(question, by_key, first=firsts[question["debater"]] == question["id"])
+        for question in questions
+    }
 
 
 def _keys(question: PersonQuestion) -> tuple[str, ...]:
     return (question["id"], question["question"], question["debater"], question["name"])
 
 
-def _by_key(question: PersonQuestion, given: Mapping[str, Any], *, first: bool) -> str | None:
+def _number(question: PersonQuestion) -> int:
+    return int(question["id"].rpartition(".")[2])
+
+
+def _answer(question: PersonQuestion, given: Mapping[str, Any], *, first: bool) -> str | None:
     for key in _keys(question):
         if key not in given:
             continue
         value = given[key]
         if _is_list(value):
-            number = int(question["id"].rpartition(".")[2])
-            return _text(value[number - 1]) if number <= len(value) else None
+            return _text(value[_number(question) - 1]) if _number(question) <= len(value) else None
         if first or key in (question["id"], question["question"]):
             return _text(value)
     return None
