@@ -20,7 +20,7 @@ from moot.nodes.calls import Flow, Reply
 from moot.nodes.driving.answering import run_to_end
 from moot.nodes.driving.portal import call_from_sync
 from moot.nodes.protocols.stand_in import forecast
-from moot.state.amounts import amount
+from moot.nodes.text.plain import amount
 from moot.state.catalogue import handle
 from moot.state.config import DebateConfig
 from moot.state.config.model_settings import RECORDED, is_built_in

@@ -22,10 +22,10 @@ from moot.nodes.protocols.forecast import Forecast
 from moot.nodes.protocols.protocol import SPEECH_WORDS, TOKENS_PER_WORD
 from moot.nodes.protocols.protocol_table import protocol_named
 from moot.nodes.protocols.stand_in import WITHOUT_CALLS, forecast
+from moot.nodes.text.plain import amount
 from moot.nodes.text.tokens import TokenCounter
 from moot.nodes.tools.context_documents import check_tools
 from moot.nodes.views.head import head_tokens
-from moot.state.amounts import amount
 from moot.state.config import DebateConfig
 from moot.state.config.boundary import Claim
 from moot.state.config.config_files import make_config, with_settings

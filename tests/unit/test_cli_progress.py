@@ -13,7 +13,7 @@ from moot.graph.cli.screen.answerer import question_lines
 from moot.graph.cli.screen.progress_lines import Goal, RunTally, event_line, header_lines
 from moot.graph.cli.screen.terminal_text import entry_words
 from moot.graph.cli.screen.verdict_screen import verdict_parts
-from moot.state.amounts import all_done, amount
+from moot.nodes.text.plain import all_done, amount
 from moot.state.config import DebateConfig, DebaterConfig, LimitsConfig
 from moot.state.entries import make_entry
 

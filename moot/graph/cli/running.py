@@ -35,8 +35,8 @@ from moot.graph.cli.screen.progress_lines import (
 )
 from moot.graph.cli.screen.terminal_text import one_line
 from moot.nodes.people.questions import questions_in
+from moot.nodes.text.plain import amount
 from moot.state import settings
-from moot.state.amounts import amount
 from moot.state.catalogue import handle
 from moot.state.config.model_settings import RECORDED, is_built_in
 from moot.state.entries import takes_turn, tokens_of

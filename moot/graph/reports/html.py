@@ -23,7 +23,7 @@ from moot.graph.reports.transcript_blocks import Message, anchors_of, read_trans
 from moot.graph.reports.wording import cleaned, clock, grouped, one_decimal
 from moot.nodes.blackboard.outcome import GLANCE
 from moot.nodes.judging.decision import RULES
-from moot.state.amounts import amount
+from moot.nodes.text.plain import amount
 from moot.state.entries import Entry, entry_id
 
 TEMPLATES = Path(__file__).parent / "templates"

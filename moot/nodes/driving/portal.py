@@ -142,7 +142,7 @@ def iterate_from_sync(
 
 
 async def iterate_from_async(
-    make: Callable[[], AsyncIterator[T]], *, holds: Callable[[T], bool]
+    make: Callable[[], AsyncIterator[T]], *, holds: Callable[[T], bool] = _never
 ) -> AsyncGenerator[T, None]:
     """Iterate an async iterator on our loop from another one, as `iterate_from_sync` does from none."""
     arrived: asyncio.Queue[object] = asyncio.Queue()

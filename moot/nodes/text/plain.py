@@ -1,4 +1,4 @@
-"""One-line, inert forms of what debaters wrote: text that can stand in a list without becoming structure."""
+"""Plain words: inert forms of what debaters wrote, which no list takes for structure; numbers with nouns."""
 
 import re
 from functools import lru_cache
@@ -64,3 +64,16 @@ def excerpt(text: str, limit: int, around: int = 0) -> str:
     if 0 <= space < limit // 6:
         line = line[space + 1 :]
     return "…" + clip(line, limit - 1)
+
+
+def amount(number: int, noun: str) -> str:
+    """Return a number with its noun: `1 round`, `1,200 turns`, `2 entries`."""
+    if number == 1:
+        return f"1 {noun}"
+    ending = "es" if noun.endswith(("ch", "s", "x")) else "s"
+    return f"{number:,} {noun.removesuffix('y')}ies" if noun.endswith("ry") else f"{number:,} {noun}{ending}"
+
+
+def all_done(number: int, noun: str, done: str) -> str:
+    """Return why a debate ended: `all 3 rounds are done`, `the one round is done`."""
+    return f"the one {noun} is {done}" if number == 1 else f"all {number} {noun}s are {done}"

@@ -8,9 +8,9 @@ from typing import ClassVar
 
 from pydantic import Field
 
+from moot.nodes.text.plain import amount
 from moot.nodes.tools.sandbox import MAX_FILE_BYTES, Refused, Sandbox
 from moot.nodes.tools.tool import Arguments, Surroundings, ToolFailed
-from moot.state.amounts import amount
 
 MAX_HITS = 20
 MAX_LISTED = 200

@@ -11,7 +11,7 @@ from moot.graph.cli.database import opened_debate
 from moot.graph.cli.options import DbOption, DebateArgument, JsonOption, QuietOption
 from moot.graph.cli.screen.output import MarkdownText, print_json, print_result, print_text, remark
 from moot.graph.cli.screen.terminal_text import one_line
-from moot.state.amounts import amount
+from moot.nodes.text.plain import amount
 
 if TYPE_CHECKING:
     from moot.graph.api import Debate

@@ -13,7 +13,7 @@ from moot.graph.cli.database import command_line, opened
 from moot.graph.cli.options import ConfigOption, DbOption, JsonOption, NameOption, QuietOption
 from moot.graph.cli.screen.output import print_json, print_text, remark
 from moot.graph.cli.screen.terminal_text import one_line
-from moot.state.amounts import amount
+from moot.nodes.text.plain import amount
 from moot.state.errors import InputError
 
 if TYPE_CHECKING:

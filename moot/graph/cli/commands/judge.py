@@ -14,7 +14,7 @@ from moot.graph.cli.options import ConfigOption, DbOption, JsonOption, QuietOpti
 from moot.graph.cli.screen.output import complain, print_answer, remark
 from moot.graph.cli.screen.terminal_text import one_line
 from moot.nodes.judging.decision import RULES
-from moot.state.amounts import amount
+from moot.nodes.text.plain import amount
 from moot.state.entries import tokens_of
 from moot.state.errors import InputError, RunError
 from moot.state.verdict import Rule

@@ -13,7 +13,7 @@ from moot.graph.cli.options import DbOption, JsonOption
 from moot.graph.cli.screen.output import columns, print_json, print_result, remark
 from moot.graph.cli.screen.result_tables import borderless_table
 from moot.graph.cli.screen.terminal_text import local_time, one_line
-from moot.state.amounts import amount
+from moot.nodes.text.plain import amount
 from moot.state.catalogue import handle
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typer import Argument, Option
 from moot.graph.cli import options as shared
 from moot.graph.cli.screen.output import columns, print_answer
 from moot.graph.cli.screen.result_tables import borderless_table
-from moot.state.amounts import amount
+from moot.nodes.text.plain import amount
 from moot.state.entries import JsonObject
 from moot.state.errors import ConfigError
 

@@ -12,7 +12,7 @@ from moot.graph.cli.options import DbOption, JsonOption, QuietOption
 from moot.graph.cli.screen.output import print_answer, remark
 from moot.graph.cli.screen.result_tables import Grid, deliver, form_of, markdown_cell, rate
 from moot.graph.cli.screen.terminal_text import one_line
-from moot.state.amounts import amount
+from moot.nodes.text.plain import amount
 from moot.state.errors import RunError
 from moot.state.verdict import NO_WINNER
 

@@ -12,7 +12,7 @@ from moot.graph.cli.database import opened, opened_debate, present_records
 from moot.graph.cli.options import DbOption, DebateArgument, JsonOption, debates_like
 from moot.graph.cli.screen.output import acknowledge, consents, print_json, remark
 from moot.graph.cli.screen.terminal_text import one_line
-from moot.state.amounts import amount
+from moot.nodes.text.plain import amount
 from moot.state.errors import DebateBusy, InputError
 
 

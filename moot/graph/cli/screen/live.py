@@ -17,7 +17,7 @@ from rich.text import Text
 from moot.graph.cli.screen.output import err_console
 from moot.graph.cli.screen.progress_lines import Progress, RunTally, event_line, spent_words
 from moot.graph.cli.screen.terminal_text import entry_words, one_line, safe
-from moot.state.amounts import amount
+from moot.nodes.text.plain import amount
 
 if TYPE_CHECKING:
     from moot.graph.api import Event

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from moot.graph.cli.screen.terminal_text import entry_words, one_line
-from moot.state.amounts import amount
+from moot.nodes.text.plain import amount
 from moot.state.redaction import redacted
 
 if TYPE_CHECKING:

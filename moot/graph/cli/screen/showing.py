@@ -22,7 +22,7 @@ from moot.graph.cli.screen.terminal_text import (
 )
 from moot.graph.cli.screen.verdict_screen import verdict_parts
 from moot.nodes.models.registry import Models
-from moot.state.amounts import amount
+from moot.nodes.text.plain import amount
 from moot.state.config import OFFLINE
 from moot.state.config.debate_config import frozen_config
 from moot.state.entries import tokens_of, turns_taken

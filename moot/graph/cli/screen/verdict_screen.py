@@ -16,7 +16,7 @@ from moot.nodes.judging.decision import RULES
 from moot.nodes.judging.opinion_check import changed_text, confidence_of
 from moot.nodes.protocols.protocol import Protocol
 from moot.nodes.protocols.protocol_table import rules_of
-from moot.state.amounts import amount
+from moot.nodes.text.plain import amount
 from moot.state.verdict import NO_WINNER, PANEL, PLACEHOLDER, Decision, Verdict
 
 if TYPE_CHECKING:

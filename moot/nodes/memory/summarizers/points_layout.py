@@ -10,8 +10,7 @@ from typing import NamedTuple
 from typing_extensions import TypedDict
 
 from moot.nodes.memory.summarizers.points import Point, first_seq, rank
-from moot.nodes.text.plain import clip, inert
-from moot.state.amounts import amount
+from moot.nodes.text.plain import amount, clip, inert
 
 
 class SummaryPoints(TypedDict):

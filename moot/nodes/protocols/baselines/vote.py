@@ -19,8 +19,7 @@ from moot.nodes.judging.opinions import JudgeBrief
 from moot.nodes.judging.panel import as_decision
 from moot.nodes.protocols.baselines.alone import PHASE, Alone, answers_since
 from moot.nodes.protocols.protocol import End, make_floor, make_step
-from moot.nodes.text.plain import clip
-from moot.state.amounts import all_done
+from moot.nodes.text.plain import all_done, clip
 from moot.state.config import DebateConfig, ProtocolSettings
 from moot.state.conversation import ConversationState, Floor, Step
 from moot.state.entries import Entry, kind_of

@@ -38,9 +38,9 @@ from moot.nodes.protocols.protocol import (
     make_floor,
     make_step,
 )
+from moot.nodes.text.plain import all_done
 from moot.nodes.text.tokens import TokenCounter
 from moot.nodes.views.scene import Scene
-from moot.state.amounts import all_done
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConvergenceCheck, ConversationState, Floor, StateValues, Step
 from moot.state.entries import Entry, JsonObject

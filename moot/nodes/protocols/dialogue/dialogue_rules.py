@@ -44,8 +44,8 @@ from moot.nodes.protocols.protocol import (
     make_step,
     with_agreement,
 )
+from moot.nodes.text.plain import all_done
 from moot.nodes.views.scene import Scene
-from moot.state.amounts import all_done
 from moot.state.config import DebateConfig
 from moot.state.config.debate_config import frozen_config
 from moot.state.conversation import ConversationState, Floor, StateValues, Step

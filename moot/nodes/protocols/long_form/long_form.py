@@ -16,9 +16,9 @@ from moot.nodes.protocols.protocol import (
     make_step,
     with_agreement,
 )
+from moot.nodes.text.plain import all_done
 from moot.nodes.views.scene import Scene
 from moot.nodes.views.tail import debate_blocks
-from moot.state.amounts import all_done
 from moot.state.config import DebateConfig, ProtocolSettings
 from moot.state.conversation import ConversationState, Step
 from moot.state.entries import Entry, takes_turn
