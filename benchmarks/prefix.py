@@ -19,8 +19,8 @@ from typing import Any, cast
 
 from moot.graph.api import open_debates
 from moot.nodes.calls import WireMessage
+from moot.nodes.models.adapters import to_langchain
 from moot.nodes.models.offline import OfflineModel
-from moot.nodes.models.wire import to_langchain
 from moot.nodes.text.tokens import counter
 from moot.state.config import DebateConfig
 from tests.support.openai_server import Act, OpenAIServer

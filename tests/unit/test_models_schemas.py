@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
 from moot.nodes.calls import WireMessage
-from moot.nodes.models.schemas import read_answer, request_fields, strict_schema, with_correction, with_schema
+from moot.nodes.models.adapters import request_fields, with_schema
+from moot.nodes.models.schemas import read_answer, strict_schema, with_correction
 
 PROMPT: tuple[WireMessage, ...] = ({"role": "user", "content": "Judge."},)
 

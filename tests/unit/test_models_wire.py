@@ -3,7 +3,7 @@ from __future__ import annotations
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
 from moot.nodes.calls import WireMessage
-from moot.nodes.models.wire import to_langchain, wire_name
+from moot.nodes.models.adapters import to_langchain, wire_name
 
 TALK: list[WireMessage] = [
     {"role": "system", "content": "Rules."},

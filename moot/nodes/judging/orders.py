@@ -91,12 +91,13 @@ def reconcile(
     verdict["solution_markdown"] = first["solution_markdown"] or second["solution_markdown"]
     if flipped:
         verdict["winner"] = TIE
-        verdict["reasoning"] = "\n\n".join(
-            f"{_presented(each, names)}\n\n{each['reasoning']}" for each in both
-        )
-        verdict["notes"] = _united(
-            verdict["notes"], ["The winner changed with the order of presentation: a tie."]
-        )
+        passes = []
+        for each in both:
+            *order, winner = (names.get(who, who) for who in (*each["order"], each["winner"]))
+            passes.append(f"Presented as {', '.join(order)}: {winner}.\n\n{each['reasoning']}")
+        verdict["reasoning"] = "\n\n".join(passes)
+        note = "The winner changed with the order of presentation: a tie."
+        verdict["notes"] = _united(verdict["notes"], [note])
     return verdict
 
 
@@ -106,12 +107,6 @@ def in_tenths(table: ScoreTable) -> ScoreTable:
         side: {key: {**record, "score": tenths(record["score"])} for key, record in records.items()}
         for side, records in table.items()
     }
-
-
-def _presented(verdict: Verdict, names: Mapping[str, str]) -> str:
-    """Return in which order a pass presented the debaters, and whom it chose."""
-    *order, winner = (names.get(who, who) for who in (*verdict["order"], verdict["winner"]))
-    return f"Presented as {', '.join(order)}: {winner}."
 
 
 def _both_cases(first: Verdict, second: Verdict) -> dict[str, Case]:

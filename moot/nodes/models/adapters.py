@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from langchain_core.language_models.chat_models import BaseChatModel
+from langchain_core.messages import BaseMessage, convert_to_messages
 from langchain_core.runnables import Runnable, RunnableBinding, RunnableSequence
+from pydantic import BaseModel
 
 from moot.nodes.calls import ModelCall, WireMessage
 from moot.nodes.models.failures import Failure
 from moot.nodes.models.local import LocalModel
-from moot.nodes.models.schemas import WEAKER, Method, request_fields, with_schema
+from moot.nodes.models.schemas import Method, strict_schema
+from moot.state.at_sight import at_sight
 from moot.state.config.model_settings import ModelSettings
 from moot.state.entries import JsonObject
+
+_NOT_SLUG = re.compile(r"[^a-zA-Z0-9_-]+")
+NAME_CHARS = 64
 
 _ROOM = ("max_tokens", "max_output_tokens", "num_predict", "max_completion_tokens", "max_new_tokens")
 _SEED = ("seed", "random_seed")
@@ -83,9 +91,11 @@ def request_of(chat: BaseChatModel, attempt: Attempt) -> ChatRequest:
 
 def weaker_method(chat: BaseChatModel, method: Method) -> Method | None:
     """Return what is tried where a model's endpoint refuses a method, `None` for no other."""
-    if method == "json_schema" and not isinstance(chat, SpeaksOpenAI):
-        return "function_calling"
-    return WEAKER.get(method) if isinstance(chat, SpeaksOpenAI) or method == "prompt" else "prompt"
+    if method == "prompt":
+        return None
+    if isinstance(chat, SpeaksOpenAI):
+        return "prompt" if method == "json_mode" else "json_mode"
+    return "function_calling" if method == "json_schema" else "prompt"
 
 
 def can_stream(chat: BaseChatModel, attempt: Attempt) -> bool:
@@ -160,3 +170,92 @@ def _bound(chat: BaseChatModel, attempt: Attempt) -> Mapping[str, Any]:
     if not isinstance(first, RunnableBinding):
         raise ValueError(f"no binding but a {type(first).__name__}")
     return first.kwargs
+
+
+def request_fields(schema: type[BaseModel], method: Method) -> JsonObject:
+    """Return what the request carries beside the messages, for one method."""
+    name, full = wire_name(schema.__name__), schema.model_json_schema()
+    if method == "json_schema":
+        strict = strict_schema(full)
+        body = {"name": name, "schema": strict or full, "strict": strict is not None}
+        return {"response_format": {"type": "json_schema", "json_schema": body}}
+    if method == "function_calling":
+        function = {"name": name, "description": "Give the answer.", "parameters": full}
+        return {
+            "tools": [{"type": "function", "function": function}],
+            "tool_choice": {"type": "function", "function": {"name": name}},
+        }
+    return {"response_format": {"type": "json_object"}} if method == "json_mode" else {}
+
+
+def with_schema(messages: tuple[WireMessage, ...], schema: type[BaseModel]) -> tuple[WireMessage, ...]:
+    """Describe the schema at the end of the last message, for methods that do not carry it otherwise."""
+    described = (
+        "Answer with one JSON object and nothing else. It must match this JSON Schema:\n"
+        + json.dumps(schema.model_json_schema(), ensure_ascii=False)
+    )
+    if not messages or messages[-1]["role"] not in ("user", "system"):
+        return (*messages, {"role": "user", "content": described})
+    last: WireMessage = {**messages[-1], "content": f"{messages[-1]['content']}\n\n{described}"}
+    return (*messages[:-1], last)
+
+
+def wire_name(name: str) -> str:
+    """Return a speaker's name as providers accept it; `""` where nothing of it can be kept."""
+    return _NOT_SLUG.sub("-", name).strip("-")[:NAME_CHARS]
+
+
+def to_langchain(
+    messages: Iterable[WireMessage],
+    *,
+    merge_roles: bool = False,
+    system_role: bool = True,
+    names: bool = True,
+) -> list[BaseMessage]:
+    """Convert a prompt.
+
+    Args:
+        messages: the prompt; never changed.
+        merge_roles: join neighbours of one role, for templates that refuse them.
+        system_role: whether the model takes system messages; without, they open it as a user's.
+        names: whether the model is shown messages' names; without, a speaker's stands before the words.
+    """
+    wire = list(messages)
+    if not system_role:
+        rules = "\n\n".join(item["content"] for item in wire if item["role"] == "system")
+        wire = [item for item in wire if item["role"] != "system"]
+        if rules:
+            wire.insert(0, {"role": "user", "content": rules})
+    if merge_roles:
+        wire = _merged(wire)
+    if not names:
+        wire = [{**item, "content": _labelled(item), "name": ""} for item in wire]
+    return [_kept(item) if "name" in item else _message(item) for item in wire]
+
+
+@at_sight(4096)
+def _kept(item: WireMessage) -> BaseMessage:
+    """Return the message of a window's entry, which stays the same from turn to turn."""
+    return _message(item)
+
+
+def _message(item: WireMessage) -> BaseMessage:
+    named = {**item, "name": wire_name(item.get("name", "")) or None}
+    return convert_to_messages([named])[0]
+
+
+def _merged(wire: Iterable[WireMessage]) -> list[WireMessage]:
+    merged: list[WireMessage] = []
+    for item in wire:
+        last = merged[-1] if merged else item
+        plain = not any("tool_calls" in each or each["role"] == "tool" for each in (last, item))
+        if merged and plain and last["role"] == item["role"]:
+            merged[-1] = {"role": item["role"], "content": f"{_labelled(last)}\n\n{_labelled(item)}"}
+        else:
+            merged.append(item)
+    return merged
+
+
+def _labelled(item: WireMessage) -> str:
+    # A merged message has no single name, so each speaker's stands before the words.
+    return f"{item['name']}: {item['content']}" if item.get("name") else item["content"]

@@ -20,6 +20,7 @@ from moot.nodes.models.adapters import (
     SpeaksOpenAI,
     can_stream,
     request_of,
+    to_langchain,
     weaker_method,
 )
 from moot.nodes.models.failures import (
@@ -36,7 +37,6 @@ from moot.nodes.models.speaker import SpeakerModel
 from moot.nodes.models.thinking import part
 from moot.nodes.models.turns import endpoint_turn, is_out, tell_of_wait
 from moot.nodes.models.usage import counted, reported
-from moot.nodes.models.wire import to_langchain
 from moot.state.config.model_settings import provider_of
 from moot.state.entries import EntryUsage, clean_text
 from moot.state.errors import UserError

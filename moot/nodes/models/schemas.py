@@ -1,4 +1,4 @@
-"""Structured answers: how a schema is asked for, and how an answer is read back."""
+"""Structured answers: how a schema is said strictly, and how an answer is read back or asked for again."""
 
 import json
 import re
@@ -9,18 +9,10 @@ from typing import Any, Literal
 from pydantic import BaseModel, ValidationError
 
 from moot.nodes.calls import WireMessage
-from moot.nodes.models.wire import wire_name
 from moot.state.config.config_mistakes import mistakes_in
 from moot.state.entries import JsonObject, clean_text
 
 Method = Literal["json_schema", "function_calling", "json_mode", "prompt"]
-
-WEAKER: dict[Method, Method] = {
-    "json_schema": "json_mode",
-    "function_calling": "json_mode",
-    "json_mode": "prompt",
-}
-"""What is tried where an endpoint refuses a method."""
 
 _FENCE = re.compile(r"```(?:json|JSON)?[ \t]*\n(.*?)```", re.DOTALL)
 MAX_CANDIDATES = 40
@@ -29,34 +21,6 @@ ECHO_CHARS = 2_000
 ERROR_CHARS = 1_000
 
 _UNSUPPORTED = ("default", "discriminator", "minLength", "maxLength", "title", "examples", "uniqueItems")
-
-
-def request_fields(schema: type[BaseModel], method: Method) -> JsonObject:
-    """Return what the request carries beside the messages, for one method."""
-    name, full = wire_name(schema.__name__), schema.model_json_schema()
-    if method == "json_schema":
-        strict = strict_schema(full)
-        body = {"name": name, "schema": strict or full, "strict": strict is not None}
-        return {"response_format": {"type": "json_schema", "json_schema": body}}
-    if method == "function_calling":
-        function = {"name": name, "description": "Give the answer.", "parameters": full}
-        return {
-            "tools": [{"type": "function", "function": function}],
-            "tool_choice": {"type": "function", "function": {"name": name}},
-        }
-    return {"response_format": {"type": "json_object"}} if method == "json_mode" else {}
-
-
-def with_schema(messages: tuple[WireMessage, ...], schema: type[BaseModel]) -> tuple[WireMessage, ...]:
-    """Describe the schema at the end of the last message, for methods that do not carry it otherwise."""
-    described = (
-        "Answer with one JSON object and nothing else. It must match this JSON Schema:\n"
-        + json.dumps(schema.model_json_schema(), ensure_ascii=False)
-    )
-    if not messages or messages[-1]["role"] not in ("user", "system"):
-        return (*messages, {"role": "user", "content": described})
-    last: WireMessage = {**messages[-1], "content": f"{messages[-1]['content']}\n\n{described}"}
-    return (*messages[:-1], last)
 
 
 def with_correction(messages: tuple[WireMessage, ...], said: str, error: str) -> tuple[WireMessage, ...]:
