@@ -95,7 +95,7 @@ def test_scores_and_plans_break_no_word(columns: int, monkeypatch: pytest.Monkey
     assert planned
     for parts, wanted in (
         (verdict_parts({"verdict": verdict, "config": config}), [*names, "responsiveness and rebuttal"]),
-        (plan.plan_parts(planned, 5.0), ["critique", "propose", "judge"]),
+        (plan.plan_parts(planned, 5.0, ["m"]), ["critique", "propose", "judge"]),
     ):
         console = Console(file=io.StringIO(), width=columns, color_system=None)
         console.print(*parts)

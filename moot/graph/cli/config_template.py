@@ -18,12 +18,7 @@ HEADING = """\
 # Use it with: moot run "TOPIC" --config FILE
 """
 EXAMPLES: dict[type[BaseModel], JsonObject] = {
-    DebaterConfig: {
-        "name": "Economist",
-        "role": "economist",
-        "stance": "in favour",
-        "model": "gpt-4o-mini",
-    },
+    DebaterConfig: {"name": "Economist", "role": "economist", "stance": "in favour", "model": "gpt-4o-mini"},
     JudgeSeat: {"id": "strict", "model": "gpt-4o"},
     ModelSettings: {"context_size": 128_000, "input_usd_per_million": 0.15, "output_usd_per_million": 0.6},
 }
@@ -47,6 +42,7 @@ def _section(values: BaseModel, indent: str = "") -> Iterator[str]:
 
 
 def _setting(name: str, value: Any, field: FieldInfo, indent: str) -> Iterator[str]:
+    example = next((EXAMPLES[kind] for kind in _types_in(field.annotation) if kind in EXAMPLES), None)
     if isinstance(value, BaseModel):
         yield f"{indent}{name}:"
         yield from _section(value, indent + "  ")
@@ -55,28 +51,22 @@ def _setting(name: str, value: Any, field: FieldInfo, indent: str) -> Iterator[s
     elif isinstance(value, tuple) and value and isinstance(value[0], BaseModel):
         # The protocol's own, which another protocol has otherwise.
         rows = [item.model_dump(mode="json", exclude_unset=True) for item in value]
-        yield from (f"{indent}# {line}" for line in _listed(name, rows, ""))
-    elif not value and (example := _example(field)) is not None:
+        yield from _comment({name: rows}, indent)
+    elif not value and example is not None:
         yield f"{indent}{name}: {'{}' if isinstance(value, dict) else '[]'}"
-        shown = {"gpt-4o-mini": example} if isinstance(value, dict) else [example]
-        yield from (f"{indent}# {line}" for line in _listed(name, shown, ""))
+        yield from _comment(
+            {name: {"gpt-4o-mini": example} if isinstance(value, dict) else [example]}, indent
+        )
     else:
-        yield f"{indent}{name}: {_scalar(value)}"
+        plain = list(value) if isinstance(value, tuple) else value
+        text = yaml.safe_dump(plain, default_flow_style=True, allow_unicode=True, width=1000)
+        scalar = text.removesuffix("...\n").strip()
+        yield f"{indent}{name}: {scalar}"
 
 
-def _listed(name: str, items: Any, indent: str) -> Iterator[str]:
-    text = yaml.safe_dump({name: items}, sort_keys=False, allow_unicode=True)
-    return (f"{indent}{line}" for line in text.splitlines())
-
-
-def _scalar(value: Any) -> str:
-    plain = list(value) if isinstance(value, tuple) else value
-    text: str = yaml.safe_dump(plain, default_flow_style=True, allow_unicode=True, width=1000)
-    return text.removesuffix("...\n").strip()
-
-
-def _example(field: FieldInfo) -> JsonObject | None:
-    return next((EXAMPLES[kind] for kind in _types_in(field.annotation) if kind in EXAMPLES), None)
+def _comment(setting: JsonObject, indent: str) -> Iterator[str]:
+    text = yaml.safe_dump(setting, sort_keys=False, allow_unicode=True)
+    return (f"{indent}# {line}" for line in text.splitlines())
 
 
 def _types_in(annotation: Any) -> Iterator[Any]:

@@ -58,9 +58,7 @@ def entry_number(given: str, option: str) -> int:
 DebateArgument = Annotated[
     str,
     Argument(
-        metavar="ID",
-        help="Its name, id, or an unambiguous beginning of the id.",
-        autocompletion=debates_like,
+        metavar="ID", help="Its name, id, or an unambiguous beginning of the id.", autocompletion=debates_like
     ),
 ]
 DbOption = Annotated[
@@ -91,8 +89,7 @@ OutputOption = Annotated[
     ),
 ]
 BatchArgument = Annotated[
-    Path,
-    Argument(metavar="FILE", help="Topics, one a line, or configurations: .jsonl, or a list in .yaml."),
+    Path, Argument(metavar="FILE", help="Topics, one a line, or configurations: .jsonl, or a list in .yaml.")
 ]
 WorkersOption = Annotated[
     int, Option("--workers", "-w", min=1, max=256, metavar="N", help="Debates at the same time.")
@@ -142,10 +139,7 @@ JudgeModelOption = Annotated[str | None, Option("--judge-model", metavar="NAME",
 NameOption = Annotated[
     str | None,
     Option(
-        "--id",
-        metavar="NAME",
-        help="Name of the new debate; without one, a new UUID.",
-        callback=_new_name,
+        "--id", metavar="NAME", help="Name of the new debate; without one, a new UUID.", callback=_new_name
     ),
 ]
 AnswersOption = Annotated[

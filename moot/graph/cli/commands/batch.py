@@ -12,13 +12,7 @@ from typer import Exit, Option
 
 from moot.graph.cli import options as shared
 from moot.graph.cli.database import opened
-from moot.graph.cli.screen.output import (
-    check_folder,
-    err_console,
-    print_json,
-    print_result,
-    write_file,
-)
+from moot.graph.cli.screen.output import check_folder, err_console, print_json, print_result, write_file
 from moot.graph.cli.screen.progress_lines import spent_words
 from moot.graph.cli.screen.result_tables import Grid
 from moot.graph.cli.screen.terminal_text import one_line

@@ -39,8 +39,7 @@ def init(
 
 @app.command()
 def check(
-    path: Annotated[Path, Argument(metavar="FILE", help="YAML, TOML or JSON.")],
-    as_json: JsonOption = False,
+    path: Annotated[Path, Argument(metavar="FILE", help="YAML, TOML or JSON.")], as_json: JsonOption = False
 ) -> None:
     """Check a file as a run would, but for importing what it names, and say what it comes to."""
     from moot.graph.cli.usual_config import run_config

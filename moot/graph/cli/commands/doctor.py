@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from typer import Exit, Option
@@ -35,7 +34,14 @@ def doctor(
     Without --repair nothing is changed, without --models no model is asked. Exits with 1 where something is
     wrong.
     """
-    from moot.graph.checkup import look_at_database, look_at_installation
+    from moot.graph.checkup import (
+        ROOM,
+        callable_models,
+        look_at_database,
+        look_at_installation,
+        look_at_models,
+    )
+    from moot.graph.cli.usual_config import usual_config
 
     url = check_database(db)
     found: list[Finding] = list(look_at_installation())
@@ -47,7 +53,13 @@ def doctor(
                     each = replace(each, says=f"{each.says}: put right", ok=True, repair=None)
                 found.append(each)
     if models:
-        found += _models(config, model, yes=yes)
+        settings = usual_config(config, {"model": model})
+        names = callable_models(settings)
+        if not names:
+            raise InputError("no model to call: give --config or --model")
+        about = f"Call {', '.join(names)} once each, for at most {ROOM} tokens of answer?"
+        if consents(about, "no model is called", yes=yes):
+            found += look_at_models(settings)
     if as_json:
         print_json([{"what": each.what, "says": each.says, "ok": each.ok} for each in found])
     else:
@@ -58,16 +70,3 @@ def doctor(
         print_result(f"Database {shown_url(url)}" + ("" if exists(url) else ", not made yet"), *lines)
     if not all(each.ok for each in found):
         raise Exit(1)
-
-
-def _models(config: Path | None, model: str | None, *, yes: bool) -> list[Finding]:
-    """Ask whether models are to be called, and call them."""
-    from moot.graph.checkup import ROOM, callable_models, look_at_models
-    from moot.graph.cli.usual_config import usual_config
-
-    settings = usual_config(config, {"model": model})
-    names = callable_models(settings)
-    if not names:
-        raise InputError("no model to call: give --config or --model")
-    about = f"Call {', '.join(names)} once each, for at most {ROOM} tokens of answer?"
-    return look_at_models(settings) if consents(about, "no model is called", yes=yes) else []

@@ -33,12 +33,10 @@ def evaluate_debates(
         Option("--problem", "-p", metavar="FILE|TEXT", help="What was to be solved; else the topic."),
     ] = None,
     evaluator: Annotated[
-        list[str] | None,
-        Option("--evaluator", "-e", metavar="MODEL", help="Who scores; repeat for several."),
+        list[str] | None, Option("--evaluator", "-e", metavar="MODEL", help="Who scores; repeat for several.")
     ] = None,
     config: Annotated[
-        Path | None,
-        Option("--config", "-c", metavar="FILE", help="Evaluators, in dialectic's form or YAML."),
+        Path | None, Option("--config", "-c", metavar="FILE", help="Evaluators, in dialectic's form or YAML.")
     ] = None,
     form: Annotated[
         Form | None, Option("--format", "-f", help="Format; else the output's ending, else a table.")

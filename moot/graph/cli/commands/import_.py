@@ -25,8 +25,7 @@ Format = Literal["json", "jsonl", "csv", "txt", "md"]
 def import_debate(
     path: Annotated[Path, Argument(metavar="FILE", help="The transcript, - for stdin.")],
     topic: Annotated[
-        str | None,
-        Option("--topic", "-t", metavar="TEXT|@FILE", help="What was argued."),
+        str | None, Option("--topic", "-t", metavar="TEXT|@FILE", help="What was argued.")
     ] = None,
     name: NameOption = None,
     form: Annotated[

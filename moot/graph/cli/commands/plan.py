@@ -77,11 +77,13 @@ def plan(
         "seconds_at_most": round(planned.seconds_at_most(latency), 3),
         **({} if isinstance(cost, list) else cost),
     }
-    print_answer(data, *plan_parts(planned, latency), _cost_line(cost), as_json=as_json)
+    print_answer(data, *plan_parts(planned, latency, cost), as_json=as_json)
 
 
-def plan_parts(planned: Forecast, latency: float) -> list[RenderableType]:
-    """Return the forecast as a table, one row a kind of batch, and what it comes to."""
+def plan_parts(planned: Forecast, latency: float, cost: ExpectedCost | list[str]) -> list[RenderableType]:
+    """Return the forecast as a table, one row a kind of batch, and what it comes to, in US$ too."""
+    from moot.nodes.models.usage import lists_words
+
     headings = ("calls", "at once", "times", "prompt a call", "reply a call")
     shown = len(headings) if columns() >= TABLE_CHARS else 1
     table = borderless_table("phase", "purpose", figures=headings[:shown])
@@ -101,6 +103,14 @@ def plan_parts(planned: Forecast, latency: float) -> list[RenderableType]:
     calls = "" if least == most else f" (at least {least:,}, at most {most:,})"
     path, longest = planned.critical_path, planned.critical_path_at_most
     longer = "" if path == longest else f" (at most {longest:,}: {planned.seconds_at_most(latency):,.1f} s)"
+    if isinstance(cost, list):
+        dollars = f"unknown: nobody lists {', '.join(cost)}; give prices under `models`"
+    elif not cost["usd_at_most"]:
+        dollars = "0"
+    else:
+        at_least, at_most = cost["usd_at_least"], cost["usd_at_most"]
+        dollars = f"{cost['usd']:.4f} (at least {at_least:.4f}, at most {at_most:.4f})"
+        dollars += f"\nprices          where none are configured: {lists_words()}"
     sums = planned.to_json()
     return [
         table,
@@ -110,17 +120,5 @@ def plan_parts(planned: Forecast, latency: float) -> list[RenderableType]:
         f"reply tokens    {sums['completion_tokens']:,} (at most {sums['completion_tokens_at_most']:,})",
         f"critical path   {amount(path, 'call')} in a row at concurrency {planned.concurrency}: "
         f"{planned.seconds(latency):,.1f} s at {latency:g} s a call{longer}",
+        f"US$             {dollars}",
     ]
-
-
-def _cost_line(cost: ExpectedCost | list[str]) -> str:
-    """Return what it comes to in US$, and by whose prices."""
-    if isinstance(cost, list):
-        return f"US$             unknown: nobody lists {', '.join(cost)}; give prices under `models`"
-    if not cost["usd_at_most"]:
-        return "US$             0"
-    from moot.nodes.models.usage import lists_words
-
-    at_least, most = cost["usd_at_least"], cost["usd_at_most"]
-    figures = f"{cost['usd']:.4f} (at least {at_least:.4f}, at most {most:.4f})"
-    return f"US$             {figures}\nprices          where none are configured: {lists_words()}"

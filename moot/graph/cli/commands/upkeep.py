@@ -71,8 +71,7 @@ def backup(
 
 def gc(
     debate_ids: Annotated[
-        list[str] | None,
-        Argument(metavar="[ID …]", help="Only these debates.", autocompletion=debates_like),
+        list[str] | None, Argument(metavar="[ID …]", help="Only these debates.", autocompletion=debates_like)
     ] = None,
     keep_history: Annotated[
         bool, Option("--keep-history", help="Drop no checkpoint: only give unused room back.")

@@ -16,7 +16,7 @@ from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, TextIO
 
 from moot.graph.cli.screen.terminal_text import json_text, one_line, safe
-from moot.state.errors import ConfigError, InputError
+from moot.state.errors import InputError
 from moot.state.redaction import redacted
 
 if TYPE_CHECKING:
@@ -187,17 +187,11 @@ def check_folder(path: Path) -> None:
 
 
 def render(document: Mapping[str, object], form: str) -> str:
-    """Return a debate's document as `json`, `md` or `html`.
-
-    Raises:
-        ConfigError: no such format.
-    """
+    """Return a debate's document as `json`, `md` or `html`."""
     if form == "json":
         return json_text(document) + "\n"
     from moot.graph.reports import render_html, render_markdown
 
-    if form not in FORMATS.values():
-        raise ConfigError(f"unknown format {form!r}: use one of {', '.join(FORMATS.values())}")
     return render_markdown(document) if form == "md" else render_html(document)
 
 

@@ -146,34 +146,26 @@ def blackboard(document: Document) -> Parts:
 def receipts(document: Document) -> Parts:
     """Return what each prompt was made of."""
     names = debater_names(document["config"])
-    return _receipts(
-        document["receipts"],
-        ("seq", "speaker", "phase"),
-        lambda row: (str(row["seq"]), names.get(row["speaker"]) or row["speaker"], row["phase"]),
-    )
+    rows = [{**row, "speaker": names.get(row["speaker"], row["speaker"])} for row in document["receipts"]]
+    return _receipts(rows, ("seq", "speaker", "phase"))
 
 
 def calls(document: Document) -> Parts:
     """Return what each call was made of that is no speech."""
-    return _receipts(
-        document.get("calls", []),
-        ("id", "purpose", "makes"),
-        lambda row: (row["id"], row["purpose"], row["makes"]),
-    )
+    return _receipts(document.get("calls", []), ("id", "purpose", "makes"))
 
 
-def _receipts(
-    rows: Sequence[Document], headings: Sequence[str], told: Callable[[Document], Sequence[str]]
-) -> Parts:
+def _receipts(rows: Sequence[Document], words: Sequence[str]) -> Parts:
+    """Return a table of what these keys say of each row, and of its tokens."""
     if not rows:
         return [Text("No prompt has been sent yet.")]
     sections = list(dict.fromkeys(section for row in rows for section in row["sections"]))
-    table = borderless_table(*headings, figures=(*sections, "total", "budget", "left out"))
+    table = borderless_table(*words, figures=(*sections, "total", "budget", "left out"))
     for row in rows:
         counts = [row["sections"].get(section, 0) for section in sections]
         left_out = sum(note["tokens"] for note in row["left_out"])
-        numbers = map(str, (*counts, row["total_tokens"], row["budget"], left_out))
-        table.add_row(*(Text(one_line(word, 24)) for word in told(row)), *numbers)
+        figures = map(str, (*counts, row["total_tokens"], row["budget"], left_out))
+        table.add_row(*(Text(one_line(str(row[key]), 24)) for key in words), *figures)
     return [table]
 
 
