@@ -46,11 +46,7 @@ def run_command_line() -> None:
 
 @contextmanager
 def _exporting_spans() -> Iterator[None]:
-    """Send OpenTelemetry's spans of a `with` block by OTLP over HTTP, if `MOOT_OTEL` asks for them.
-
-    Raises:
-        ConfigError: it does, and OpenTelemetry is not installed.
-    """
+    """Send OpenTelemetry's spans of a `with` block by OTLP over HTTP, if `MOOT_OTEL` asks for them."""
     if not asks_for_spans():
         yield
         return

@@ -120,11 +120,7 @@ def resume_line(debate: Debate, db: str | None, *more: str) -> str:
 
 
 def _run_answering(debate: Debate, delivery: Delivery, turns: int | None, answer: object) -> None:
-    """Run, answering what is asked from the file or at the terminal.
-
-    Raises:
-        WaitingForPerson: neither has the answer.
-    """
+    """Run, answering what is asked from the file or at the terminal, until neither has the answer."""
     answerer = Answerer(delivery.answers, at_terminal=not delivery.as_json)
     from_the_start = not debate.row.turns
     while True:

@@ -101,11 +101,7 @@ def _say_what_was_noted(cards: Sequence[Scorecard], *, quiet: bool) -> None:
 
 
 def _problem(given: str | None) -> str:
-    """Return the problem's text: a file's, where there is one of that name.
-
-    Raises:
-        InputError: the file cannot be read.
-    """
+    """Return the problem's text: a file's, where there is one of that name."""
     if given is None:
         return ""
     path = Path(given.removeprefix("@"))

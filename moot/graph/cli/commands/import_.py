@@ -88,11 +88,7 @@ def import_debate(
 
 
 def _arguing(imported: ImportedTranscript, moderators: Sequence[str], *, quiet: bool) -> list[str]:
-    """Return who argues, `[]` for everybody but whoever is called moderator; asks where that is open.
-
-    Raises:
-        InputError: nobody speaks by the name of a moderator.
-    """
+    """Return who argues, `[]` for everybody but whoever is called moderator; asks where that is open."""
     from moot.state.config import RESERVED_IDS
 
     names = {speaker.id: speaker.name for speaker in imported.speakers}

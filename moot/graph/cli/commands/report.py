@@ -53,7 +53,8 @@ def report(
         raise InputError("--brief and --format adr are two reports: give one of them")
     with opened_debate(db, debate_id) as debate:
         document, name = debate.document(), debate.name
-    path = output or Path(file_name(name) + ENDINGS.get((chosen, brief), f".{chosen}"))
+    stem = re.sub(r"[^\w.-]+", "-", name).strip("-.")[:100]  # what paths and shells take for nothing else
+    path = output or Path((stem or "debate") + ENDINGS.get((chosen, brief), f".{chosen}"))
     check_folder(path)
     from moot.graph.reports import render_brief, render_brief_html
 
@@ -69,11 +70,6 @@ def report(
             remark(f"wrote {path}")
         if show and not webbrowser.open(path.resolve().as_uri()):
             remark(f"no browser is found here: open {path.resolve()} yourself")
-
-
-def file_name(name: str) -> str:
-    """Return a debate's name as a file's, without what paths and shells take for something else."""
-    return re.sub(r"[^\w.-]+", "-", name).strip("-.")[:100] or "debate"
 
 
 def export(

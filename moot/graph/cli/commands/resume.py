@@ -103,11 +103,7 @@ def fork(
 
 
 def _go_on_with(debate: Debate, path: Path | None, flags: Mapping[str, object], *, reconfigure: bool) -> None:
-    """Let a debate go on with what a file (if `reconfigure`) and flags (always) say, and what they name.
-
-    Raises:
-        ConfigError: it cannot be used, or the file differs and is not to count.
-    """
+    """Let a debate go on with what a file (if `reconfigure`) and flags (always) say, and what they name."""
     given = {key: value for key, value in flags.items() if value is not None}
     if not given and path is None:
         return

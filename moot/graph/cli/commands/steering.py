@@ -48,11 +48,7 @@ def say(
 
 
 def _speaker(config: DebateConfig, name: str) -> str:
-    """Return the id of a speaker: a debater by id or display name, else the slug of the name.
-
-    Raises:
-        InputError: nothing of the name makes an id, or it is nearly a debater's and nobody can be asked.
-    """
+    """Return the id of a speaker: a debater by id or display name, else the slug of the name."""
     from moot.state.config import FLOOR_SPEAKERS, slug
 
     for known, shown in config.names().items():
