@@ -65,7 +65,17 @@ def _run(session: DebateSession, turns: int | None, answer: object) -> Iterator[
             if not is_over(held.state()):  # a run may have come to its end before its reader did
                 held.note_status("paused")
             raise
-        _settle(held)
+        # Where it stands still, whoever runs it is told why.
+        snapshot = held.state()
+        if is_over(snapshot):  # a node whose writes a killed run had stored is not run again to note its end
+            if held.records.find(held.thread).status != snapshot.values["status"]:
+                held.note_status(snapshot.values["status"])
+        elif payloads := [each.value for each in snapshot.interrupts]:
+            if all(map(is_pause, payloads)):
+                held.note_status("paused")
+                raise DebatePaused("the debate is paused")
+            held.note_status("waiting")
+            raise WaitingForPerson("the debate waits for a person's answer", questions=payloads)
 
 
 async def _events(session: DebateSession, answer: object, *, tokens: bool) -> AsyncIterator[Event]:
@@ -161,17 +171,3 @@ def verdict_failed(values: Values) -> bool:
 def asked_in(snapshot: StateSnapshot) -> list[PersonQuestion]:
     """Return what a person is asked at LangGraph's snapshot of a state."""
     return questions_in([each.value for each in snapshot.interrupts])
-
-
-def _settle(session: DebateSession) -> None:
-    """Note how a run ended; where it stands still, raise why."""
-    snapshot = session.state()
-    if is_over(snapshot):  # a node whose writes a killed run had stored is not run again to note its end
-        if session.records.find(session.thread).status != snapshot.values["status"]:
-            session.note_status(snapshot.values["status"])
-    elif payloads := [each.value for each in snapshot.interrupts]:
-        if all(map(is_pause, payloads)):
-            session.note_status("paused")
-            raise DebatePaused("the debate is paused")
-        session.note_status("waiting")
-        raise WaitingForPerson("the debate waits for a person's answer", questions=payloads)

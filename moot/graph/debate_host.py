@@ -14,7 +14,7 @@ from moot.graph.api import Debate, DebateConfig, Debates, Event
 from moot.graph.preflight import shorten_debate
 from moot.state.config.boundary import Claim, reaches, requested
 from moot.state.errors import DebatePaused, MootError, WaitingForPerson
-from moot.state.event_loop import in_thread
+from moot.state.event_loop import cancel_all, in_thread
 
 Hearer = Callable[[Event], object]
 
@@ -88,10 +88,6 @@ class DebateHost:
         run = self._runs.get(debate)
         return run if run and not run.done() else None
 
-    def last_run(self, debate: str) -> asyncio.Task[None] | None:
-        """Return the task of a debate's last run here, over or not."""
-        return self._runs.get(debate)
-
     @contextmanager
     def hearing(self, debate: str, hearer: Hearer) -> Iterator[None]:
         """Have a function called with everything that happens in a debate while it runs here."""
@@ -123,6 +119,4 @@ class DebateHost:
 
     async def close(self) -> None:
         """Pause what runs."""
-        for run in self._runs.values():
-            run.cancel()
-        await asyncio.gather(*self._runs.values(), return_exceptions=True)
+        await cancel_all(self._runs.values())

@@ -65,7 +65,11 @@ class JudgingOptions:
         given = {key: value for key, value in given.items() if value is not None}
         judge = {**make_config(old).judge.model_dump(mode="json"), **given, "enabled": True}
         if isinstance(self.panel, int):
-            judge["panel"] = _alike(self.panel, judge["temperature"])
+            if self.panel < 1:
+                raise InputError(f"--panel {self.panel}: give at least 1 judge")
+            warmth = max(judge["temperature"] or 0.0, PANEL_TEMPERATURE) if self.panel > 1 else None
+            numbers = range(1, self.panel + 1)
+            judge["panel"] = [{"id": f"judge-{number}", "temperature": warmth} for number in numbers]
         elif self.panel is not None:
             seats: dict[str, str] = {}
             for model in self.panel:
@@ -76,13 +80,6 @@ class JudgingOptions:
             freed = dict.fromkeys(given.keys() & {"model", "rubric"})
             judge["panel"] = [{**seat, **freed} for seat in judge["panel"]]
         return make_config({**old, "judge": judge})
-
-
-def _alike(judges: int, temperature: float | None) -> list[dict[str, object]]:
-    if judges < 1:
-        raise InputError(f"--panel {judges}: give at least 1 judge")
-    warmth = {"temperature": max(temperature or 0.0, PANEL_TEMPERATURE)} if judges > 1 else {}
-    return [{"id": f"judge-{number}", **warmth} for number in range(1, judges + 1)]
 
 
 @dataclass(frozen=True)
@@ -127,12 +124,8 @@ def judge_values(
 ) -> Judgement:
     """Judge the state of a debate, without writing anything but the journal where `place` has one.
 
-    Args:
-        values: the state's; what its configuration names outside is foreign but for what was `granted`.
-        options: the operator's, with what they name outside.
-        environment: models.
-        place: where calls are journalled.
-        granted: what the debate may reach.
+    What the state's configuration names outside is foreign but for what was `granted`; the options are the
+    operator's, with what they name.
 
     Raises:
         ConfigError: the options cannot be used.
@@ -155,18 +148,13 @@ def judge_values(
 
 
 def judge_debate(session: DebateSession, options: JudgingOptions, *, dry_run: bool = False) -> Judgement:
-    """Judge a stored debate again and store what came of it.
+    """Judge a stored debate again and, unless it is a `dry_run`, store what came of it.
 
     Every judge's verdict is appended to `verdicts`; the decision becomes `verdict`, unless it failed and
     there is one already.
 
-    Args:
-        session: of a debate that is over; with `dry_run` any.
-        options: what is judged otherwise than configured.
-        dry_run: whether nothing is written.
-
     Raises:
-        InputError: the debate is not over.
+        InputError: the debate is not over, which a dry run need not be.
         ConfigError: the options cannot be used.
         DebateBusy: another process writes the debate.
     """
@@ -188,8 +176,11 @@ def judge_debate(session: DebateSession, options: JudgingOptions, *, dry_run: bo
         place = JournalPlace(held.records, session.thread, step, f"rejudge-{number}", anchor)
         judgement = judge_values(snapshot.values, options, environment, place, granted)
         decision = judgement.verdict
-        update: dict[str, object] = {"verdicts": judgement.verdicts, "usage": judgement.usage}
-        update["calls"] = judgement.calls
+        update: dict[str, object] = {
+            "verdicts": judgement.verdicts,
+            "usage": judgement.usage,
+            "calls": judgement.calls,
+        }
         if not judgement.failed or not values.get("verdict"):
             update["verdict"] = decision
         if decision["solution_markdown"]:

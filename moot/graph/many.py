@@ -13,7 +13,7 @@ from moot.graph.continuation import verdict_failed
 from moot.nodes.driving.portal import MANY, iterate_from_sync
 from moot.state.config import DebateConfig
 from moot.state.errors import DebateBusy, DebateExists, DebateNotFound, MootError
-from moot.state.event_loop import in_thread
+from moot.state.event_loop import cancel_all, in_thread
 
 if TYPE_CHECKING:
     from moot.graph.api import Debates
@@ -69,9 +69,7 @@ async def _ended(
         for ended in asyncio.as_completed(running):
             yield await ended
     finally:
-        for task in running:
-            task.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
+        await cancel_all(running)
 
 
 async def _run(debates: Debates, planned: PlannedDebate) -> None:

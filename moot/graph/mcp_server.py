@@ -164,7 +164,7 @@ class McpDebates:
     ) -> DebateOutcome:
         """Return a debate's verdict; where it is running still, wait for it so many seconds at most."""
         found = await self._get(debate)
-        if run := self._host.last_run(found.id):
+        if run := self._host.running(found.id):
             await asyncio.wait({run}, timeout=wait_s)
         return await self._outcome(found)
 

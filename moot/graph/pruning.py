@@ -45,26 +45,22 @@ def prune(session: DebateSession) -> tuple[int, int]:
             "SELECT DISTINCT anchor FROM moot_journal WHERE debate = ?", (held.thread,)
         )
         named = {each["checkpoint"] for each in told} | {anchor for (anchor,) in anchors}
-        stored = call_from_sync(_stored, held, named)
+        channels = held.graph.channels.items()
+        deltas = [name for name, channel in channels if isinstance(channel, DeltaChannel)]
+        stored = call_from_sync(_stored, held, named, deltas)
         table = "writes" if isinstance(held.records.sql, SqliteSql) else "checkpoint_writes"
-        statements = _statements(held.thread, stored, _deltas(held), table)
-        if statements:
-            permit = held.records.leases.permit(held.lease)
-            held.records.sql.transact(statements, permit)
+        if statements := _statements(held.thread, stored, deltas, table):
+            held.records.sql.transact(statements, held.records.leases.permit(held.lease))
         return sum(not each.needed for each in stored), len(stored)
 
 
-def _deltas(session: DebateSession) -> list[str]:
-    return [name for name, channel in session.graph.channels.items() if isinstance(channel, DeltaChannel)]
-
-
-async def _stored(session: DebateSession, named: set[str]) -> list[_Stored]:
+async def _stored(session: DebateSession, named: set[str], deltas: Sequence[str]) -> list[_Stored]:
     """Return the checkpoints of a debate, the oldest first."""
-    found, parents, deltas = [], set(), set(_deltas(session))
+    found, parents = [], set()
     async for each in session.checkpoints():
         place = each.checkpoint["id"]
         parent = str(each.parent_config["configurable"]["checkpoint_id"]) if each.parent_config else ""
-        snapshots = deltas & each.checkpoint["channel_values"].keys()
+        snapshots = each.checkpoint["channel_values"].keys() & set(deltas)
         is_end = not parent or place not in parents
         needed = bool(place in named or snapshots or is_end or runs_next(each.checkpoint, "plan"))
         found.append(_Stored(place, parent, needed))

@@ -1,7 +1,7 @@
 """Replays: a debate argued again from its journal, without a model."""
 
 from collections import defaultdict, deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -79,14 +79,11 @@ class Tape:
         self, call: ModelCall, models: Models, *, config: RunnableConfig | None = None
     ) -> Reply:
         """Return the journalled reply to this very request, an error where there is none."""
-        replies = next(filter(None, (self._replies.get(digest) for digest in self._digests(call))), None)
+        # A fork asks with a seed of its own what the debate it was forked from asked with another.
+        beyond = (call.seed or 0) - (self._seeds[0] or 0)  # of several equal requests at once
+        asked = [None if seed is None and not beyond else (seed or 0) + beyond for seed in self._seeds]
+        found = (self._replies.get(replace(call, seed=seed).digest) for seed in asked)
+        replies = next(filter(None, found), None)
         if not replies:
             return Reply(error=f"{call.model}: the journal holds no reply to this {call.purpose} request")
         return Reply.from_json(replies.popleft() if len(replies) > 1 else replies[0])
-
-    def _digests(self, call: ModelCall) -> Iterator[str]:
-        """Yield the request's digest, and what it was with the seeds of the debates forked from."""
-        beyond = (call.seed or 0) - (self._seeds[0] or 0)  # of several equal requests at once
-        for seed in self._seeds:
-            asked = None if seed is None and not beyond else (seed or 0) + beyond
-            yield replace(call, seed=asked).digest

@@ -215,20 +215,18 @@ def evaluate_subjects(
     for evaluator in evaluators:
         environment.models_of(Claim.of_operator(evaluator.own(config))).check([evaluator.model])
 
-    async def scored() -> list[list[Evaluation]]:
-        """Return every evaluator's evaluations of all subjects."""
-        limit = asyncio.Semaphore(config.limits.concurrency)
+    limit = asyncio.Semaphore(config.limits.concurrency)
 
-        async def scored_by(evaluator: Evaluator) -> list[Evaluation]:
-            own = evaluator.own(config)
-            flow = evaluate(subjects, evaluator, own, environment.count_for(own, evaluator.model))
-            return await run_flow(
-                flow, Answering(environment, Claim.of_operator(own), JournalPlace(), limit=limit)
-            )
+    async def score(evaluator: Evaluator) -> list[Evaluation]:
+        own = evaluator.own(config)
+        flow = evaluate(subjects, evaluator, own, environment.count_for(own, evaluator.model))
+        answering = Answering(environment, Claim.of_operator(own), JournalPlace(), limit=limit)
+        return await run_flow(flow, answering)
 
-        return list(await asyncio.gather(*map(scored_by, evaluators)))
+    async def score_all() -> list[list[Evaluation]]:
+        return list(await asyncio.gather(*map(score, evaluators)))
 
-    by_subject = zip(*call_from_sync(scored), strict=True)
+    by_subject = zip(*call_from_sync(score_all), strict=True)
     return [
         Scorecard(subject.name, averages(evaluations), list(evaluations))
         for subject, evaluations in zip(subjects, by_subject, strict=True)

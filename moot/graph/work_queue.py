@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from moot.graph.many import bring_to_end
 from moot.nodes.driving.portal import MANY, call_from_sync, iterate_from_sync
 from moot.state.errors import DebateBusy, ModelError, MootError, StorageError
-from moot.state.event_loop import in_thread
+from moot.state.event_loop import cancel_all, in_thread
 from moot.state.plugins import extra
 from moot.state.redaction import shown_url
 
@@ -178,9 +178,7 @@ class WorkQueue:
                     if task.done():
                         await task
             finally:
-                for task in under_way:
-                    task.cancel()
-                await asyncio.gather(*under_way, return_exceptions=True)
+                await cancel_all(under_way)
 
 
 async def _work(app: App, workers: int) -> None:

@@ -5,7 +5,7 @@ import math
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Collection, Coroutine
 from dataclasses import dataclass
 from functools import wraps
 from typing import ParamSpec, TypeVar
@@ -67,6 +67,13 @@ async def to_the_end(work: Awaitable[T]) -> T:
         working.exception()  # the cancellation says more than a failure after it
         raise cancelled
     return working.result()
+
+
+async def cancel_all(tasks: Collection[asyncio.Task[object]]) -> None:
+    """Cancel tasks, and wait until they have wound up."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def uncancelled(work: Callable[P, Coroutine[object, None, T]]) -> Callable[P, Coroutine[object, None, T]]:
