@@ -56,7 +56,7 @@ class Duels(Protocol):
         if scene.step["phase"] == "closing":
             return debate_blocks(scene)
         duel = [entry for entry in scene.window if entry["round"] == scene.step["round"]]
-        return [rules_block(scene), *window_blocks(scene, duel), tail_block(scene, ())]
+        return [rules_block(scene), *window_blocks(scene, duel), tail_block(scene)]
 
 
 register(Duels())

@@ -12,7 +12,6 @@ from moot.graph.session import DebateSession
 from moot.nodes.calls import ModelCall, Reply, WireMessage
 from moot.nodes.driving.environment import NodeContext
 from moot.nodes.effects import Body, Emit, Hear, Heard, Job, LookUp, Remember, Work
-from moot.nodes.floors.seats import whole_view
 from moot.nodes.judge import assess_debate
 from moot.nodes.tools.exchange import wire_tokens
 from moot.state.config.debate_config import frozen_config
@@ -86,8 +85,7 @@ def look_back(session: DebateSession, wanted: int | str) -> Lookback:
     if not asked:
         raise InputError(f"no prompt led to {wanted}: a person said it")
     call = next((call for call in asked if call.digest == found["digest"]), asked[0])
-    view = whole_view(state, call, context) if node == "turn" or call.view is None else call.view
-    parts = zip(view.layout if view else (), call.messages, strict=False)
+    parts = zip(call.view.layout if call.view else (), call.messages, strict=False)
     told = tuple(Part(section, wire_tokens([message], count), message) for section, message in parts)
     return Lookback(cast(Receipt | CallReceipt, found), told, call.digest)
 

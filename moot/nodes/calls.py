@@ -142,11 +142,9 @@ class ModelCall:
     """Index of the floor within the step, so that equal requests of one batch stay apart."""
     shortened: int = 0
     """Tokens less than its budget that the view takes: the model refused a longer one."""
-    behind: int = 0
-    """Messages at the end of `messages` that stand behind the view: calls of tools and their results."""
     hints: Hints = field(default_factory=Hints)
     view: View | None = field(default=None, repr=False)
-    """Account of the view that was put in, for the receipt; what was changed of it since is not in there."""
+    """Account of the view that was put in, for the receipt."""
     makes: MemoryKind | Literal[""] = ""
     """Kind of memory that the answer becomes."""
 

@@ -11,7 +11,7 @@ from moot.nodes.driving.environment import NodeContext
 from moot.nodes.effects import Body, Work, errors_update
 from moot.nodes.floors.human_floors import hear_people
 from moot.nodes.floors.model_floors import Spoken, let_speak
-from moot.nodes.floors.seats import Seat, embedding_work, make_seats, whole_view
+from moot.nodes.floors.seats import Seat, embedding_work, make_seats
 from moot.nodes.memory.window import Scribe
 from moot.nodes.models.failures import REFUSALS
 from moot.nodes.protocols.protocol_table import protocol_named
@@ -111,9 +111,7 @@ def _write_speech(scribe: Scribe, state: ConversationState, floor: Floor, reply:
 def _receipt(
     state: ConversationState, context: NodeContext, entry: Entry, seat: Seat, call: ModelCall | None
 ) -> Receipt:
-    asked_again = call is not None and (call.behind or call.shortened)
-    view = whole_view(state, call, context) if call and asked_again else seat.view
-    view = view or View((), 0, 0)
+    view = call.view if call and call.view else View((), 0, 0)
     return {
         "entry_id": entry["id"],
         "seq": entry["seq"],

@@ -40,8 +40,6 @@ class Seat:
 
     index: int
     floor: Floor
-    view: View | None = None
-    """What the model is shown; `None` for a person."""
     asked: ModelFloor | None = None
     """What the model is asked; `None` for a person."""
     given: HumanFloor | None = None
@@ -63,14 +61,13 @@ def make_seats(state: ConversationState, context: NodeContext) -> list[Seat]:
             given = given_floor(protocol_named(config.protocol), scene)
             seats.append(Seat(index, floor, given=given))
             continue
-        view = floor_view(state, context, index)
-        asked = _model_floor(state, context, index, view, live=index < live)
+        asked = _model_floor(state, context, index, live=index < live)
         # Equal requests of one step get seeds of their own, so that they are independent samples.
         before = alike[asked.call.digest]
         alike[asked.call.digest] += 1
         if before:
             asked = replace(asked, call=replace(asked.call, seed=(asked.call.seed or 0) + before))
-        seats.append(Seat(index, floor, view, asked))
+        seats.append(Seat(index, floor, asked))
     return seats
 
 
@@ -84,22 +81,6 @@ def floor_view(state: ConversationState, context: NodeContext, index: int, *, ta
     room = total - pins_tokens(pins, count)
     scene = Scene(state, config, state["step"], floor, count, room, _memories(context))
     return fit(with_pins(protocol_named(config.protocol).view(scene), pins), total, count)
-
-
-def whole_view(state: ConversationState, call: ModelCall, context: NodeContext) -> View:
-    """Return what a floor's request shows: its view, and as a section of its own what tools brought."""
-    more = call.messages[len(call.messages) - call.behind :]
-    taken = wire_tokens(more, context.env.count_for(frozen_config(state)))
-    view = floor_view(state, context, call.floor, taken=taken + call.shortened)
-    if not more:
-        return view
-    return replace(
-        view,
-        messages=(*view.messages, *more),
-        layout=(*view.layout, *("tools" for _ in more)),
-        sections={**view.sections, "tools": taken},
-        total_tokens=view.total_tokens + taken,
-    )
 
 
 def embedding_work(state: ConversationState, context: NodeContext) -> Job | None:
@@ -116,11 +97,9 @@ def _memories(context: NodeContext) -> Memories:
     return Memories(context.env.indexes, context.debate, embeddings_of(context.claim, context.env.embeddings))
 
 
-def _model_floor(
-    state: ConversationState, context: NodeContext, index: int, view: View, *, live: bool
-) -> ModelFloor:
+def _model_floor(state: ConversationState, context: NodeContext, index: int, *, live: bool) -> ModelFloor:
     config, floor = frozen_config(state), state["step"]["floors"][index]
-    speaker = config.debater(floor["speaker"])
+    speaker, view = config.debater(floor["speaker"]), floor_view(state, context, index)
     call = make_call(
         voice_of(config, speaker),
         "turn",
@@ -148,7 +127,9 @@ def _shorter(state: ConversationState, context: NodeContext, call: ModelCall, ex
     room = max(call.prompt_tokens - excess, MINIMUM["total"])
     shortened = config.memory.budget.total - offered - room
     view = floor_view(state, context, call.floor, taken=shortened)
-    return replace(call, messages=view.messages, prompt_tokens=view.total_tokens, shortened=shortened)
+    return replace(
+        call, messages=view.messages, prompt_tokens=view.total_tokens, shortened=shortened, view=view
+    )
 
 
 def _again(
@@ -168,17 +149,25 @@ def _again(
     more = exchange_messages(exchanges, room, count) if offered else [exchange_report(exchanges, room, count)]
     taken = wire_tokens(more, count)
     view = floor_view(state, context, call.floor, taken=taken)
+    if more:
+        view = replace(
+            view,
+            messages=(*view.messages, *more),
+            layout=(*view.layout, *("tools" for _ in more)),
+            sections={**view.sections, "tools": taken},
+            total_tokens=view.total_tokens + taken,
+        )
     number = sum(2 * len(exchange.calls) for exchange in exchanges)
     speak_as = call.speak_as and replace(
         call.speak_as, entry_id=entry_id(len(state["full_transcript"]) + call.floor + number)
     )
     return replace(
         call,
-        messages=(*view.messages, *more),
+        messages=view.messages,
         tools=call.tools if offered else (),
-        prompt_tokens=view.total_tokens + taken,
+        prompt_tokens=view.total_tokens,
         speak_as=speak_as,
-        behind=len(more),
+        view=view,
     )
 
 

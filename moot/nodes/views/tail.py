@@ -1,7 +1,6 @@
 """The tail of a view: what changes from speaker to speaker, and the whole of a long form's view."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 from moot.nodes.blackboard.digest import board_memory, render_blackboard
 from moot.nodes.calls import WireMessage
@@ -17,18 +16,15 @@ from moot.nodes.views.scene import Scene
 from moot.state.conversation import MemoryKind
 
 TAIL = load_prompt("tail", "contract", "perspective", "blackboard", "anchors", "retrieved", "instruction")
-BLACKBOARD = 2
-"""Priority of the blackboard among the parts of a tail: own commitments before everything retrieved."""
-RETRIEVED, RETRIEVED_SHARE = 4, 0.45
-"""Priority of what was brought back among the parts of a tail, and the share of it kept free for that."""
-EARLIER, EARLIER_SHARE = 3, 4
-"""Priority of what was argued in earlier debates, and its part of the tail: one in so many."""
-ANCHORS, ANCHOR_SHARE = 4, 3
-"""Priority of passages of the speaker's own texts, and their part of the tail: one in so many."""
-LEAST_BLACKBOARD, TAIL_MARGIN = 40, 8
-"""Tokens below which no blackboard is shown, and what its frame in the tail may cost."""
-NO_PARTS = dict.fromkeys(("perspective", "blackboard", "anchors", "retrieved"), "")
-"""A tail's parts beside contract and instruction, all of them empty."""
+PARTS = ("blackboard", "perspective", "anchors", "retrieved")
+"""A tail's parts beside contract and instruction, most important first: own commitments before all that is
+brought back, of which what was argued in earlier debates comes before the speaker's own texts."""
+RETRIEVED_SHARE = 0.45
+"""Share of a long form's tail that is kept free for what is retrieved."""
+EARLIER_SHARE, ANCHOR_SHARE = 4, 3
+"""Earlier debates, and passages of own texts, have one in so many of the tail's tokens."""
+LEAST_PART, LEAST_BLACKBOARD, TAIL_MARGIN = 16, 40, 8
+"""Tokens below which no part, and no blackboard, is shown, and what a part's frame in the tail may cost."""
 PART_KINDS: dict[str, MemoryKind] = {
     "perspective": "earlier debates",
     "anchors": "own texts",
@@ -37,19 +33,9 @@ PART_KINDS: dict[str, MemoryKind] = {
 """What kind of memory a part of the tail is; the blackboard holds several."""
 
 
-@dataclass(frozen=True)
-class TailPart:
-    """One part of the tail."""
-
-    name: str
-    text: str
-    priority: int
-    """The highest number is cut first."""
-    ids: tuple[str, ...] = ()
-    """What was brought back in it, for the receipt."""
-
-
-def tail_block(scene: Scene, parts: Sequence[TailPart] = ()) -> Block:
+def tail_block(
+    scene: Scene, parts: Mapping[str, str] | None = None, retrieved: tuple[str, ...] = ()
+) -> Block:
     """Return what changes from speaker to speaker as the last message.
 
     Contract and instruction always stay; the other parts share what they leave of the tail's budget, the most
@@ -57,24 +43,22 @@ def tail_block(scene: Scene, parts: Sequence[TailPart] = ()) -> Block:
 
     Args:
         scene: the floor.
-        parts: those of `NO_PARTS`, as far as there are any.
+        parts: texts of `PARTS`, as far as there are any.
+        retrieved: ids of what the part of that name brings back, for the receipt.
     """
-    fixed = _fixed(scene)
-    if not any(part.name == "perspective" for part in parts):
-        parts = [*parts, earlier_part(scene)]
-    texts = dict(NO_PARTS)
-    budget = scene.config.memory.budget.tail
-    for part in sorted((part for part in parts if part.text), key=lambda part: part.priority):
-        left = budget - _tail_tokens({**fixed, **texts}, scene.count)
-        if left > 16:
-            texts[part.name] = cut_middle(part.text, left - 4, scene.count)
+    fixed, texts = _fixed_parts(scene), dict.fromkeys(PARTS, "")
+    given = {"perspective": earlier_text(scene), **(parts or {})}
+    for name in PARTS:
+        left = scene.config.memory.budget.tail - _tail_tokens({**fixed, **texts}, scene.count)
+        if given.get(name) and left > LEAST_PART:
+            texts[name] = cut_middle(given[name], left - 4, scene.count)
     message: WireMessage = {"role": "user", "content": TAIL.render(**fixed, **texts)}
-    brought = tuple(key for part in parts if part.text and texts[part.name] == part.text for key in part.ids)
     whole: WireMessage | None = None
     if fixed["contract"] and fixed["contract"] != (contract := contract_text(scene.speaker)):
         whole = {"role": "user", "content": TAIL.render(**{**fixed, **texts, "contract": contract})}
     held: dict[MemoryKind, int] = board_memory(texts["blackboard"], scene.state, scene.count)
     held |= {kind: scene.count(texts[name]) for name, kind in PART_KINDS.items() if texts[name]}
+    brought = retrieved if texts["retrieved"] == given.get("retrieved") else ()
     return Block(
         "tail", message, label="contract and instruction", whole=whole, retrieved=brought, memory=held
     )
@@ -82,13 +66,17 @@ def tail_block(scene: Scene, parts: Sequence[TailPart] = ()) -> Block:
 
 def plain_tail(scene: Scene, contract: str, instruction: str, query: str) -> Block:
     """Return contract and instruction, with what fits a query out of the speaker's own texts."""
-    anchors = anchors_part(scene, query).text
-    text = TAIL.render(contract=contract, instruction=instruction, **(NO_PARTS | {"anchors": anchors}))
+    anchors = anchors_text(scene, query)
+    parts = dict.fromkeys(PARTS, "") | {"anchors": anchors}
+    message: WireMessage = {
+        "role": "user",
+        "content": TAIL.render(contract=contract, instruction=instruction, **parts),
+    }
     held: dict[MemoryKind, int] = {"own texts": scene.count(anchors)} if anchors else {}
-    return Block("tail", {"role": "user", "content": text}, label="contract and instruction", memory=held)
+    return Block("tail", message, label="contract and instruction", memory=held)
 
 
-def _fixed(scene: Scene) -> dict[str, str]:
+def _fixed_parts(scene: Scene) -> dict[str, str]:
     instruction, budget = scene.floor["instruction"], scene.config.memory.budget.tail
     if scene.config.memory.layout == "per-speaker":
         return {"contract": "", "instruction": instruction}
@@ -96,37 +84,14 @@ def _fixed(scene: Scene) -> dict[str, str]:
     return {"contract": cut_once(contract_text(scene.speaker), room, scene.count), "instruction": instruction}
 
 
-def blackboard_part(
-    scene: Scene, room: int | None = None, *, share: float = 1.0, found: bool = True
-) -> TailPart:
-    """Return the speaker's view of the blackboard, at most a share of what contract and instruction leave.
-
-    Where the view shows elsewhere what was `found` out, it is not told twice.
-    """
-    text, room = "", int(_left_of_tail(scene) * share) if room is None else room
-    if room > LEAST_BLACKBOARD:
-        text = render_blackboard(
-            scene.state,
-            scene.speaker.id,
-            max_tokens=room,
-            count=scene.count,
-            names=scene.names,
-            answering=scene.floor["targets"],
-            found=found,
-            alone=bool(scene.floor["room"]),
-        )
-    return TailPart("blackboard", text, BLACKBOARD)
-
-
-def _left_of_tail(scene: Scene, others: Sequence[TailPart] = ()) -> int:
-    texts = NO_PARTS | {part.name: part.text for part in others}
-    return (
-        scene.config.memory.budget.tail - _tail_tokens({**_fixed(scene), **texts}, scene.count) - TAIL_MARGIN
-    )
-
-
 def _tail_tokens(values: dict[str, str], count: TokenCounter) -> int:
     return message_tokens({"role": "user", "content": TAIL.render(**values)}, count)
+
+
+def tail_room(scene: Scene, parts: Mapping[str, str] | None = None) -> int:
+    """Return the tokens that contract, instruction and other parts leave of the tail."""
+    values = {**_fixed_parts(scene), **dict.fromkeys(PARTS, ""), **(parts or {})}
+    return scene.config.memory.budget.tail - _tail_tokens(values, scene.count) - TAIL_MARGIN
 
 
 def debate_blocks(scene: Scene) -> list[Block]:
@@ -137,43 +102,65 @@ def debate_blocks(scene: Scene) -> list[Block]:
         topic_block(scene.state["topic"], scene.config, scene.count),
         *summary_blocks(scene),
         *window_blocks(scene),
-        tail_block(scene, _tail_parts(scene)),
+        _long_form_tail(scene),
     ]
 
 
-def _tail_parts(scene: Scene) -> list[TailPart]:
-    """Return the parts of a long-form tail: earlier debates, own texts, blackboard, retrieved memories.
+def _long_form_tail(scene: Scene) -> Block:
+    """Return a tail with earlier debates, own texts, blackboard, retrieved memories.
 
     While there is something to bring back the blackboard leaves room for it; what is left of that flows back.
     """
     cue = cue_for(scene.state, scene.window, scene.speaker.id)
-    others = [earlier_part(scene), anchors_part(scene, f"{cue.query}\n{cue.answering}")]
-    left = _left_of_tail(scene, others)
+    parts = {
+        "perspective": earlier_text(scene),
+        "anchors": anchors_text(scene, f"{cue.query}\n{cue.answering}"),
+    }
+    left = tail_room(scene, parts)
     if scene.memories is not None and len(scene.window) < len(scene.state["full_transcript"]) - 1:
-        board = blackboard_part(scene, int(left * (1 - RETRIEVED_SHARE)))
+        board = blackboard_text(scene, int(left * (1 - RETRIEVED_SHARE)))
         back = bring_back(
             scene.state,
             scene.memories,
             scene.config.memory.retrieval,
             cue,
-            room=left - scene.count(board.text),
+            room=left - scene.count(board),
             count=scene.count,
             names=scene.names,
-            shown=board.text,
+            shown=board,
         )
         if back.text:
-            return [*others, board, TailPart("retrieved", back.text, RETRIEVED, back.ids)]
-    return [*others, blackboard_part(scene, left)]
+            return tail_block(scene, {**parts, "blackboard": board, "retrieved": back.text}, back.ids)
+    return tail_block(scene, {**parts, "blackboard": blackboard_text(scene, left)})
 
 
-def earlier_part(scene: Scene) -> TailPart:
+def blackboard_text(scene: Scene, room: int, *, found: bool = True) -> str:
+    """Return the speaker's view of the blackboard within `room` tokens.
+
+    Where the view shows elsewhere what was `found` out, it is not told twice.
+    """
+    if room <= LEAST_BLACKBOARD:
+        return ""
+    return render_blackboard(
+        scene.state,
+        scene.speaker.id,
+        max_tokens=room,
+        count=scene.count,
+        names=scene.names,
+        answering=scene.floor["targets"],
+        found=found,
+        alone=bool(scene.floor["room"]),
+    )
+
+
+def earlier_text(scene: Scene) -> str:
     """Return what the speaker argued in earlier debates, where it remembers any."""
     earlier = (scene.state.get("recollections") or {}).get(scene.speaker.id) or []
     room = scene.config.memory.budget.tail // EARLIER_SHARE
-    return TailPart("perspective", cut_middle(recollection_text(earlier), room, scene.count), EARLIER)
+    return cut_middle(recollection_text(earlier), room, scene.count)
 
 
-def anchors_part(scene: Scene, query: str) -> TailPart:
+def anchors_text(scene: Scene, query: str) -> str:
     """Return the passages of the speaker's own texts that fit what is discussed, where it brought any."""
     room = scene.config.memory.budget.tail // ANCHOR_SHARE
-    return TailPart("anchors", anchor_text(scene.speaker.anchors, query, room, scene.count), ANCHORS)
+    return anchor_text(scene.speaker.anchors, query, room, scene.count)

@@ -19,7 +19,7 @@ from moot.nodes.prompts.material import Piece, with_pieces
 from moot.nodes.prompts.rendering import display_name
 from moot.nodes.views.head import contract_text, rules_block, topic_block
 from moot.nodes.views.scene import Scene, entry_piece, given_entries, given_piece, tool_pieces
-from moot.nodes.views.tail import anchors_part, blackboard_part, tail_block
+from moot.nodes.views.tail import anchors_text, blackboard_text, tail_block, tail_room
 from moot.state.conversation import MemoryKind
 from moot.state.entries import Entry, entries_of, kind_of
 from moot.state.ledger import OVERALL
@@ -48,9 +48,10 @@ def dialogue_view(scene: Scene) -> list[Block]:
     aspect = scene.step.get("aspect") or OVERALL
     said = [entry["content"] for entry in entries_of(scene.floor["targets"], scene.state["full_transcript"])]
     about = scene.state["topic"] if aspect == OVERALL else aspect
-    parts = [anchors_part(scene, "\n".join([about, scene.floor["instruction"], *said]))]
+    parts = {"anchors": anchors_text(scene, "\n".join([about, scene.floor["instruction"], *said]))}
     if not cold:
-        parts.append(blackboard_part(scene, share=0.6 if parts[0].text else 1.0, found=False))
+        room = int(tail_room(scene) * (0.6 if parts["anchors"] else 1.0))
+        parts["blackboard"] = blackboard_text(scene, room, found=False)
     aspects = (scene.state.get("protocol_state") or {}).get("aspects") or []
     listed = ASPECTS.render(aspects="\n".join(f"- {each}" for each in aspects)) if aspects else ""
     persona = contract_text(scene.speaker) if scene.config.memory.layout == "per-speaker" else ""
