@@ -229,7 +229,8 @@ class RuleReader:
         moves = {each["quote"] for each in self.ops["events"] if each["message_id"] == entry["id"]}
         shown = 0
         for text in (each.text for each in sentences):
-            if text in moves or QUESTION.search(text) or ("would" in text and HYPOTHETICAL.search(text)):
+            hypothetical = "would" in text and HYPOTHETICAL.pattern.search(text)
+            if text in moves or QUESTION.search(text) or hypothetical:
                 continue
             if mentions(text[:_ADDRESSED], self.names, entry["speaker"]):
                 continue

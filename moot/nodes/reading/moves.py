@@ -11,10 +11,10 @@ from moot.nodes.reading.exhibits import shows_evidence
 from moot.nodes.reading.phrases import (
     CLAUSE_END,
     HYPOTHETICAL,
-    NEGATION,
     QUESTION,
     Phrases,
     around,
+    negations,
     stems,
     unquoted,
 )
@@ -163,7 +163,7 @@ _READ = 2_000
 def concedes(sentence: str) -> bool:
     """Return whether the speaker grants something to the other side."""
     said = unquoted(sentence)
-    return bool(_CONCESSION.search(said)) and not _NO_CONCESSION.search(said)
+    return bool(_CONCESSION.pattern.search(said)) and not _NO_CONCESSION.pattern.search(said)
 
 
 @lru_cache(READ)
@@ -173,9 +173,11 @@ def shifts(sentence: str) -> bool:
     if QUESTION.search(said):
         return False
     # What stands behind a declared change, or in another clause, takes nothing of it back.
-    places = ((around(CLAUSE_END, said, each.start())[0], each.end()) for each in _SHIFT.finditer(said))
-    declared = any(not _NO_SHIFT.search(said[start:end]) for start, end in places)
-    return declared or bool(_GIVEN_UP.search(said))
+    places = (
+        (around(CLAUSE_END, said, each.start())[0], each.end()) for each in _SHIFT.pattern.finditer(said)
+    )
+    declared = any(not _NO_SHIFT.pattern.search(said[start:end]) for start, end in places)
+    return declared or bool(_GIVEN_UP.pattern.search(said))
 
 
 def denies_plainly(sentence: str) -> bool:
@@ -193,7 +195,7 @@ def asks(sentence: str) -> bool:
 
 def asks_somebody(sentence: str) -> bool:
     """Return whether a sentence asks somebody present."""
-    return asks(sentence) and bool(_ADDRESS.search(unquoted(sentence)))
+    return asks(sentence) and bool(_ADDRESS.pattern.search(unquoted(sentence)))
 
 
 def contradicts(one: str, other: str) -> int:
@@ -204,11 +206,11 @@ def contradicts(one: str, other: str) -> int:
     if shared < SHARED or shared < _SAME[0] * short or shared < _SAME[1] * long:
         return 0
     both = f"{first} {second}"
-    if HYPOTHETICAL.search(both) or QUESTION.search(both) or _OWN.search(both):
+    if HYPOTHETICAL.pattern.search(both) or QUESTION.search(both) or _OWN.pattern.search(both):
         return 0
     if numbers(first) != numbers(second):
         return 0
-    return len(NEGATION.findall(second)) % 2 - len(NEGATION.findall(first)) % 2
+    return negations(second) % 2 - negations(first) % 2
 
 
 def importance(entry: Entry) -> int:

@@ -1,7 +1,6 @@
 """What the readers by rule share: a sentence without its quotations, its stems, its negations."""
 
 import re
-from collections.abc import Callable, Iterator
 from functools import cached_property, lru_cache
 
 from moot.nodes.text.terms import term_set
@@ -14,32 +13,17 @@ class Phrases:
     """
 
     def __init__(self, *alternatives: str) -> None:
-        """Make them of texts of lines."""
         self._alternatives = alternatives
 
     @cached_property
-    def _pattern(self) -> re.Pattern[str]:
+    def pattern(self) -> re.Pattern[str]:
+        """The pattern that finds them."""
         anywhere = re.compile(r"[^\x00-\x7f]|[\^\[]")
         lines = [line.strip() for text in self._alternatives for line in text.splitlines() if line.strip()]
         spaced = "|".join(line for line in lines if not anywhere.match(line))
         # One look for where a word begins, not one a line: most places are none, and are left at once.
         begun = [rf"\b(?:{spaced})"] if spaced else []
         return re.compile("|".join([*begun, *filter(anywhere.match, lines)]), re.IGNORECASE)
-
-    @cached_property
-    def search(self) -> Callable[[str], re.Match[str] | None]:
-        """Look for the first of them."""
-        return self._pattern.search
-
-    @cached_property
-    def finditer(self) -> Callable[..., Iterator[re.Match[str]]]:
-        """Look for each of them."""
-        return self._pattern.finditer
-
-    @cached_property
-    def findall(self) -> Callable[[str], list[str]]:
-        """Return all of them."""
-        return self._pattern.findall
 
 
 HYPOTHETICAL = Phrases(
@@ -72,6 +56,11 @@ def unquoted(sentence: str) -> str:
 def stems(text: str) -> frozenset[str]:
     """Return the beginnings of a text's terms, which inflection leaves alone."""
     return frozenset(term[:4] for term in term_set(text))
+
+
+def negations(text: str) -> int:
+    """Return how often a text says no."""
+    return len(NEGATION.pattern.findall(text))
 
 
 CLAUSE_END = re.compile(r"[;:,—–，；、]\s*|\s(?:but|because|since|while|whereas)\s")

@@ -14,6 +14,7 @@ from moot.nodes.reading.phrases import (
     QUESTION,
     Phrases,
     around,
+    negations,
     stems,
     unquoted,
 )
@@ -186,10 +187,10 @@ def standpoint(sentence: str, topic: str) -> Standpoint | None:
     said = unquoted(sentence)
     if QUESTION.search(said):
         return None
-    yes, no = _FOR.search(said), _AGAINST.search(said)
+    yes, no = _FOR.pattern.search(said), _AGAINST.pattern.search(said)
     explicit = bool(yes or no)
     if not explicit:
-        yes, no = _LIKES.search(said), _DISLIKES.search(said)
+        yes, no = _LIKES.pattern.search(said), _DISLIKES.pattern.search(said)
     found = min((each for each in (yes, no) if each), key=lambda each: each.start(), default=None)
     if found is None:
         told = _restated(said, topic) or _wished(said, topic)
@@ -202,14 +203,14 @@ def standpoint(sentence: str, topic: str) -> Standpoint | None:
     else:
         start, end = around(CLAUSE_END, said, found.start())
         is_meant = len(stems(said[start:end]) & wanted) >= max(1, _WISH_SHARE * len(wanted))
-    if not is_meant or HYPOTHETICAL.search(said[: found.start()]):
+    if not is_meant or HYPOTHETICAL.pattern.search(said[: found.start()]):
         return None
-    if _CONDITION.search(said):
+    if _CONDITION.pattern.search(said):
         return Standpoint("conditional", explicit, sentence)
-    negated = NEGATION.search(said[max(0, found.start() - 14) : found.start()])
-    denied = (said[no.end() :].split()[:_DENIED] for no in NEGATION.finditer(said, found.end()))
+    negated = NEGATION.pattern.search(said[max(0, found.start() - 14) : found.start()])
+    denied = (said[no.end() :].split()[:_DENIED] for no in NEGATION.pattern.finditer(said, found.end()))
     instead = not explicit and any(stems(" ".join(about)) & wanted for about in denied)
-    if (yes and no) or _OTHER_SIDE.search(said) or instead or (found is yes and negated):
+    if (yes and no) or _OTHER_SIDE.pattern.search(said) or instead or (found is yes and negated):
         return None
     return Standpoint("for" if found is yes else "against", explicit, _part(sentence, found.start()))
 
@@ -232,20 +233,20 @@ def _clauses(said: str) -> Iterator[tuple[str, int]]:
 
 def _restated(said: str, topic: str) -> tuple[Side, int] | None:
     """Return the side of a sentence that says the topic again, as a demand or a statement, and where."""
-    if len(said.split()) > _LONGEST or HYPOTHETICAL.search(said):
+    if len(said.split()) > _LONGEST or HYPOTHETICAL.pattern.search(said):
         return None
     wanted = stems(topic)
     for clause, place in _clauses(said):
         again = len(wanted & stems(clause)) >= max(2, _TOPIC_SHARE * len(wanted))
-        if again and not _PAST.search(clause) and (_DEMAND.search(clause) or _STATED.match(topic)):
-            negative = (len(NEGATION.findall(clause)) + len(NEGATION.findall(topic))) % 2
+        if again and not _PAST.search(clause) and (_DEMAND.pattern.search(clause) or _STATED.match(topic)):
+            negative = (negations(clause) + negations(topic)) % 2
             return "against" if negative else "for", place
     return None
 
 
 def _wished(said: str, topic: str) -> tuple[Side, int] | None:
     """Return the side of a sentence in which somebody wants done, or not, what the topic asks, and where."""
-    if HYPOTHETICAL.search(said):
+    if HYPOTHETICAL.pattern.search(said):
         return None
     wanted = stems(topic)
     for clause, place in _clauses(said):
@@ -256,7 +257,7 @@ def _wished(said: str, topic: str) -> tuple[Side, int] | None:
         meant = stems(about) & wanted
         if not meant or len(meant) < _WISH_SHARE * len(wanted):
             continue
-        negative = (len(NEGATION.findall(about)) + bool(wish["no"]) + len(NEGATION.findall(topic))) % 2
+        negative = (negations(about) + bool(wish["no"]) + negations(topic)) % 2
         keeps = bool(_KEEPS.search(about)) != bool(_KEEPS.search(topic))
         return "against" if negative ^ keeps else "for", place
     return None
@@ -264,4 +265,4 @@ def _wished(said: str, topic: str) -> tuple[Side, int] | None:
 
 def keeps_position(sentence: str) -> bool:
     """Return whether the speaker says that it stands where it stood."""
-    return bool(_UNCHANGED.search(unquoted(sentence)))
+    return bool(_UNCHANGED.pattern.search(unquoted(sentence)))

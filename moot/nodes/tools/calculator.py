@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from decimal import Context, Decimal, Inexact, localcontext
 from fractions import Fraction
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 
 from pydantic import Field
 from simpleeval import InvalidExpression, SimpleEval
@@ -21,7 +21,6 @@ from simpleeval import InvalidExpression, SimpleEval
 from moot.nodes.tools.tool import Arguments, Surroundings, ToolFailed
 
 Number = Fraction | float
-_Key = TypeVar("_Key", str, type[ast.AST])
 
 MAX_CHARS = 500
 MAX_DEPTH = 40
@@ -71,7 +70,8 @@ def evaluate(expression: str) -> Number:
     if not _ARITHMETIC.fullmatch(text) or _GLUED.search(text):
         raise ToolFailed("this is no arithmetic expression")
     walker = SimpleEval(_OPERATORS, _FUNCTIONS, {"pi": math.pi, "e": math.e})
-    walker.nodes = {kind: walker.nodes[kind] for kind in (ast.Name, ast.UnaryOp, ast.BinOp, ast.Call)}
+    kinds = (ast.Name, ast.UnaryOp, ast.BinOp, ast.Call)
+    walker.nodes = {kind: _bounding(walker.nodes[kind]) for kind in kinds}
     walker.nodes[ast.Constant] = lambda node: _literal(ast.get_source_segment(text, node) or "")
     try:
         tree = ast.parse(text, mode="eval").body
@@ -120,6 +120,10 @@ def _bounded(value: object) -> Number:
     return value
 
 
+def _bounding(handler: Callable[[ast.AST], object]) -> Callable[[ast.AST], Number]:
+    return lambda node: _bounded(handler(node))
+
+
 def _bits(value: Fraction) -> int:
     return max(value.numerator.bit_length(), value.denominator.bit_length())
 
@@ -166,44 +170,33 @@ def _exact(function: Callable[..., int]) -> Callable[..., Number]:
     return lambda *values: Fraction(function(*values))
 
 
-def _each_bounded(functions: dict[_Key, Callable[..., Number]]) -> dict[_Key, Callable[..., Number]]:
-    def bounded(function: Callable[..., Number]) -> Callable[..., Number]:
-        return lambda *values: _bounded(function(*values))
-
-    return {key: bounded(function) for key, function in functions.items()}
-
-
-_OPERATORS = _each_bounded(
-    {
-        ast.UAdd: operator.pos,
-        ast.USub: operator.neg,
-        ast.Add: operator.add,
-        ast.Sub: operator.sub,
-        ast.Mult: operator.mul,
-        ast.Div: operator.truediv,
-        ast.FloorDiv: _exact(operator.floordiv),
-        ast.Mod: operator.mod,
-        ast.Pow: _power,
-    }
-)
-_FUNCTIONS = _each_bounded(
-    {
-        "abs": abs,
-        "ceil": _exact(math.ceil),
-        "cos": math.cos,
-        "exp": math.exp,
-        "factorial": _factorial,
-        "floor": _exact(math.floor),
-        "gcd": lambda *values: Fraction(math.gcd(*map(_whole, values))),
-        "ln": math.log,
-        "log10": math.log10,
-        "log2": math.log2,
-        "max": lambda *values: max(values),
-        "min": lambda *values: min(values),
-        "round": _rounded,
-        "sin": math.sin,
-        "sqrt": _root,
-        "sum": lambda *values: sum(values, Fraction(0)),
-        "tan": math.tan,
-    }
-)
+_OPERATORS: dict[type[ast.AST], Callable[..., Number]] = {
+    ast.UAdd: operator.pos,
+    ast.USub: operator.neg,
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: _exact(operator.floordiv),
+    ast.Mod: operator.mod,
+    ast.Pow: _power,
+}
+_FUNCTIONS: dict[str, Callable[..., Number]] = {
+    "abs": abs,
+    "ceil": _exact(math.ceil),
+    "cos": math.cos,
+    "exp": math.exp,
+    "factorial": _factorial,
+    "floor": _exact(math.floor),
+    "gcd": lambda *values: Fraction(math.gcd(*map(_whole, values))),
+    "ln": math.log,
+    "log10": math.log10,
+    "log2": math.log2,
+    "max": lambda *values: max(values),
+    "min": lambda *values: min(values),
+    "round": _rounded,
+    "sin": math.sin,
+    "sqrt": _root,
+    "sum": lambda *values: sum(values, Fraction(0)),
+    "tan": math.tan,
+}
