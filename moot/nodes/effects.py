@@ -3,6 +3,7 @@
 A node's body is a generator that yields these; `driving/` carries them out and sends back what came of them.
 """
 
+import hashlib
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -42,10 +43,15 @@ class Emit:
 class Job:
     """Local work whose result is a text, such as a tool's run."""
 
-    digest: str
-    """SHA-256 of what decides the result."""
+    asked: str
+    """What decides the result."""
     run: Callable[[], str]
     """Does the work; on a worker thread, since it may block."""
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of what is asked, by which the journal knows the result."""
+        return hashlib.sha256(self.asked.encode("utf-8", "replace")).hexdigest()
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,5 @@
 """`open`: validates, freezes the configuration into the state and seeds the transcript."""
 
-import hashlib
 import json
 from collections.abc import Generator, Mapping, Sequence
 from typing import Any
@@ -115,8 +114,7 @@ def _context(
         check_tools(config, context.env.count_for(config))
         return json.dumps(context_document(context.claim))
 
-    digest = hashlib.sha256((config.context or "").encode("utf-8", "replace")).hexdigest()
-    document = json.loads((yield Work([Job(digest, look)]))[0])
+    document = json.loads((yield Work([Job(config.context or "", look)]))[0])
     return (document,) if document else ()
 
 

@@ -48,89 +48,72 @@ class Saying(TypedDict):
     """What a `conditional` yes, or a no (`denies`), depends on: “if …”; `""` for nothing."""
 
 
-class Event(Saying):
+class Quotation(TypedDict):
+    """What every note of somebody's words has."""
+
+    debater: str
+    message_id: str
+    quote: str
+    """The words that show it, verbatim from the message."""
+    by: Reader
+
+
+class Event(Saying, Quotation):
     """What a debater said about a proposition."""
 
     note: Literal["event"]
     id: str
     proposition: str
     """Its id; `""` where somebody concedes without saying what."""
-    debater: str
-    message_id: str
-    quote: str
-    """The words that show it, verbatim from the message."""
     ground: bool
     """Whether the debater's stance on the motion was said to rest on it."""
-    by: Reader
     confidence: float
     """How sure its reader is, 0–1."""
 
 
-class Challenge(TypedDict):
+class Challenge(Quotation):
     """One point made against somebody; a message may make several."""
 
     note: Literal["challenge"]
     id: str
-    debater: str
-    """Who makes it."""
     to: str
-    message_id: str
-    quote: str
     proposition: str
     """Id of what it is about, `""` where that cannot be told."""
-    by: Reader
 
 
-class Question(TypedDict):
+class Question(Quotation):
     """A question that waits for an answer."""
 
     note: Literal["question"]
     id: str
-    debater: str
-    """Who asks."""
     to: str
     """Debater who is asked, `""` for the whole floor."""
-    message_id: str
-    quote: str
-    by: Reader
 
 
-class Answer(TypedDict):
+class Answer(Quotation):
     """What answers a challenge or a question."""
 
     note: Literal["answer"]
     to: str
     """Id of the challenge or question."""
-    debater: str
-    message_id: str
-    quote: str
-    by: Reader
 
 
-class Evidence(TypedDict):
+class Evidence(Quotation):
     """A piece of evidence."""
 
     note: Literal["evidence"]
     id: str
     kind: EvidenceKind
-    debater: str
-    message_id: str
-    quote: str
     proposition: str
     """Id of what it is offered for, `""` where that cannot be told."""
-    by: Reader
 
 
-class Gap(TypedDict):
+class Gap(Quotation):
     """What a debater admits not to know."""
 
     note: Literal["gap"]
     id: str
-    debater: str
-    message_id: str
-    quote: str
     proposition: str
-    by: Reader
 
 
 class Sameness(TypedDict):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -94,12 +93,11 @@ def _wants_tools(floor: ModelFloor, spoken: Spoken) -> bool:
 def _job(floor: ModelFloor, call: JsonObject, *, allowed: bool) -> Job:
     name, arguments = str(call["name"]), call["args"]
     asked = json.dumps([name, arguments, allowed], sort_keys=True, default=str)
-    digest = hashlib.sha256(asked.encode("utf-8", "replace")).hexdigest()
     if not allowed:
-        return Job(digest, lambda: f"error: the limit of {floor.limit} tool calls in one turn is reached")
+        return Job(asked, lambda: f"error: the limit of {floor.limit} tool calls in one turn is reached")
     if name not in floor.tools:
-        return Job(digest, lambda: f"error: there is no tool {name[:60]!r}: use {', '.join(floor.tools)}")
-    return Job(digest, partial(run_tool, TOOLS[name], arguments, floor.around))
+        return Job(asked, lambda: f"error: there is no tool {name[:60]!r}: use {', '.join(floor.tools)}")
+    return Job(asked, partial(run_tool, TOOLS[name], arguments, floor.around))
 
 
 def _exchange(floor: ModelFloor, spoken: Spoken, results: Sequence[str]) -> Exchange:

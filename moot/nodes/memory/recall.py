@@ -6,7 +6,6 @@ last one, and for at most `top_k` memories, however long the debate is.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -157,7 +156,7 @@ def embedding_job(
         return ""
 
     asked = [gone, *((cue.query, cue.answering) for cue in cues)]
-    return Job(hashlib.sha256(json.dumps(asked).encode()).hexdigest(), run)
+    return Job(json.dumps(asked), run)
 
 
 class _Lines:

@@ -1,6 +1,5 @@
 """What people say in a chat once a debate is over: questions to its record, unless it is to go on."""
 
-import hashlib
 import re
 from dataclasses import replace
 
@@ -67,7 +66,7 @@ def answer_question(state: ConversationState, context: NodeContext, question: st
         return ""
 
     # In a thread: it may wait for an embedding model. What a journal says was done is done again, at once.
-    yield Work([Job(hashlib.sha256(question.encode("utf-8", "replace")).hexdigest(), look)])
+    yield Work([Job(question, look)])
     view = seen[0] if seen else _question_view(state, context, question)
     return (yield from ask(state, context.claim.config, view))
 
