@@ -12,7 +12,6 @@ from importlib.resources import files
 from typing import Any
 
 import yaml
-from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGenerationChunk
 from pydantic import PrivateAttr
@@ -84,13 +83,9 @@ class RecordedModel(LocalModel):
         )
 
     async def _astream(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: AsyncCallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
+        self, messages: list[BaseMessage], stop: list[str] | None = None, *_: Any, **kwargs: Any
     ) -> AsyncIterator[ChatGenerationChunk]:
-        async for chunk in super()._astream(messages, stop, run_manager, **kwargs):
+        async for chunk in super()._astream(messages, stop, **kwargs):
             if self.pace_s and chunk.text:
                 await asyncio.sleep(self.pace_s)
             yield chunk

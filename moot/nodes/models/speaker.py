@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Callable
 from functools import cached_property
 from typing import Any, cast
 
-from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.language_models.base import LangSmithParams
 from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
@@ -69,20 +68,12 @@ class SpeakerModel(BaseChatModel):
         return {"lc": 1, "type": "not_implemented", "id": [__name__, type(self).__name__]}
 
     def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
+        self, messages: list[BaseMessage], stop: list[str] | None = None, *_: Any, **kwargs: Any
     ) -> ChatResult:
         return self._spoken(self.inner._generate(messages, stop=stop, **kwargs))
 
     async def _agenerate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: AsyncCallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
+        self, messages: list[BaseMessage], stop: list[str] | None = None, *_: Any, **kwargs: Any
     ) -> ChatResult:
         return self._spoken(await self.inner._agenerate(messages, stop=stop, **kwargs))
 
@@ -97,11 +88,7 @@ class SpeakerModel(BaseChatModel):
         return result
 
     async def _astream(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: AsyncCallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
+        self, messages: list[BaseMessage], stop: list[str] | None = None, *_: Any, **kwargs: Any
     ) -> AsyncIterator[ChatGenerationChunk]:
         kwargs.pop("stream", None)  # the inner model's `_astream` sets it itself
         last = AIMessageChunk(content="", chunk_position="last")
@@ -118,11 +105,7 @@ class SpeakerModel(BaseChatModel):
         yield ChatGenerationChunk(message=last, generation_info=dict(last.response_metadata))
 
     async def _astream_chat_model_events(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: Any = None,
-        **kwargs: Any,
+        self, messages: list[BaseMessage], stop: list[str] | None = None, *_: Any, **kwargs: Any
     ) -> AsyncIterator[Any]:
         """Serve LangGraph's event protocol (v3), which would otherwise name the message after the run."""
         chunks = self._astream(messages, stop=stop, **kwargs)

@@ -174,17 +174,9 @@ class Speech:
         )
         return text[0].upper() + text[1:]
 
-    def reply(self) -> str:
-        """Return an answer to another: mostly against, sometimes with, sometimes conceding."""
-        if self.other is None:
-            return self.draw(OPEN)
-        return self.draw(self.dice.choices((REBUT, BUILD, CONCEDE), (7, 3, 2))[0])
-
-    def end(self) -> str:
-        """Return how a speech ends: with a stand, a question or, rarely, a change of mind."""
-        if self.other is None:
-            return self.draw(CLOSE)
-        return self.draw(self.dice.choices((CLOSE, QUESTION, SHIFT), (16, 7, 1))[0])
+    def say(self, *pools: Sequence[str]) -> str:
+        """Return a phrase of each pool, as one paragraph."""
+        return " ".join([self.draw(pool) for pool in pools])
 
 
 def compose(hints: Hints, topic: str, dice: Random) -> str:
@@ -193,36 +185,38 @@ def compose(hints: Hints, topic: str, dice: Random) -> str:
 
 
 def speech(draft: Speech) -> str:
-    """Answer, argue, end: the ordinary turn."""
-    return " ".join((draft.reply(), draft.draw(REASON), draft.end()))
+    """Answer another (mostly against, sometimes with or conceding), argue, end: the ordinary turn."""
+    if draft.other is None:
+        return draft.say(OPEN, REASON, CLOSE)
+    answer = draft.say(*draft.dice.choices((REBUT, BUILD, CONCEDE), (7, 3, 2)), REASON)
+    return f"{answer} {draft.say(*draft.dice.choices((CLOSE, QUESTION, SHIFT), (16, 7, 1)))}"
 
 
 def opening(draft: Speech) -> str:
     """Say where one stands and why."""
     stand = [draft.draw(STAND)] if draft.hints.get("stance") else []
-    return " ".join((draft.draw(OPEN), *stand, draft.draw(REASON), draft.draw(REASON)))
+    return " ".join((draft.draw(OPEN), *stand, draft.say(REASON, REASON)))
 
 
 def alone(draft: Speech) -> str:
     """Answer a question, with a last line that can be counted."""
-    return f"{draft.draw(OPEN)} {draft.draw(REASON)}\n\nAnswer: {draft.answer}"
+    return f"{draft.say(OPEN, REASON)}\n\nAnswer: {draft.answer}"
 
 
 def closing(draft: Speech) -> str:
     """What one grants, what remains."""
-    grant = [draft.draw(CONCEDE)] if draft.other else []
-    return " ".join((*grant, draft.draw(REASON), draft.draw(CLOSE)))
+    return draft.say(*([CONCEDE] if draft.other else []), REASON, CLOSE)
 
 
 def steelman(draft: Speech) -> str:
     """The other side's case at its best, and what it leaves open."""
-    return " ".join((draft.draw(STEELMAN if draft.other else OPEN), draft.draw(REASON)))
+    return draft.say(STEELMAN if draft.other else OPEN, REASON)
 
 
 def proposal(draft: Speech, heading: str = "Proposal") -> str:
     """A proposal in Markdown."""
     steps = "\n".join(f"{number}. {draft.draw(STEP)}" for number in (1, 2))
-    return f"## {heading}\n\n{draft.draw(OPEN)} {draft.draw(REASON)}\n\n{steps}"
+    return f"## {heading}\n\n{draft.say(OPEN, REASON)}\n\n{steps}"
 
 
 def refinement(draft: Speech) -> str:
