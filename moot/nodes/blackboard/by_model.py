@@ -147,14 +147,29 @@ def minutes_by_model(
 ) -> Flow[str]:
     """Read entries; return why that failed, `""` where it did not.
 
-    What would change a standing is looked at again by itself, all of it in one call; where the two readings
-    differ, nothing is noted.
+    The model is shown the ledger with its ids, and what the entries cite, as far as they leave it room. What
+    would change a standing is looked at again by itself; where the two readings differ, nothing is noted.
     """
-    before = minutes.ledger
+    before, room, names = minutes.ledger, 2 * room_for(config), config.names()
+    system = EXTRACT.render(
+        topic=cut_middle(minutes.topic, room // 6, count),
+        aspect=_discussed(minutes),
+        debaters=debater_lines(config),
+        ledger=cut_middle("\n".join(ledger_lines(before)) or "- nothing yet", room // 3, count),
+    )
     named = {key for entry in entries for key in ids_in(entry["content"])} - {e["id"] for e in entries}
     cited = [entry for key, entry in minutes.entries.items() if key in named]
+    said = shown_entries(entries, names, room // 2, count)
+    left = room // 2 - sum(map(count, said))
+    if left > LEAST_CITED * len(cited):
+        said = [f"(read before)\n{text}" for text in shown_entries(cited, names, left, count)] + said
+
     schema = minutes_schema(entries, minutes.debaters, before, [entry["id"] for entry in cited])
-    (reply,) = yield [_reading_call(minutes, config, entries, schema, before, count, cited)]
+    least = _MARGIN + NOTES_A_TOKEN * sum(entry["tokens"] for entry in entries)
+    call = structured_call(
+        "extract", config, system, said, schema, count, makes="ledger", about=entries, least=least
+    )
+    (reply,) = yield [call]
     found = found_in(schema, reply)
     if found is None:
         return reply.error or "the model gave no fitting answer"
@@ -163,14 +178,34 @@ def minutes_by_model(
     new = {note.get("id") for note in minutes.new[old:]}
     doubtful = sorted((e for e in standing_changes(minutes) if e["id"] in new), key=said_at)[:_QUESTIONED]
     if doubtful and config.blackboard.second_look:
-        (reply,) = yield [_second_call(minutes, config, doubtful, count)]
-        looks = found_in(SecondLook, reply)
-        if looks is not None:
-            seen = {look["number"]: look["kind"] for look in looks["looks"]}
-            now, numbered = minutes.ledger, enumerate(doubtful, 1)
-            wrong = [e["id"] for n, e in numbered if seen.get(n, e["kind"]) not in _alike(e, now)]
-            minutes.drop(wrong, "second look")
+        yield from _look_again(minutes, config, doubtful, count)
     return ""
+
+
+def _look_again(
+    minutes: Minutes, config: DebateConfig, events: Sequence[Event], count: TokenCounter
+) -> Flow[None]:
+    """Drop the events that a second look does not find, in one call: each message is shown once."""
+    ledger, notes = minutes.ledger, dict[str, str]()
+    for number, event in enumerate(events, 1):
+        known = ledger.propositions.get(event["proposition"])
+        text = noted(known["text"]) if known and known["id"] != MOTION else _MOTION
+        note = f"{number}. Quotation: {noted(event['quote'], 400)}\nProposition: {text}"
+        notes[event["message_id"]] = f"{notes.get(event['message_id'], '')}\n\n{note}"
+    entries = [minutes.entries[key] for key in notes]
+    room = 2 * room_for(config) - sum(map(count, notes.values()))
+    shown = shown_entries(entries, config.names(), room, count)
+    said = [text + note for text, note in zip(shown, notes.values(), strict=True)]
+
+    system = SECOND_LOOK.render(topic=cut_middle(minutes.topic, 400, count), aspect=_discussed(minutes))
+    look = narrowed(Look, {"number": between(1, len(events), int)})
+    schema = narrowed(SecondLook, {"looks": many(look, 0, len(events))})
+    (reply,) = yield [structured_call("extract", config, system, said, schema, count, makes="ledger")]
+    if looks := found_in(SecondLook, reply):
+        seen = {each["number"]: each["kind"] for each in looks["looks"]}
+        numbered = enumerate(events, 1)
+        wrong = [e["id"] for n, e in numbered if seen.get(n, e["kind"]) not in _alike(e, ledger)]
+        minutes.drop(wrong, "second look")
 
 
 def _alike(event: Event, ledger: Ledger) -> tuple[str, ...]:
@@ -197,36 +232,6 @@ def room_for(config: DebateConfig) -> int:
     return max(200, config.memory.budget.total - FRAME) // 2
 
 
-def _reading_call(
-    minutes: Minutes,
-    config: DebateConfig,
-    entries: Sequence[Entry],
-    schema: type[BaseModel],
-    ledger: Ledger,
-    count: TokenCounter,
-    cited: Sequence[Entry] = (),
-) -> ModelCall:
-    """Return the call that reads entries, within the view's budget, shown the ledger with its ids.
-
-    What they cite stands before them, as far as it leaves them room.
-    """
-    room = 2 * room_for(config)
-    system = EXTRACT.render(
-        topic=cut_middle(minutes.topic, room // 6, count),
-        aspect=_discussed(minutes),
-        debaters=debater_lines(config),
-        ledger=cut_middle("\n".join(ledger_lines(ledger)) or "- nothing yet", room // 3, count),
-    )
-    said = shown_entries(entries, config.names(), room // 2, count)
-    left = room // 2 - sum(map(count, said))
-    if left > LEAST_CITED * len(cited):
-        said = [f"(read before)\n{text}" for text in shown_entries(cited, config.names(), left, count)] + said
-    length = _MARGIN + NOTES_A_TOKEN * sum(entry["tokens"] for entry in entries)
-    return structured_call(
-        "extract", config, system, said, schema, count, makes="ledger", about=entries, least=length
-    )
-
-
 def ledger_lines(ledger: Ledger) -> Iterable[str]:
     """Yield the ledger as its keeper sees it: what is most urgent first, everything with its id."""
     for key in ledger.by_salience:
@@ -237,27 +242,6 @@ def ledger_lines(ledger: Ledger) -> Iterable[str]:
     for each in (*ledger.open_challenges(), *ledger.open_questions()):
         whom = f"{each['debater']} to {each['to'] or 'all'}"
         yield f"- {each['id']}: {whom} ({each['message_id']}): {noted(each['quote'])}"
-
-
-def _second_call(
-    minutes: Minutes, config: DebateConfig, events: Sequence[Event], count: TokenCounter
-) -> ModelCall:
-    """Return the call that looks again at events, in the order of their messages, each shown once."""
-    propositions, notes = minutes.ledger.propositions, dict[str, str]()
-    for number, event in enumerate(events, 1):
-        key = event["proposition"]
-        text = noted(propositions[key]["text"]) if key in propositions and key != MOTION else _MOTION
-        note = f"{number}. Quotation: {noted(event['quote'], 400)}\nProposition: {text}"
-        notes[event["message_id"]] = f"{notes.get(event['message_id'], '')}\n\n{note}"
-    entries = [minutes.entries[key] for key in notes]
-    room = 2 * room_for(config) - sum(map(count, notes.values()))
-    shown = shown_entries(entries, config.names(), room, count)
-    said = [text + note for text, note in zip(shown, notes.values(), strict=True)]
-    topic = cut_middle(minutes.topic, 400, count)
-    system = SECOND_LOOK.render(topic=topic, aspect=_discussed(minutes))
-    look = narrowed(Look, {"number": between(1, len(events), int)})
-    schema = narrowed(SecondLook, {"looks": many(look, 0, len(events))})
-    return structured_call("extract", config, system, said, schema, count, makes="ledger")
 
 
 def _discussed(minutes: Minutes) -> str:
