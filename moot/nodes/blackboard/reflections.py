@@ -6,7 +6,7 @@ al. (2023), *Generative Agents*, section 4.2, with epistemic events in the place
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel, Field
@@ -28,7 +28,8 @@ from moot.state.ledger import MOTION, Event, Reflection, ReflectionKind
 
 REFLECT = load_prompt("reflect", "topic", "debaters", "board")
 
-WEIGHTS = {"disagreements": 3, "concessions": 4, "shifts": 5}
+DISAGREEMENT, CONCESSION, SHIFT = 3, 4, 5
+"""How much each counts."""
 SOURCES = 4
 """Message ids behind one reflection."""
 CONTENT = 280
@@ -66,50 +67,39 @@ class News(NamedTuple):
     @property
     def score(self) -> int:
         """How much that is."""
-        counts = {
-            "disagreements": len(self.disputes),
-            "concessions": len(self.concessions),
-            "shifts": len(self.shifts),
-        }
-        return sum(weight * counts[name] for name, weight in WEIGHTS.items())
+        given = CONCESSION * len(self.concessions) + SHIFT * len(self.shifts)
+        return DISAGREEMENT * len(self.disputes) + given
 
-    def message_ids(self, state: Mapping[str, Any]) -> list[str]:
+    def message_ids(self, ledger: Ledger) -> list[str]:
         """Return where it happened, the newest."""
-        ledger = ledger_of(state)
         opposed = [event["message_id"] for key in self.disputes for event in ledger.stances(key).values()]
         moved = [event["message_id"] for event in (*self.concessions, *self.shifts)]
         return sorted({*opposed, *moved}, key=lambda key: seq_of(key) or 0)[-SOURCES:]
 
 
-def news_of(state: Mapping[str, Any]) -> News:
-    """Return what the ledger's notes brought since the last look from outside."""
-    return _news(ledger_of(state))
-
-
 @at_sight(8)
-def _news(after: Ledger) -> News:
-    new = {note["id"] for note in after.notes.get("event", ())[after.seen :]}
+def news_of(ledger: Ledger) -> News:
+    """Return what the ledger's notes brought since the last look from outside."""
+    new = {note["id"] for note in ledger.notes.get("event", ())[ledger.seen :]}
     if not new:
         return News([], [], [])
-    touched = {event["proposition"] for event in after.events if event["id"] in new}
-    disputes = [key for key in after.propositions if key in touched and after.status(key) == "disputed"]
-    disputes = [key for key in disputes if _without(after, key, new).status(key) != "disputed"]
-    shifts = [change.event for change in after.changes if change.event["id"] in new]
+    touched = {event["proposition"] for event in ledger.events if event["id"] in new}
+    disputes = []
+    for key, proposition in ledger.propositions.items():
+        if key in touched and ledger.status(key) == "disputed":
+            earlier = [turn.event for turn in ledger.course(key) if turn.event["id"] not in new]
+            if grown(empty_ledger(""), [proposition, *earlier]).status(key) != "disputed":
+                disputes.append(key)
+    shifts = [change.event for change in ledger.changes if change.event["id"] in new]
     moved = {event["id"] for event in shifts}
-    concessions = [event for event in after.concessions() if event["id"] in new - moved]
+    concessions = [event for event in ledger.concessions() if event["id"] in new - moved]
     return News(disputes, concessions, shifts)
-
-
-def _without(ledger: Ledger, key: str, events: Set[str]) -> Ledger:
-    """Return the ledger of one proposition alone, without some events."""
-    earlier = [turn.event for turn in ledger.course(key) if turn.event["id"] not in events]
-    return grown(empty_ledger(""), [ledger.propositions[key], *earlier])
 
 
 def reflection_due(state: ConversationState) -> bool:
     """Return whether enough has happened."""
     threshold = state["config"].get("blackboard", {}).get("reflect_at", 15)
-    return news_of(state).score > int(threshold)
+    return news_of(ledger_of(state)).score > int(threshold)
 
 
 def reflection_call(
@@ -118,7 +108,8 @@ def reflection_call(
     """Return the call that asks a model for insights."""
     room = max(200, config.memory.budget.total - _FRAME)
     names = config.names()
-    entries = entries_of(news_of(state).message_ids(state), state["full_transcript"])
+    ledger = ledger_of(state)
+    entries = entries_of(news_of(ledger).message_ids(ledger), state["full_transcript"])
     board = render_blackboard(state, "", max_tokens=room // 3, count=count, names=names)
     system = REFLECT.render(
         topic=cut_middle(state["topic"], room // 6, count), debaters=debater_lines(config), board=board
@@ -151,7 +142,8 @@ def reflections_by_model(
 
 def reflections_by_rule(state: ConversationState, config: DebateConfig) -> list[Reflection]:
     """Return one insight by rule: the weightiest that happened, with the words that show it."""
-    news, ledger, names = news_of(state), ledger_of(state), config.names()
+    ledger, names = ledger_of(state), config.names()
+    news = news_of(ledger)
     if not news.score:
         return []
     kind: ReflectionKind = "escalation"
@@ -172,7 +164,7 @@ def reflections_by_rule(state: ConversationState, config: DebateConfig) -> list[
             f"{' and '.join(names.get(who, who) for who in about)} contradict each other on {what}{lack}"
         )
     importance = min(10, 4 + news.score // 10)
-    ids = news.message_ids(state)
+    ids = news.message_ids(ledger)
     return [_reflection(state, 0, noted(content, CONTENT), kind, about, ids, importance)]
 
 
