@@ -75,13 +75,15 @@ def grown(ledger: Ledger, new: Sequence[Note]) -> Ledger:
     """Return a ledger with more notes."""
     kinds: dict[str, list[Any]] = {kind: list(notes) for kind, notes in ledger.notes.items()}
     added: dict[str, list[Any]] = defaultdict(list)
-    seen, events = ledger.seen, len(ledger.notes.get("event", ()))
+    highest, seen, events = dict(ledger.highest), ledger.seen, len(ledger.notes.get("event", ()))
     for each in new:
-        added[each["note"]].append(each)
-        events += each["note"] == "event"
-        seen = events if each["note"] == "outlook" else seen
-    for kind, notes in added.items():
-        kinds[kind] = kinds.get(kind, []) + notes
+        kind, number = each["note"], str(each.get("id") or "")[1:]
+        added[kind].append(each)
+        highest[kind] = max(highest.get(kind, 0), int(number) if number.isdecimal() else 0)
+        events += kind == "event"
+        seen = events if kind == "outlook" else seen
+    for key, notes in added.items():
+        kinds[key] = kinds.get(key, []) + notes
     propositions: dict[str, Proposition] = {**ledger.propositions}
     if "retraction" in kinds or "same" in kinds or len({note["by"] for note in kinds.get("event", ())}) > 1:
         # What stood may fall: all is folded anew.
@@ -96,6 +98,10 @@ def grown(ledger: Ledger, new: Sequence[Note]) -> Ledger:
     answers = dict(ledger.answers)
     for each in added["answer"]:
         answers.setdefault(each["to"], each)
+    touched: dict[str, list[Event]] = defaultdict(list)
+    for event in _standing_events(added["event"], retracted, leading, every):
+        touched[event["proposition"]].append(event)
+    courses = {key: _longer_course(ledger.course(key), said) for key, said in touched.items()}
 
     def standing(kind: str) -> list[Any]:
         """Return the new notes of a kind that nobody took back, on what stands for their proposition."""
@@ -110,43 +116,20 @@ def grown(ledger: Ledger, new: Sequence[Note]) -> Ledger:
     return Ledger(
         notes=kinds,
         propositions={key: each for key, each in propositions.items() if key not in leading},
-        courses=_courses(ledger, _standing_events(added["event"], retracted, leading, every)),
+        courses={**ledger.courses, **courses},
         challenges={**ledger.challenges, **{n["id"]: n for n in standing("challenge")}},
         questions={**ledger.questions, **{n["id"]: n for n in standing("question")}},
         answers=answers,
         evidence=[*ledger.evidence, *standing("evidence")],
         gaps=[*ledger.gaps, *standing("gap")],
-        highest=_highest(ledger.highest, added),
+        highest=highest,
         read_through=max((each["through"] for each in added["reading"]), default=ledger.read_through),
         seen=seen,
         dropped=sum((Counter(each["dropped"]) for each in added["reading"]), Counter(ledger.dropped)),
     )
 
 
-def _highest(
-    before: Mapping[str, int], added: Mapping[str, Sequence[Mapping[str, object]]]
-) -> Mapping[str, int]:
-    """Return the highest numbers with those of more notes: what was dropped has left gaps."""
-    found = dict(before)
-    for kind, notes in added.items():
-        numbers = (str(each.get("id") or "")[1:] for each in notes)
-        given = (int(number) for number in numbers if number.isdecimal())
-        found[kind] = max((before.get(kind, 0), *given))
-    return found
-
-
-def _courses(ledger: Ledger, events: Iterable[Event]) -> Mapping[str, Course]:
-    """Return what was said of each proposition, with more events."""
-    courses = dict(ledger.courses)
-    touched: dict[str, list[Event]] = defaultdict(list)
-    for event in events:
-        touched[event["proposition"]].append(event)
-    for key, said in touched.items():
-        courses[key] = _continued(courses.get(key, NO_COURSE), sorted(said, key=said_at))
-    return courses
-
-
-def _continued(course: Course, said: Sequence[Event]) -> Course:
+def _longer_course(course: Course, said: Sequence[Event]) -> Course:
     """Return a course with more events; all of it is worked out anew where they are not the latest."""
     if course and said_at(said[0]) < said_at(course[-1].event):
         earlier = (turn.event for turn in course)

@@ -267,18 +267,17 @@ class Ledger:
         changed = (change for key, course in self.courses.items() if key for change in course.changes)
         return sorted(changed, key=lambda change: said_at(change.event))
 
-    def weight(self, proposition: str) -> int:
-        """Return how many debaters' stances on the motion were said to rest on a proposition."""
-        return len(self.course(proposition).grounds)
-
     @cached_property
     def by_salience(self) -> list[str]:
-        """Ids of all propositions: the motion, then disputed before others, by weight, the newest first."""
+        """Ids of all propositions: the motion, then disputed before others, the newest first.
+
+        Before the newer goes that on which more debaters' stances on the motion were said to rest.
+        """
 
         def urgency(key: str) -> tuple[Any, ...]:
             course = self.course(key)
             last = said_at(course[-1].event) if course else -1
-            return (key != MOTION, self.status(key) != "disputed", -self.weight(key), -last, key)
+            return (key != MOTION, self.status(key) != "disputed", -len(course.grounds), -last, key)
 
         return sorted(self.propositions, key=urgency)
 
