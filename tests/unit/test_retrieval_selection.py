@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from langchain_core.embeddings import Embeddings
 
 from moot.nodes.memory.retrieval import (
     EvidenceIndex,
@@ -176,7 +177,7 @@ def test_a_full_view_prices_no_further_messages() -> None:
     assert len(asked) < 30
 
 
-class ByTopic:
+class ByTopic(Embeddings):
     """Embeds a text by whether it is about water."""
 
     def __init__(self) -> None:

@@ -1,6 +1,6 @@
 """What a person changes in the minutes: its word outranks every reader's, and no later reading undoes it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, get_args
 
 from moot.nodes.blackboard.board_words import noted
@@ -12,7 +12,7 @@ from moot.state.ledger import Event, EventKind, Note, Retraction, Sameness
 KINDS: tuple[EventKind, ...] = get_args(EventKind)
 
 
-def corrected(state: ConversationState, note_id: str, kind: str = "", why: str = "") -> list[Note]:
+def correct_note(state: ConversationState, note_id: str, kind: str = "", why: str = "") -> list[Note]:
     """Return the notes by which a person changes one.
 
     Args:
@@ -24,21 +24,25 @@ def corrected(state: ConversationState, note_id: str, kind: str = "", why: str =
     Raises:
         InputError: there is no such note, or it cannot be of that kind.
     """
-    known = _note(state, note_id)
+    taken: Sequence[Any] = state.get("minutes") or []
+    notes = {note["id"]: note for note in taken if "id" in note and note["note"] != "proposition"}
+    if note_id not in notes:
+        raise InputError(f"there is no note {note_id!r} that can be changed: {_newest(notes)}")
+    known = notes[note_id]
     if not kind:
         return [Retraction(note="retraction", of=note_id, why=noted(why), by="person")]
     if known["note"] != "event":
         raise InputError(f"{note_id} is no event: it can be taken back, but not be {kind!r}")
     if kind not in KINDS:
         raise InputError(f"nobody can be said to have {kind!r}: give one of {', '.join(KINDS)}")
-    number = 1 + sum(note["note"] == "event" for note in state["minutes"])
+    number = 1 + sum(note["note"] == "event" for note in taken)
     changed = {**known, "id": f"e{number:03d}", "kind": kind, "by": "person", "confidence": 1.0}
     if kind != "conditional":
         changed["condition"] = ""
     return [Event(**changed)]  # type: ignore[typeddict-item]  # an event with other values
 
 
-def joined(state: ConversationState, one: str, other: str, *, opposite: bool = False) -> list[Note]:
+def unite_notes(state: ConversationState, one: str, other: str, *, opposite: bool = False) -> list[Note]:
     """Return the note by which a person says that two propositions are one, or each other's negation.
 
     Raises:
@@ -47,22 +51,12 @@ def joined(state: ConversationState, one: str, other: str, *, opposite: bool = F
     known = ledger_of(state).propositions
     for key in (one, other):
         if key not in known:
-            raise InputError(f"there is no proposition {key!r}: {_named(known)}")
+            raise InputError(f"there is no proposition {key!r}: {_newest(known)}")
     if one == other:
         raise InputError(f"{one} is itself: name two propositions")
     return [Sameness(note="same", one=one, other=other, opposite=opposite, by="person")]
 
 
-def _note(state: ConversationState, note_id: str) -> dict[str, Any]:
-    taken: Sequence[Any] = state.get("minutes") or []
-    notes = {note["id"]: note for note in taken if "id" in note}
-    found = notes.get(note_id)
-    if found is None or found["note"] == "proposition":
-        wanted = [key for key, note in notes.items() if note["note"] != "proposition"]
-        raise InputError(f"there is no note {note_id!r} that can be changed: {_named(wanted)}")
-    return {**found}
-
-
-def _named(keys: Any) -> str:
-    shown: Sequence[str] = list(keys)[-12:]
+def _newest(keys: Iterable[str]) -> str:
+    shown = list(keys)[-12:]
     return f"the newest are {', '.join(shown)}" if shown else "no minutes have been taken"

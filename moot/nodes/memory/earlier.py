@@ -28,22 +28,53 @@ Looking = Generator[LookUp, Any, JsonObject]
 def recollections_of(config: DebateConfig, topic: str, debate: str) -> Looking:
     """Return, by debater, what it argued in the earlier debates that are most like this one."""
     found: JsonObject = {}
+    wanted = term_set(topic[: 8 * TOPIC_CHARS])
     for debater_id, identity in identities(config).items():
         earlier = yield LookUp(namespace_of(identity), LOOKED_AT)
-        chosen = _most_alike([each for each in earlier or [] if each.get("debate") != debate], topic)
-        if chosen:
-            found[debater_id] = chosen
+        alike = []
+        for age, each in enumerate(each for each in earlier or [] if each.get("debate") != debate):
+            about = [each.get("topic", ""), each.get("stance", ""), *each.get("positions", [])]
+            if shared := len(wanted & term_set(" ".join(about))):
+                alike.append((-shared, age, dict(each)))
+        if alike:  # the latest first among equals
+            found[debater_id] = [each for *_, each in sorted(alike, key=lambda row: row[:2])[:KEPT]]
     return found
 
 
 def remember_positions(state: ConversationState, debate: str, now: str) -> Generator[Remember, Any, None]:
     """Keep where each debater with an identity stood at the end of `debate`, a thread id."""
-    config = frozen_config(state)
-    for debater_id, identity in identities(config).items():
-        position = _position(state, debater_id)
-        if debate and position:
-            known = {**position, "debate": debate, "at": now[:10]}
-            yield Remember(namespace_of(identity), debate, known)
+    ledger = ledger_of(state)
+    for debater, identity in identities(frozen_config(state)).items():
+        own = [entry for entry in state["full_transcript"] if entry["speaker"] == debater]
+        if not debate or not own:
+            continue
+        stance = ledger.stance(debater)
+        held = (ledger.stance(debater, key) for key in reversed(ledger.by_salience) if key != MOTION)
+        positions = [event["quote"] for event in held if event]
+        concessions = [event["quote"] for event in ledger.concessions(debater)]
+        position = {
+            "topic": _line(state["topic"], TOPIC_CHARS),
+            "stance": _line(stance["quote"] if stance else "", TEXT_CHARS),
+            "positions": [_line(text, TEXT_CHARS) for text in positions[-POSITIONS:]],
+            "concessions": [_line(text, TEXT_CHARS) for text in concessions[-CONCESSIONS:]],
+            "last": _line(own[-1]["content"], TEXT_CHARS),
+            "winner": state.get("verdict", {}).get("winner", "") == debater,
+            "debate": debate,
+            "at": now[:10],
+        }
+        yield Remember(namespace_of(identity), debate, position)
+
+
+def recollection_text(recollections: Sequence[Mapping[str, Any]]) -> str:
+    """Return what a debater is reminded of, `""` for nothing."""
+    lines = [HEADING]
+    for each in recollections:
+        argued = "; ".join(each["positions"]) or each["stance"] or each["last"]
+        conceded = f"; you conceded: {'; '.join(each['concessions'])}" if each["concessions"] else ""
+        won = "; the decision was for you" if each["winner"] else ""
+        when = f"Last time this came up ({each['at']}, “{each['topic']}”)"
+        lines.append(f"- {when} you argued: {argued}{conceded}{won}")
+    return "\n".join(lines) if recollections else ""
 
 
 def identities(config: DebateConfig) -> dict[str, str]:
@@ -59,51 +90,6 @@ def namespace_of(identity: str) -> tuple[str, ...]:
     return ("moot", "positions", known.strip("-"))
 
 
-def _position(state: ConversationState, debater: str) -> JsonObject:
-    ledger = ledger_of(state)
-    own = [entry for entry in state["full_transcript"] if entry["speaker"] == debater]
-    if not own:
-        return {}
-    stance = ledger.stance(debater)
-    held = (ledger.stance(debater, key) for key in reversed(ledger.by_salience) if key != MOTION)
-    positions = [event["quote"] for event in held if event]
-    concessions = [event["quote"] for event in ledger.concessions(debater)]
-    return {
-        "topic": _line(state["topic"], TOPIC_CHARS),
-        "stance": _line(stance["quote"] if stance else "", TEXT_CHARS),
-        "positions": [_line(text, TEXT_CHARS) for text in positions[-POSITIONS:]],
-        "concessions": [_line(text, TEXT_CHARS) for text in concessions[-CONCESSIONS:]],
-        "last": _line(own[-1]["content"], TEXT_CHARS),
-        "winner": state.get("verdict", {}).get("winner", "") == debater,
-    }
-
-
 def _line(text: str, chars: int) -> str:
     """Return a text on one line, without its citations: elsewhere those ids are other messages'."""
     return clip(inert(_CITATION.sub("", text[: 8 * chars])), chars)
-
-
-def _most_alike(earlier: Sequence[Mapping[str, Any]], topic: str) -> list[JsonObject]:
-    """Return the debates that share most terms with the topic, the latest first among equals."""
-    wanted = term_set(topic[: 8 * TOPIC_CHARS])
-    ranked = []
-    for age, each in enumerate(earlier):
-        about = term_set(
-            " ".join([each.get("topic", ""), each.get("stance", ""), *each.get("positions", [])])
-        )
-        if shared := len(wanted & about):
-            ranked.append((-shared, age, dict(each)))
-    return [each for *_, each in sorted(ranked, key=lambda row: row[:2])[:KEPT]]
-
-
-def recollection_text(recollections: Sequence[Mapping[str, Any]]) -> str:
-    """Return what a debater is reminded of, `""` for nothing."""
-    lines = [f"- {text}" for text in map(_told, recollections) if text]
-    return "\n".join([HEADING, *lines]) if lines else ""
-
-
-def _told(each: Mapping[str, Any]) -> str:
-    argued = "; ".join(each["positions"]) or each["stance"] or each["last"]
-    conceded = f"; you conceded: {'; '.join(each['concessions'])}" if each["concessions"] else ""
-    won = "; the decision was for you" if each["winner"] else ""
-    return f"Last time this came up ({each['at']}, “{each['topic']}”) you argued: {argued}{conceded}{won}"

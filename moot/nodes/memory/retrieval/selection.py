@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from moot.nodes.memory.retrieval.index import EvidenceIndex
-from moot.nodes.memory.retrieval.posterior import SpanWeights, densities
+from moot.nodes.memory.retrieval.posterior import densities
 from moot.nodes.memory.retrieval.question import RetrievalQuestion, read_question
 
 Costs = Mapping[int, int] | Callable[[int], int]
@@ -52,7 +52,6 @@ def select_evidence(
     must_keep: Iterable[int] = (),
     named: Iterable[int] = (),
     speakers: Sequence[str] = (),
-    weights: SpanWeights | None = None,
     semantic: bool = True,
 ) -> SelectedEvidence:
     """Choose the messages most probably answering `query` whose rendering fits `budget` tokens.
@@ -71,11 +70,10 @@ def select_evidence(
             others, the most probable first.
         speakers: Sides that get an equal share of the budget (to 10 %, where they said enough); others get
             none beyond `must_keep`. A side that said less than its share is chosen whole.
-        weights: Of the span posterior; by default those that suit the index.
         semantic: Whether the index's embeddings are used; without, words alone are compared.
     """
     question = query if isinstance(query, RetrievalQuestion) else read_question(index, query)
-    worth = densities(index, question, weights, semantic=semantic)
+    worth = densities(index, question, semantic=semantic)
     if costs is not None:
         tokens = np.array(index.tokens)
         worth *= tokens / (tokens + LABEL_TOKENS)

@@ -1,13 +1,18 @@
 """Sentence vectors of the transcript, where embeddings are configured."""
 
+from __future__ import annotations
+
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from moot.nodes.text.terms import without_asking
+
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
 
 BLOCK_TOKENS = 64
 """Tokens of a block at least: a lone "yes, that one" has no meaning to embed."""
@@ -26,16 +31,6 @@ REMEMBERED = 64
 """Questions and unfinished blocks whose vectors are kept."""
 
 Vectors = NDArray[np.float32]
-
-
-class Embeddings(Protocol):
-    """What is asked of an embedding model; LangChain's `Embeddings` is one."""
-
-    def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """Return one vector a text."""
-
-    def embed_query(self, text: str) -> list[float]:
-        """Return the vector of a question."""
 
 
 class MessageVectors:
