@@ -117,7 +117,7 @@ def _row(report: Report) -> ComparedDebate:
         "winner": verdict.winner.name if verdict and verdict.winner else None,
         "answer": report.at_a_glance.strip() or reasons,
         "models": next((fact.value for fact in report.facts if fact.name == "Models"), ""),
-        "turns": sum(person.turns for person in report.people),
+        "turns": sum(person.turns for person in report.people.values()),
         "tokens": usage["prompt_tokens"] + usage["completion_tokens"],
         "cost_usd": usage["cost_usd"],
         "elapsed_s": usage["elapsed_s"],

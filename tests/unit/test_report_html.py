@@ -313,7 +313,7 @@ def test_the_chart_of_the_floor_shows_the_wordiest_of_each_colour() -> None:
 def test_no_two_debaters_share_a_monogram(names: list[str]) -> None:
     debaters = [{"id": str(n), "name": name} for n, name in enumerate(names)]
     people = People(typed(config={"debaters": debaters}))
-    assert len({person.monogram for person in people}) == len(names)
+    assert len({person.monogram for person in people.values()}) == len(names)
 
 
 def _luminance(colour: str) -> float:

@@ -88,7 +88,7 @@ class DebateReader:
             "step": values.get("step") or {},
             "entries": len(document["transcript"]),
             "planned_turns": planned.turns if planned else None,
-            "people": [asdict(person) for person in People(told)],
+            "people": [asdict(person) for person in People(told).values()],
             "model": document["config"].get("model", ""),
             "questions": asked_in(snapshot),
             "pinned": values.get("pinned") or [],

@@ -1,7 +1,6 @@
 """Who spoke: names, colours and monograms for the ids of a debate."""
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 
@@ -31,24 +30,23 @@ class Person:
     words: int = 0
 
 
-class People:
-    """The debaters in their order, and a name for every other id."""
+class People(dict[str, Person]):
+    """The debaters by id, in their order; every other key gets a stand-in."""
 
     def __init__(self, document: DebateDocument) -> None:
-        transcript = document["transcript"]
-        turns = Counter(entry["speaker"] for entry in transcript)
-        words: Counter[str] = Counter()
-        for entry in transcript:
+        super().__init__()
+        turns, words = Counter[str](), Counter[str]()
+        for entry in document["transcript"]:
+            turns[entry["speaker"]] += 1
             words[entry["speaker"]] += len(entry["content"].split())
         listed = {each["id"] or each["name"]: each for each in shown_config(document)["debaters"]}
         listed.pop("", None)
         spoke = [key for key in turns if key and key not in _HOUSE]
         nobody = ShownDebater(id="", name="", role="", stance="")
         taken: set[str] = set()
-        self._debaters: dict[str, Person] = {}
         for index, (key, known) in enumerate((listed or dict.fromkeys(spoke, nobody)).items()):
             name = known["name"].strip() or key
-            self._debaters[key] = Person(
+            self[key] = Person(
                 key,
                 name,
                 f"d{index % COLOURS}",
@@ -58,27 +56,16 @@ class People:
                 turns[key],
                 words[key],
             )
-        self._by_name = {person.name: person for person in reversed(self._debaters.values())}
+        self._by_name = {person.name: person for person in reversed(self.values())}
 
-    def __iter__(self) -> Iterator[Person]:
-        return iter(self._debaters.values())
-
-    def __len__(self) -> int:
-        return len(self._debaters)
+    def __missing__(self, key: str) -> Person:
+        """Return the debater with this display name, or somebody who carries the key as its name."""
+        name = _HOUSE.get(key, key or "Unknown")
+        return self._by_name.get(key) or Person(key, name, "house", name[:1].upper())
 
     def choice(self, key: str) -> str:
         """Return what a judge chose, in words: a debater, or nobody's victory."""
         return NO_WINNER.get(key) or (self[key].name if key in self else key)
-
-    def __contains__(self, key: str) -> bool:
-        return key in self._debaters
-
-    def __getitem__(self, key: str) -> Person:
-        """Return the debater with this id or display name, or a stand-in that carries the id as its name."""
-        if person := self._debaters.get(key) or self._by_name.get(key):
-            return person
-        name = _HOUSE.get(key, key or "Unknown")
-        return Person(key, name, "house", name[:1].upper())
 
 
 def _monogram(name: str, taken: set[str]) -> str:

@@ -54,7 +54,7 @@ def prompt_chart(prompts: Prompts, size: Size) -> Markup:
 def leading(people: People) -> list[Person]:
     """Return the debater with the most words of each colour, in the colours' order."""
     by_tone: dict[str, Person] = {}
-    for person in people:
+    for person in people.values():
         if person.tone not in by_tone or person.words > by_tone[person.tone].words:
             by_tone[person.tone] = person
     return list(by_tone.values())
@@ -117,26 +117,22 @@ def _stacked(size: Size, labels: list[str], top: float) -> Any:
     # pygal takes labels by their text, so two bars of one name would both carry it
     chart.x_labels = [f"{label}{chr(0x200B) * (index % 2)}" for index, label in enumerate(labels)]
     chart.x_labels_major = [chart.x_labels[index] for index in range(0, len(labels), every)]
-    chart.add_xml_filter(_bare)
     return chart
 
 
-def _bare(root: Any) -> Any:
-    """Leave shapes and labels alone: no script, style, comment, tool tip or id."""
-    root.attrib.pop("id", None)
-    for parent in list(root.iter()):
-        for child in list(parent):
-            tag = child.tag if isinstance(child.tag, str) else ""
-            if not tag or tag.rpartition("}")[2] in _DROPPED or child.get("class") == "tooltip":
-                parent.remove(child)
-    root.set("role", "img")
-    return root
-
-
 def _svg(chart: Any, label: str) -> Markup:
-    def named(root: Any) -> Any:
+    """Draw shapes and labels alone: no script, style, comment, tool tip or id."""
+
+    def bare(root: Any) -> Any:
+        root.attrib.pop("id", None)
+        for parent in list(root.iter()):
+            for child in list(parent):
+                tag = child.tag if isinstance(child.tag, str) else ""
+                if not tag or tag.rpartition("}")[2] in _DROPPED or child.get("class") == "tooltip":
+                    parent.remove(child)
+        root.set("role", "img")
         root.set("aria-label", label)
         return root
 
-    chart.add_xml_filter(named)
+    chart.add_xml_filter(bare)
     return Markup(chart.render(is_unicode=True))  # noqa: S704  # serialised by ElementTree, which escapes

@@ -12,14 +12,13 @@ from moot.graph.reports.cast import People
 from moot.graph.reports.positions import DebaterPosition, contested, read_standings
 from moot.graph.reports.spending import Comparison, Figure, Prompts, read_plan, read_prompts, read_usage
 from moot.graph.reports.transcript_blocks import Transcript, anchors_of, read_transcript
-from moot.graph.reports.verdict_view import Panel, VerdictView, read_decision, read_panel
+from moot.graph.reports.verdict_view import Panel, VerdictView, read_panel
 from moot.graph.reports.wording import as_json, cleaned, clock, shortened
-from moot.nodes.blackboard.board_words import says
 from moot.nodes.blackboard.outcome import unfolded
 from moot.nodes.protocols.protocol import Protocol
 from moot.nodes.protocols.protocol_table import rules_of
 from moot.state.config.model_settings import RECORDED
-from moot.state.ledger import MOTION, Saying
+from moot.state.ledger import MOTION
 
 TITLE = 160
 """Characters of a topic that still make a title."""
@@ -77,11 +76,6 @@ class Report:
         """Whether the answer stands before the verdict, because it is what was asked for."""
         return bool(self.solution and self.rules.answer_leads)
 
-    @staticmethod
-    def says(saying: Saying) -> str:
-        """Return what a stance is called."""
-        return says(saying)
-
     @property
     def has_rounds(self) -> bool:
         """Whether there is anything to tell round by round."""
@@ -95,21 +89,26 @@ def read(given: object) -> Report:
     people = People(document)
     anchors = anchors_of(document["transcript"])
     transcript = read_transcript(document, people, anchors)
-    verdict = read_decision(document, people)
+    panel = read_panel(document, people)
+    verdict = panel.decision
     topic, name = document["topic"].strip(), document["name"] or document["id"]
     solution = unfolded(document["solution"]) if rules_of(document).always_answers else document["solution"]
+    status, because = document["status"], document.get("ended_because", "").strip()
+    status_note = NOTES.get(status, "")
+    if status == "limit" and because:
+        status_note = f"Ended at one of its limits: {because}."
     return Report(
         document=document,
         title=shortened(topic, TITLE) or name or "A debate",
         topic=topic if topic != shortened(topic, TITLE) else "",
         name=name,
-        status_note=_status_note(document),
+        status_note=status_note,
         facts=_facts(document, people, transcript),
         people=people,
         anchors=anchors,
         verdict=verdict,
         solution=solution or (verdict.solution if verdict else ""),
-        panel=read_panel(document, people),
+        panel=panel,
         standings=read_standings(document, people),
         contested=contested(document),
         propositions={
@@ -126,27 +125,15 @@ def read(given: object) -> Report:
     )
 
 
-def _status_note(document: DebateDocument) -> str:
-    """Say in a sentence how a debate stands, and why it ended; `""` where nothing is to be said of it."""
-    status, because = document["status"], document.get("ended_because", "").strip()
-    return (
-        f"Ended at one of its limits: {because}." if status == "limit" and because else NOTES.get(status, "")
-    )
-
-
-def _models(document: DebateDocument) -> list[str]:
-    """Return who spoke and who judged, each model once."""
-    verdict = document["verdict"]
-    named = [entry["model"] for entry in document["transcript"]]
-    models = dict.fromkeys(filter(None, [*named, verdict["model"] if verdict else ""]))
-    unchecked = ", of a capable model; facts unchecked"
-    return [each + (unchecked if each.startswith(RECORDED) else "") for each in models]
-
-
 def _facts(document: DebateDocument, people: People, transcript: Transcript) -> tuple[Figure, ...]:
     rounds = max((entry["round"] for entry in document["transcript"]), default=0)
     began, ended = clock(document["created_at"]), clock(document["updated_at"])
-    because = document.get("ended_because", "").strip()
+    because, verdict = document.get("ended_because", "").strip(), document["verdict"]
+    named = [entry["model"] for entry in document["transcript"]] + [verdict["model"] if verdict else ""]
+    unchecked = ", of a capable model; facts unchecked"
+    models = [
+        each + (unchecked if each.startswith(RECORDED) else "") for each in dict.fromkeys(filter(None, named))
+    ]
     facts = [
         Figure("Protocol", document["protocol"]),
         Figure("Debaters", str(len(people) or "")),
@@ -155,7 +142,7 @@ def _facts(document: DebateDocument, people: People, transcript: Transcript) -> 
         Figure("Began", began),
         Figure("Last change", ended if ended != began else ""),
         Figure("Ended", because if document["status"] == "done" else ""),
-        Figure("Models", ", ".join(_models(document))),
+        Figure("Models", ", ".join(models)),
         Figure("Id", document["id"] if document["name"] else ""),
     ]
     return tuple(fact for fact in facts if fact.value)

@@ -21,6 +21,7 @@ from moot.graph.reports.contents import Report, read
 from moot.graph.reports.prose import Prose
 from moot.graph.reports.transcript_blocks import Message, anchors_of, read_transcript
 from moot.graph.reports.wording import cleaned, clock, grouped, one_decimal
+from moot.nodes.blackboard.board_words import says
 from moot.nodes.blackboard.outcome import GLANCE
 from moot.nodes.judging.decision import RULES
 from moot.nodes.text.plain import amount
@@ -126,7 +127,7 @@ def template_environment(**filters: Callable[..., object]) -> Environment:
         lstrip_blocks=True,
     )
     environment.filters.update(amount=amount, grouped=grouped, tenths=one_decimal, clock=clock, **filters)
-    environment.globals["rules"] = RULES
+    environment.globals.update(rules=RULES, says=says)
     environment.filters["message_id"] = lambda seq: entry_id(max(seq, 0))
     return environment
 

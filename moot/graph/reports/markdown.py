@@ -1,14 +1,37 @@
-"""A debate as one Markdown file."""
+"""A debate as Markdown, each form a template of its own: the whole report, one page, a decision record."""
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
 from urllib.parse import quote
 
-from markupsafe import escape
+from markupsafe import Markup, escape
 
-from moot.graph.reports.contents import read
-from moot.graph.reports.html import template_environment
-from moot.graph.reports.markdown_quotes import plain, quoted
+from moot.graph.reports.cast import Person
+from moot.graph.reports.contents import Report, read
+from moot.graph.reports.html import TEMPLATES, template_environment
+from moot.graph.reports.markdown_quotes import plain, quoted, section
+from moot.graph.reports.prose import Prose
+from moot.nodes.blackboard.board_words import noted
+from moot.state.verdict import Reason
+
+STRONGEST = 3
+"""Reasons for a side that a page has room for."""
+REASON_CHARS, MOST_CITED = 240, 4
+TOPIC_CHARS = 600
+"""Of a topic that is longer than its title: half a dozen lines."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """One debater's answer, and what speaks for it and against it, the strongest first."""
+
+    person: Person
+    pros: tuple[Reason, ...]
+    cons: tuple[Reason, ...]
+    remarks: tuple[Reason, ...]
+    """What the judge says of how it was argued, where it says nothing of the matter."""
 
 
 def render_markdown(document: Mapping[str, object]) -> str:
@@ -32,9 +55,78 @@ def render_markdown(document: Mapping[str, object]) -> str:
     # The output is Markdown: each text goes through `plain` or `quoted`, which escape for both languages.
     environment = template_environment(plain=plain, quoted=quoted, cite=cite, attribute=escape)
     text = environment.get_template("report.md.j2").render(report=report)
-    return tidy(text)
+    return _tidy(text)
 
 
-def tidy(text: str) -> str:
+def render_brief(document: Mapping[str, object], form: Literal["brief", "adr"] = "brief") -> str:
+    """Render one page (`brief`), or an architecture decision record as MADR lays it out (`adr`), as Markdown.
+
+    Args:
+        document: a debate in the format `moot.debate/1`; any key may be missing.
+        form: which of the two.
+    """
+    report = read(document)
+    environment = template_environment(
+        plain=plain, quoted=quoted, section=section, cited=_cited, asked=_asked
+    )
+    options = [option_of(report, person) for person in report.people.values()]
+    text = environment.get_template(f"{form}.md.j2").render(report=report, options=options, most=STRONGEST)
+    return _tidy(text)
+
+
+def render_brief_html(document: Mapping[str, object]) -> str:
+    """Render the one page as self-contained HTML."""
+    return as_page(render_brief(document), read(document).title)
+
+
+def as_page(text: str, title: str, kicker: str = "In brief") -> str:
+    """Render Markdown as a self-contained HTML page: `title` for its first line, `kicker` above it."""
+    rest = text.partition("\n")[2]
+    style = Markup((TEMPLATES / "report.css").read_text(encoding="utf-8"))  # noqa: S704  # our own file
+    page = template_environment().get_template("brief.html.j2")
+    body = Prose({}).section(rest, base=2)
+    return page.render(title=title, style=style, body=body, kicker=kicker)
+
+
+def option_of(report: Report, person: Person) -> Option:
+    """Return an answer with its judge's reasons, else with what the ledger holds of it, in its own words."""
+    verdict = report.verdict
+    if verdict and (case := verdict.cases.get(person.id)):
+        return Option(person, tuple(case["pros"]), tuple(case["cons"]), ())
+    standing = next((each for each in report.standings if each.person.id == person.id), None)
+    holdings = standing.holdings if standing else ()
+    scores = [
+        (row.name, score)
+        for row in (verdict.criteria if verdict else ())
+        for score in row.scores
+        if score.person.id == person.id and score.reasoning
+    ]
+    return Option(
+        person,
+        pros=tuple(_in_its_words(text) for holding in holdings for text in holding.evidence),
+        cons=tuple(_in_its_words(text) for holding in holdings for text in holding.challenged),
+        remarks=tuple(
+            Reason(text=f"{name}: {noted(score.reasoning, REASON_CHARS)}", citations=list(score.citations))
+            for name, score in sorted(scores, key=lambda each: -each[1].share)
+        ),
+    )
+
+
+def _asked(report: Report) -> str:
+    """Return what was asked beyond the title."""
+    return noted(report.topic.removeprefix(report.title), TOPIC_CHARS)
+
+
+def _cited(reason: Reason) -> str:
+    """Return a reason with the first messages that show it."""
+    shown = f" ({plain(', '.join(reason['citations'][:MOST_CITED]))})" if reason["citations"] else ""
+    return plain(reason["text"]) + shown
+
+
+def _in_its_words(text: str) -> Reason:
+    return Reason(text=noted(text, REASON_CHARS), citations=[])
+
+
+def _tidy(text: str) -> str:
     """Return what a template made without its spare empty lines; those of what was said carry a `>`."""
     return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"

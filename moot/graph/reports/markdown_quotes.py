@@ -51,10 +51,15 @@ def section(text: str, base: int) -> str:
 def defused(text: str) -> str:
     """Return Markdown without HTML, images and links that lead anywhere but to the web."""
     if len(text) > PLAIN_ABOVE:
-        return _verbatim(text)
+        longest = max((len(run) for run in re.findall("`+", text)), default=0)
+        fence = "`" * max(3, longest + 1)
+        return f"{fence}text\n{text}\n{fence}"
     if "<" not in text and "[" not in text:
         return text
-    fenced = _fenced(text)
+    # A fence that no list or quote contains is shown as it stands.
+    tokens = _inspector().parse(text)
+    fences = [token.map for token in tokens if token.type == "fence" and token.level == 0 and token.map]
+    fenced = {number for start, end in fences for number in range(start, end)}
     text = _outside(fenced, text, lambda line: _TAG.sub("&lt;", line).replace("![", "&#33;["))
     # Looked at only now: a tag that is none any more may be what makes a link of the brackets around it.
     if _leads_astray(text):
@@ -62,24 +67,10 @@ def defused(text: str) -> str:
     return text
 
 
-def _fenced(text: str) -> set[int]:
-    """Return the numbers of the lines in fences that no list or quote contains."""
-    tokens = _inspector().parse(text)
-    fences = [token.map for token in tokens if token.type == "fence" and token.level == 0 and token.map]
-    return {number for start, end in fences for number in range(start, end)}
-
-
 def _outside(fenced: set[int], text: str, change: Callable[[str], str]) -> str:
     # Changes are to entities, not backslashes: one that stands before already would undo an escape.
     lines = enumerate(text.split("\n"))
     return "\n".join(line if number in fenced else change(line) for number, line in lines)
-
-
-def _verbatim(text: str) -> str:
-    """Fence a text with more backticks than it holds anywhere."""
-    longest = max((len(run) for run in re.findall("`+", text)), default=0)
-    fence = "`" * max(3, longest + 1)
-    return f"{fence}text\n{text}\n{fence}"
 
 
 @cache

@@ -1,6 +1,7 @@
 """Where each debater stands, and when that changed."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from moot.graph.documents import DebateDocument
@@ -21,8 +22,8 @@ class Holding:
 
     name: str
     position: str
-    evidence: tuple[str, ...]
-    challenged: tuple[str, ...]
+    evidence: Sequence[str]
+    challenged: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -43,22 +44,50 @@ class DebaterPosition:
 
     person: Person
     stance: str
-    holdings: tuple[Holding, ...]
-    agreements: tuple[str, ...]
-    disagreements: tuple[str, ...]
-    concessions: tuple[str, ...]
-    moments: tuple[Moment, ...]
-
-
-def read_standings(document: DebateDocument, people: People) -> tuple[DebaterPosition, ...]:
-    """Build the standing of each debater from the ledger and from its contract."""
-    return tuple(_standing(document, person, people) for person in people)
+    holdings: Sequence[Holding]
+    agreements: Sequence[str]
+    disagreements: Sequence[str]
+    concessions: Sequence[str]
+    moments: Sequence[Moment]
 
 
 def contested(document: DebateDocument) -> list[PropositionStanding]:
     """Return what was in dispute, or given up."""
     propositions = document["blackboard"]["standing"]["propositions"]
     return [each for each in propositions if each["status"] in ("disputed", "settled")]
+
+
+def read_standings(document: DebateDocument, people: People) -> tuple[DebaterPosition, ...]:
+    """Build the standing of each debater from the ledger and from its contract."""
+    standing = document["blackboard"]["standing"]
+    ledger = fold_notes(document["blackboard"]["minutes"], document["topic"])
+    motion = next((each["stances"] for each in standing["propositions"] if each["id"] == MOTION), {})
+    # The motion is told by the stance, agreement on it included.
+    others = [each for each in standing["propositions"] if each["id"] != MOTION]
+    texts = {each["id"]: each["text"] for each in others}
+    standings = []
+    for person in people.values():
+        who, stance = person.id, motion.get(person.id)
+        holdings = list(_holdings(document, others, who, ledger))
+        agreements: list[str] = []
+        disagreements: list[str] = []
+        for other in people.values():
+            agreed, differing = ledger.shared(who, other.id) if other.id != who else ((), ())
+            disagreements += [f"{other.name}: {texts[key]}" for key in differing if key in texts]
+            for key in agreed:
+                if key in texts:
+                    answer = "no" if ledger.sign(who, key) < 0 else "yes"
+                    agreements.append(f"{other.name}: {answer} to: {texts[key]}")
+        concessions = [
+            quoted(each)
+            for each in standing["concessions"]
+            if each["debater"] == who and not any(each["quote"] in held.position for held in holdings)
+        ]
+        said, moments = mark(stance) if stance else person.stance, list(_moments(document, person, stance))
+        standings.append(
+            DebaterPosition(person, said, holdings, agreements, disagreements, concessions, moments)
+        )
+    return tuple(standings)
 
 
 def mark(stance: Stance, side: str = "") -> str:
@@ -71,58 +100,28 @@ def quoted(note: Stance | Event | Evidence | Challenge | Admission) -> str:
     return f"“{note['quote']}” [{note['message_id']}]"
 
 
-def _standing(document: DebateDocument, person: Person, people: People) -> DebaterPosition:
-    standing = document["blackboard"]["standing"]
-    propositions = standing["propositions"]
-    motion = next((each["stances"].get(person.id) for each in propositions if each["id"] == MOTION), None)
-    others = [each for each in propositions if each["id"] != MOTION]
-    ledger = fold_notes(document["blackboard"]["minutes"], document["topic"])
-    texts = {each["id"]: each["text"] for each in others}
-    sided = {key: f"{'no' if ledger.sign(person.id, key) < 0 else 'yes'} to: {texts[key]}" for key in texts}
-    shared = {other: ledger.shared(person.id, other.id) for other in people if other.id != person.id}
-    holdings = tuple(_holdings(document, others, person.id, ledger))
-    return DebaterPosition(
-        person=person,
-        stance=mark(motion) if motion else person.stance,
-        holdings=holdings,
-        agreements=tuple(_on(sided, ((other, agreed) for other, (agreed, _) in shared.items()))),
-        disagreements=tuple(_on(texts, ((other, differing) for other, (_, differing) in shared.items()))),
-        concessions=tuple(
-            quoted(each)
-            for each in standing["concessions"]
-            if each["debater"] == person.id and not any(each["quote"] in held.position for held in holdings)
-        ),
-        moments=tuple(_moments(document, person, motion)),
-    )
-
-
-def _on(texts: Mapping[str, str], shared: Iterable[tuple[Person, Sequence[str]]]) -> Iterator[str]:
-    """Yield on which propositions each other debater agrees or differs; the motion is told elsewhere."""
-    for other, keys in shared:
-        yield from (f"{other.name}: {texts[key]}" for key in keys if key in texts)
-
-
 def _holdings(
     document: DebateDocument, propositions: Sequence[PropositionStanding], who: str, ledger: Ledger
 ) -> Iterator[Holding]:
     """Yield what a debater holds, with evidence and open challenges; what is about nothing known is last."""
-    notes, waiting = document["blackboard"]["minutes"], document["blackboard"]["standing"]["open_challenges"]
-    shown = [note for note in notes if note["note"] == "evidence" and note["debater"] == who]
-    against = [n for n in notes if n["note"] == "challenge" and n["to"] == who and n["id"] in waiting]
+    waiting = document["blackboard"]["standing"]["open_challenges"]
+    evidence, challenged = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
+    for note in document["blackboard"]["minutes"]:
+        if note["note"] == "evidence" and note["debater"] == who:
+            evidence[note["proposition"]].append(quoted(note))
+        elif note["note"] == "challenge" and note["to"] == who and note["id"] in waiting:
+            challenged[note["proposition"]].append(quoted(note))
     for each in propositions:
-        stance = each["stances"].get(who)
-        evidence = tuple(quoted(note) for note in shown if note["proposition"] == each["id"])
-        challenged = tuple(quoted(note) for note in against if note["proposition"] == each["id"])
-        if stance or evidence or challenged:
+        key, stance = each["id"], each["stances"].get(who)
+        if stance or key in evidence or key in challenged:
             # A proposition of this very quotation needs no words of its own.
             own = stance is not None and noted(stance["quote"]).startswith(each["text"].rstrip("…"))
-            event = None if own else ledger.stance(who, each["id"])
+            event = None if own else ledger.stance(who, key)
             position = mark(stance, side_conceded(ledger, event) if event else "") if stance else ""
-            yield Holding("" if own else each["text"].removesuffix("."), position, evidence, challenged)
-    evidence = tuple(quoted(note) for note in shown if not note["proposition"])
-    challenged = tuple(quoted(note) for note in against if not note["proposition"])
-    if evidence or challenged:
-        yield Holding("", "", evidence, challenged)
+            name = "" if own else each["text"].removesuffix(".")
+            yield Holding(name, position, evidence[key], challenged[key])
+    if "" in evidence or "" in challenged:
+        yield Holding("", "", evidence[""], challenged[""])
 
 
 def _moments(document: DebateDocument, person: Person, motion: Stance | None) -> Iterator[Moment]:

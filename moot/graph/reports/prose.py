@@ -33,8 +33,7 @@ _CLEANER = nh3.Cleaner(
 
 def parser() -> MarkdownIt:
     """Return the Markdown parser of the reports: CommonMark and tables, HTML shown as text."""
-    markdown = MarkdownIt("commonmark", {"html": False, "linkify": False, "typographer": False})
-    return markdown.enable(["table", "strikethrough"])
+    return MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
 
 
 class Prose:
@@ -90,19 +89,17 @@ class Prose:
             elif child.type == "link_close":
                 out += [child] if links.pop() else []
             elif child.type == "image":
-                out += _image_as_link(child, inside_link=any(links))
+                # A reader's browser would fetch it: a link to it stands for it.
+                source = str(child.attrGet("src") or "")
+                label = f"Image: {child.content.strip() or 'untitled'}"
+                is_linked = _SAFE_LINK.match(source) and not any(links)
+                out += _link(source, label, "") if is_linked else [_text(label)]
             elif child.type == "text" and not any(links):
-                out += self._cited(child.content)
+                for part, is_citation in self._parts(child.content):
+                    out += _link(f"#{self._anchors[part]}", part, "cite") if is_citation else [_text(part)]
             else:
                 out.append(child)
         return out
-
-    def _cited(self, text: str) -> list[Token]:
-        tokens = (
-            _link(f"#{self._anchors[part]}", part, "cite") if is_citation else [_text(part)]
-            for part, is_citation in self._parts(text)
-        )
-        return [token for each in tokens for token in each]
 
     def _parts(self, text: str) -> Iterator[tuple[str, bool]]:
         """Yield the parts of a text in order, and whether each is the id of a message that there is."""
@@ -146,13 +143,6 @@ def place_headings(tokens: Sequence[Token], base: int | None) -> None:
 def is_safe_link(target: str) -> bool:
     """Tell whether a link leads to the web, to an address, or to a message of the same report."""
     return bool(_SAFE_LINK.match(target) or (target[:1] == "#" and ENTRY_ID.fullmatch(target[1:])))
-
-
-def _image_as_link(token: Token, *, inside_link: bool) -> list[Token]:
-    """Replace an image, which a reader's browser would fetch, with a link to it."""
-    source = str(token.attrGet("src") or "")
-    label = f"Image: {token.content.strip() or 'untitled'}"
-    return [_text(label)] if inside_link or not _SAFE_LINK.match(source) else _link(source, label, "")
 
 
 def _link(href: str, label: str, css_class: str) -> list[Token]:

@@ -59,13 +59,24 @@ def read_prompts(document: DebateDocument) -> Prompts:
     receipts = document["receipts"]
     budgets = [receipt["budget"] for receipt in receipts]
     totals = [receipt["total_tokens"] for receipt in receipts]
+    times: Counter[tuple[str, str]] = Counter()
+    tokens: Counter[tuple[str, str]] = Counter()
+    for receipt in receipts:
+        for note in receipt["left_out"]:
+            # Thousands of messages make one row.
+            key = ("messages" if seq_of(note["what"]) is not None else note["what"], note["why"])
+            times[key] += 1
+            tokens[key] += note["tokens"]
     return Prompts(
         receipts=receipts,
         budget=max(budgets, default=None),
         largest=max(totals, default=0),
         mean=fmean(totals) if totals else 0.0,
         over=sum(total > budget for total, budget in zip(totals, budgets, strict=True)),
-        omissions=_omissions(receipts),
+        omissions=[
+            {"what": key[0], "why": key[1], "tokens": total, "count": times[key]}
+            for key, total in tokens.most_common(12)
+        ],
     )
 
 
@@ -93,17 +104,3 @@ def read_plan(document: DebateDocument) -> tuple[Comparison, ...]:
             name = ", ".join(filter(None, (amount, bound))).replace("_", " ").capitalize()
             rows.append(Comparison(name, value, used[amount]))
     return tuple(rows)
-
-
-def _omissions(receipts: Sequence[Receipt]) -> list[LeftOut]:
-    times: Counter[tuple[str, str]] = Counter()
-    tokens: Counter[tuple[str, str]] = Counter()
-    for note in (note for receipt in receipts for note in receipt["left_out"]):
-        # Thousands of messages make one row.
-        key = ("messages" if seq_of(note["what"]) is not None else note["what"], note["why"])
-        times[key] += 1
-        tokens[key] += note["tokens"]
-    return [
-        {"what": key[0], "why": key[1], "tokens": total, "count": times[key]}
-        for key, total in tokens.most_common(12)
-    ]

@@ -82,40 +82,29 @@ def read_transcript(document: DebateDocument, people: People, anchors: dict[str,
         receipt["entry_id"]: f"{grouped(receipt['total_tokens'])} of {grouped(receipt['budget'])}"
         for receipt in document["receipts"]
     }
-    used: set[str] = set()
-
-    def message(entry: Entry, phase_before: str) -> Message:
-        key = entry["id"]
-        anchor = anchors[key]
-        first = anchor not in used
-        used.add(anchor)
-        return Message(
-            entry=entry,
-            anchor=anchor if first else "",
-            label=key or anchor,
-            person=people[entry["speaker"]],
-            new_phase=entry["phase"] not in ("", phase_before),
-            targets=tuple(
-                (target, anchors[target]) if target in anchors else (people[target].name, "")
-                for target in entry["targets"]
-            ),
-            view=views.get(key, ""),
-        )
-
-    chunks = _chunks(entries)
-    blocks = tuple(
-        Fold(
-            title,
-            tuple(
-                message(entry, before["phase"] if before else "")
-                for before, entry in zip([None, *chunk], chunk, strict=False)
-            ),
-        )
-        for title, chunk in zip(_titles(chunks), chunks, strict=True)
-    )
+    chunks, blocks, used = _chunks(entries), [], set[str]()
+    for title, chunk in zip(_titles(chunks), chunks, strict=True):
+        messages: list[Message] = []
+        for entry in chunk:
+            anchor = anchors[entry["id"]]
+            message = Message(
+                entry=entry,
+                anchor="" if anchor in used else anchor,
+                label=entry["id"] or anchor,
+                person=people[entry["speaker"]],
+                new_phase=entry["phase"] not in ("", messages[-1].entry["phase"] if messages else ""),
+                targets=tuple(
+                    (target, anchors[target]) if target in anchors else (people[target].name, "")
+                    for target in entry["targets"]
+                ),
+                view=views.get(entry["id"], ""),
+            )
+            messages.append(message)
+            used.add(anchor)
+        blocks.append(Fold(title, tuple(messages)))
     characters = sum(len(entry["content"]) for entry in entries)
     return Transcript(
-        blocks=blocks,
+        blocks=tuple(blocks),
         count=len(entries),
         lazy=len(entries) > LAZY_ABOVE or characters > LAZY_CHARACTERS,
         open=len(entries) <= OPEN_UP_TO,
@@ -143,15 +132,14 @@ def _titles(chunks: Sequence[Sequence[Entry]]) -> list[str]:
     before = 0
     in_rounds = any(entry["round"] for chunk in chunks for entry in chunk)
     for chunk in chunks:
-        name = _rounds(chunk) if in_rounds else f"Messages {before + 1}–{before + len(chunk)}"
+        first, last = chunk[0]["round"], chunk[-1]["round"]
+        if not in_rounds:
+            name = f"Messages {before + 1}–{before + len(chunk)}"
+        elif first == last:
+            name = f"Round {first}" if first else "Opening"
+        else:
+            name = f"Rounds {first}–{last}" if first else f"Opening and rounds 1–{last}"
         continued = bool(titles) and titles[-1].removesuffix(", continued") == name
         titles.append(f"{name}, continued" if continued else name)
         before += len(chunk)
     return titles
-
-
-def _rounds(entries: Sequence[Entry]) -> str:
-    first, last = entries[0]["round"], entries[-1]["round"]
-    if first != last:
-        return f"Rounds {first}–{last}" if first else f"Opening and rounds 1–{last}"
-    return f"Round {first}" if first else "Opening"

@@ -24,7 +24,6 @@ from moot.state.verdict import (
     Decision,
     Outcome,
     PanelReport,
-    ScoreRecord,
     Verdict,
 )
 
@@ -61,11 +60,11 @@ class VerdictView:
     """A judge's verdict has no more of it than every verdict has."""
     judge: str
     headline: str
-    winner: Person | None
-    confidence: int | None
-    criteria: tuple[CriterionRow, ...]
-    totals: tuple[Score, ...]
-    outcome: Outcome | None
+    winner: Person | None = None
+    confidence: int | None = None
+    criteria: tuple[CriterionRow, ...] = ()
+    totals: tuple[Score, ...] = ()
+    outcome: Outcome | None = None
     """How several judges came to it; `None` for one judge's own."""
 
     @property
@@ -101,8 +100,10 @@ class VerdictView:
 
 @dataclass(frozen=True)
 class Panel:
-    """Several judges side by side."""
+    """What was decided, and the judges side by side."""
 
+    decision: VerdictView | None
+    """The decision, or the failed verdict of a lone judge: never another judge's in its place."""
     verdicts: tuple[VerdictView, ...]
     """Those that the decision was made of."""
     earlier: tuple[VerdictView, ...]
@@ -128,21 +129,12 @@ class Panel:
         )
 
 
-def read_decision(document: DebateDocument, people: People) -> VerdictView | None:
-    """Return the decision, or the failed verdict of a lone judge: never another judge's in its place."""
-    decision, verdicts = document["verdict"], document["verdicts"]
-    failed = all(verdict["status"] == "failed" for verdict in verdicts)
-    record = decision or (verdicts[-1] if verdicts and failed else None)
-    return _view(record, people, _named_scales(document), rules_of(document)) if record else None
-
-
 def read_panel(document: DebateDocument, people: People) -> Panel:
     """Tell by their numbers which verdicts the decision was made of, and show them beside the others.
 
     A decision from before there were numbers was made of the last verdicts that have none.
     """
-    decision, verdicts = document["verdict"], document["verdicts"]
-    agreement, scales = document.get("agreement", {}), _named_scales(document)
+    decision, verdicts, agreement = document["verdict"], document["verdicts"], document.get("agreement", {})
     if number := decision.get("judging", 0) if decision else 0:
         own = [verdict for verdict in verdicts if verdict.get("judging", 0) == number]
         earlier = [verdict for verdict in verdicts if verdict.get("judging", 0) < number]
@@ -153,11 +145,15 @@ def read_panel(document: DebateDocument, people: People) -> Panel:
         sat = agreement.get("judges", 0) + agreement.get("failed", 0)
         first = max(0, len(unnumbered) - sat) if sat else 0
         own, earlier = unnumbered[first:], unnumbered[:first]
+    failed = all(verdict["status"] == "failed" for verdict in verdicts)
+    shown = decision or (verdicts[-1] if verdicts and failed else None)
+    scales, rules = _named_scales(document), rules_of(document)
 
     def views(of: Sequence[Verdict]) -> tuple[VerdictView, ...]:
-        return tuple(_view(verdict, people, scales, rules_of(document)) for verdict in of)
+        return tuple(_view(cast(Decision, verdict), people, scales, rules) for verdict in of)
 
-    return Panel(views(own), views(earlier), views(later), agreement)
+    decided = _view(cast(Decision, shown), people, scales, rules) if shown else None
+    return Panel(decided, views(own), views(earlier), views(later), agreement)
 
 
 def _named_scales(document: DebateDocument) -> dict[str, list[CriterionScale]]:
@@ -172,71 +168,52 @@ def _named_scales(document: DebateDocument) -> dict[str, list[CriterionScale]]:
 
 
 def _view(
-    verdict: Verdict, people: People, named: Mapping[str, Sequence[CriterionScale]], protocol: Protocol
+    record: Decision, people: People, named: Mapping[str, Sequence[CriterionScale]], protocol: Protocol
 ) -> VerdictView:
-    record = cast(Decision, verdict)
-    placeholder = record.get("placeholder", False)
-    void = placeholder or record["status"] == "failed"
-    chosen = record["winner"]
-    winner = people[chosen] if chosen and chosen not in NO_WINNER and not void else None
-    if void:
-        headline = PLACEHOLDER.capitalize() if placeholder else "The verdict failed"
-    else:
-        headline = protocol.headline(record, {person.id: person.name for person in people})
+    judge, chosen = _JUDGES.get(record["judge"], record["judge"]), record["winner"]
+    if record.get("placeholder", False):
+        return VerdictView(record, judge, PLACEHOLDER.capitalize())
+    if record["status"] == "failed":
+        return VerdictView(record, judge, "The verdict failed")
     totals = {people[key].id: total for key, total in record["totals"].items()}
     return VerdictView(
         record=record,
-        judge=_JUDGES.get(record["judge"], record["judge"]),
-        headline=headline,
-        winner=winner,
-        confidence=None if void else confidence_of(record),
-        criteria=()
-        if void
-        else _criteria(record, people, record.get("criteria") or named.get(record["rubric"], [])),
-        totals=()
-        if void
-        else tuple(
+        judge=judge,
+        headline=protocol.headline(record, {person.id: person.name for person in people.values()}),
+        winner=people[chosen] if chosen and chosen not in NO_WINNER else None,
+        confidence=confidence_of(record),
+        criteria=_criteria(record, people, record.get("criteria") or named.get(record["rubric"], [])),
+        totals=tuple(
             Score(person, totals[person.id], _bar(totals[person.id] / _FULL))
             for person in _in_order(record["totals"], people)
         ),
-        outcome=None if void or record["judge"] != PANEL else record.get("outcome"),
+        outcome=record.get("outcome") if record["judge"] == PANEL else None,
     )
 
 
 def _criteria(record: Verdict, people: People, scales: Sequence[CriterionScale]) -> tuple[CriterionRow, ...]:
     """Return the criteria in the rubric's order, then those that it does not know."""
-    of = {people[key].id: records for key, records in record["scores"].items()}
-    scored = dict.fromkeys(criterion for records in of.values() for criterion in records)
+    given = {people[key].id: records for key, records in record["scores"].items()}
+    scored = dict.fromkeys(criterion for records in given.values() for criterion in records)
     known = {scale["id"]: scale for scale in scales}
-    order = [*(key for key in known if key in scored), *(key for key in scored if key not in known)]
-    debaters = _in_order(record["scores"], people)
-    return tuple(
-        _criterion(key, {person: of[person.id].get(key) for person in debaters}, known.get(key))
-        for key in order
-    )
-
-
-def _criterion(
-    key: str, given: Mapping[Person, ScoreRecord | None], scale: CriterionScale | None
-) -> CriterionRow:
-    top = max((record["score"] for record in given.values() if record), default=0.0)
-    # The top of a scale that is not known: 10, 100, or the highest score where it is above both.
-    low, high = (
-        (scale["scale_min"], scale["scale_max"]) if scale else (0.0, 10.0 if top <= 10 else max(top, _FULL))
-    )
-    scores = (
-        Score(
-            person,
-            record["score"],
-            _bar((record["score"] - low) / (high - low) if high > low else 0.0),
-            record["reason"],
-            tuple(record["citations"]),
-        )
-        if record
-        else Score(person, None, 0)
-        for person, record in given.items()
-    )
-    return CriterionRow(scale["name"] if scale else key.replace("_", " ").capitalize(), tuple(scores))
+    rows = []
+    for key in [*(key for key in known if key in scored), *(key for key in scored if key not in known)]:
+        of = [(person, given[person.id].get(key)) for person in _in_order(record["scores"], people)]
+        top = max((score["score"] for _, score in of if score), default=0.0)
+        # The top of a scale that is not known: 10, 100, or the highest score where it is above both.
+        name, low, high = key.replace("_", " ").capitalize(), 0.0, 10.0 if top <= 10 else max(top, _FULL)
+        if scale := known.get(key):
+            name, low, high = scale["name"], scale["scale_min"], scale["scale_max"]
+        scores = []
+        for person, score in of:
+            if score is None:
+                scores.append(Score(person, None, 0))
+                continue
+            share = (score["score"] - low) / (high - low) if high > low else 0.0
+            citations = tuple(score["citations"])
+            scores.append(Score(person, score["score"], _bar(share), score["reason"], citations))
+        rows.append(CriterionRow(name, tuple(scores)))
+    return tuple(rows)
 
 
 def _bar(share: float) -> int:
@@ -246,4 +223,4 @@ def _bar(share: float) -> int:
 def _in_order(keys: Iterable[str], people: People) -> list[Person]:
     named = {people[key].id: people[key] for key in keys}
     others = [person for key, person in named.items() if key not in people]
-    return [person for person in people if person.id in named] + others
+    return [person for person in people.values() if person.id in named] + others

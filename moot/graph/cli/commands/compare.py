@@ -52,7 +52,7 @@ def compare(
         render_comparison,
         with_only,
     )
-    from moot.graph.reports.one_page import as_page
+    from moot.graph.reports.markdown import as_page
 
     if unknown := sorted({*(baselines or ())} - {*BASELINES}):
         raise InputError(f"--with {unknown[0]!r}: give {' or '.join(BASELINES)}")
