@@ -32,18 +32,16 @@ def demo(
     from moot.nodes.driving.environment import Environment
     from moot.nodes.models.recorded import RecordedModel, recording_config
     from moot.state.config import DebateConfig
+    from moot.state.config.debaters import free_id
 
     settings = recording_config(sample)
     topic = settings.pop("topic")
     model = RecordedModel(recording=sample, pace_s=0.0 if fast or quiet or as_json else READING_PACE_S)
     environment = Environment(factory=lambda name, settings: model)
     with opened(db, make=True, environment=environment) as debates:
-        taken = {row.name for row in debates.rows()}
-        names = (sample, *(f"{sample}-{number}" for number in range(2, len(taken) + 3)))
-        name = next(name for name in names if name not in taken)
+        name = free_id(sample, {row.name for row in debates.rows()})
         debate = debates.start(topic, DebateConfig(**settings), name=name)
-        report = output or Path(f"{name}.html")
-        code = run_to_end(debate, Delivery(db, as_json, quiet, report))
+        code = run_to_end(debate, Delivery(db, as_json, quiet, output or Path(f"{name}.html")))
         if not quiet and code == 0:
             remark(f"  your own   {command_line('run', 'Should we …?', '--model', 'NAME', db=db)}")
     raise Exit(code)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -51,8 +50,7 @@ def resume(
     with opened_debate(db, debate_id) as debate:
         if delivery.answers is not None:
             check_answers(delivery.answers, debate.config(), debate.questions())
-        flags = {"model": model, "judge.model": judge_model}
-        _go_on_with(debate, config, flags, reconfigure=reconfigure)
+        _go_on_with(debate, config, model, judge_model, reconfigure=reconfigure)
         if answer is not None and not debate.state().interrupts:
             raise InputError(f"debate {debate.name!r} waits for no answer: leave --answer out")
         if turns is not None or not debate.is_over() or verdict_failed(debate.state().values):
@@ -89,10 +87,9 @@ def fork(
     from moot.graph.cli.running import Delivery, resume_line, run_to_end
 
     seq = shared.entry_number(after, "--after") if after is not None else None
-    flags = {"model": model, "judge.model": judge_model}
     with opened_debate(db, debate_id) as debate:
         made = debate.fork(after=seq, name=name)
-        _go_on_with(made, config, flags, reconfigure=True)
+        _go_on_with(made, config, model, judge_model, reconfigure=True)
         if run:
             raise Exit(run_to_end(made, Delivery(db, as_json, quiet), turns=turns))
         if as_json:
@@ -102,9 +99,11 @@ def fork(
             remark(f"go on with: {resume_line(made, db)}")
 
 
-def _go_on_with(debate: Debate, path: Path | None, flags: Mapping[str, object], *, reconfigure: bool) -> None:
-    """Let a debate go on with what a file (if `reconfigure`) and flags (always) say, and what they name."""
-    given = {key: value for key, value in flags.items() if value is not None}
+def _go_on_with(
+    debate: Debate, path: Path | None, model: str | None, judge_model: str | None, *, reconfigure: bool
+) -> None:
+    """Let a debate go on with what a file (if `reconfigure`) and models (always) say, and what they name."""
+    given = {key: name for key, name in (("model", model), ("judge.model", judge_model)) if name is not None}
     if not given and path is None:
         return
     from moot.graph.cli.usual_config import file_data

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from moot.graph.tournament import MatchResult, Standings, TournamentConfig
 
 Form = Literal["table", "json", "md"]
+MATCH = ("id", "topic", "first", "second", "seed")
+"""What is told of a match that has not been played."""
 
 
 def tournament(
@@ -44,12 +46,15 @@ def tournament(
     played twice. Exits with 3 where a match got no verdict.
     """
     from moot.graph.cli.running import terminated_like_interrupted
-    from moot.graph.tournament import play_tournament
+    from moot.graph.tournament import pairings, play_tournament
 
     chosen = form_of(form, output, as_json=as_json, forms=get_args(Form))
     settings = read_tournament(path)
     if dry_run:
-        return _list(settings, as_json=chosen == "json")
+        matches = pairings(settings)
+        data = [{key: getattr(each, key) for key in MATCH} for each in matches]
+        lines = [f"{one_line(m.topic, 60)}: {m.first} – {m.second}, seed {m.seed}" for m in matches]
+        return print_answer(data, amount(len(matches), "match"), *lines, as_json=chosen == "json")
     report = None if quiet else _say_played
     with opened(db, make=True) as debates, terminated_like_interrupted():
         table = play_tournament(debates, settings, concurrency=concurrency, report=report)
@@ -73,16 +78,6 @@ def read_tournament(path: Path) -> TournamentConfig:
     model = default_model()
     data = {"name": path.stem, **({"model": model} if model else {}), **load_config(path)}
     return make_tournament(with_files(data, path.parent, RUBRICS))
-
-
-def _list(settings: TournamentConfig, *, as_json: bool) -> None:
-    from moot.graph.tournament import pairings
-
-    found = pairings(settings)
-    told = ("id", "topic", "first", "second", "seed")
-    rows = [{key: getattr(each, key) for key in told} for each in found]
-    lines = [f"{one_line(each.topic, 60)}: {each.first} – {each.second}, seed {each.seed}" for each in found]
-    print_answer(rows, amount(len(found), "match"), *lines, as_json=as_json)
 
 
 def _say_played(played: MatchResult, done: int, total: int) -> None:

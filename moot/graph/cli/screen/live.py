@@ -98,15 +98,13 @@ class LiveScreen(Progress):
         under_way = list(self._speeches.values())
         speeches = under_way[: min(MOST_SPEECHES, max(1, (self._console.height - 1) // SPEECH_LINES))]
         room = (self._console.height - 2) // max(1, len(speeches)) - SPEECH_FRAME
-        lines = max(1, min(TAIL_LINES, room))
-        return Group(*(self._speech(*speech, lines) for speech in speeches), self._status())
-
-    def _speech(self, speaker: str, pieces: list[str], most: int) -> RenderableType:
-        width = max(20, self._console.width - 2)
-        text = Text(safe("".join(pieces)[-width * most * 2 :]))
-        lines = text.wrap(self._console, width)[-most:]
-        body = Text("\n").join(lines)
-        return Group(self._name(speaker), Padding(body, (0, 0, 1, 2)))
+        most, width = max(1, min(TAIL_LINES, room)), max(20, self._console.width - 2)
+        parts: list[RenderableType] = []
+        for speaker, pieces in speeches:
+            text = Text(safe("".join(pieces)[-width * most * 2 :]))
+            body = Text("\n").join(text.wrap(self._console, width)[-most:])
+            parts += [self._name(speaker), Padding(body, (0, 0, 1, 2))]
+        return Group(*parts, self._status())
 
     def _status(self) -> RenderableType:
         goal = self._tally.goal()
