@@ -11,6 +11,7 @@ from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs
 from langgraph.constants import TAG_NOSTREAM
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 from pydantic import BaseModel
 
 from moot.nodes.calls import ModelCall, Reply, WireMessage
@@ -216,21 +217,35 @@ class _Asking:
 
     async def _retried(self, messages: Messages, method: Method | None) -> _ModelAnswer:
         """Ask until there is an answer, or nothing speaks for another attempt."""
-        attempt = Attempt(self.run.call, messages, self.room, self.settings, method)
         backoff, most = self.run.models.backoff, self.settings.max_attempts
-        while True:
-            try:
-                return await self._attempt(attempt)
-            except Failure as failure:
-                self.empty += failure.empty
-                patient = failure.asked_wait_s <= backoff.patience_s
-                mute = failure.empty and self.empty > MAX_EMPTY
-                if not failure.retryable or not patient or mute or self.failures >= most:
-                    raise
-                wait_s = backoff.wait_s(self.failures, failure.retry_after)
-                which = f"retry {self.failures} of {most - 1} in {round(wait_s, 1):g} s"
-                tell_of_wait(self.name, failure, wait_s, which)
-            await backoff.sleep(wait_s)
+
+        def worth_another(error: BaseException) -> bool:
+            if not isinstance(error, Failure) or not error.retryable:
+                return False
+            self.empty += error.empty
+            mute = error.empty and self.empty > MAX_EMPTY
+            return error.asked_wait_s <= backoff.patience_s and not mute
+
+        def wait_s(state: RetryCallState) -> float:
+            failure = state.outcome.exception() if state.outcome else None
+            asked_s = failure.retry_after if isinstance(failure, Failure) else None
+            return backoff.wait_s(self.failures, asked_s)
+
+        def tell(state: RetryCallState) -> None:
+            failure, pause_s = state.outcome.exception() if state.outcome else None, state.upcoming_sleep
+            if isinstance(failure, Failure):
+                which = f"retry {self.failures} of {most - 1} in {round(pause_s, 1):g} s"
+                tell_of_wait(self.name, failure, pause_s, which)
+
+        retrying = AsyncRetrying(
+            retry=retry_if_exception(worth_another),
+            stop=lambda _: self.failures >= most,
+            wait=wait_s,
+            before_sleep=tell,
+            sleep=backoff.sleep,
+            reraise=True,
+        )
+        return await retrying(self._attempt, Attempt(self.run.call, messages, self.room, self.settings, method))
 
     async def _attempt(self, attempt: Attempt) -> _ModelAnswer:
         """Put one attempt to the model when it may be asked, and account for what it says."""
