@@ -11,8 +11,8 @@ from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs
 from langgraph.constants import TAG_NOSTREAM
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 from pydantic import BaseModel
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 
 from moot.nodes.calls import ModelCall, Reply, WireMessage
 from moot.nodes.models.adapters import (
@@ -245,7 +245,8 @@ class _Asking:
             sleep=backoff.sleep,
             reraise=True,
         )
-        return await retrying(self._attempt, Attempt(self.run.call, messages, self.room, self.settings, method))
+        attempt = Attempt(self.run.call, messages, self.room, self.settings, method)
+        return await retrying(self._attempt, attempt)
 
     async def _attempt(self, attempt: Attempt) -> _ModelAnswer:
         """Put one attempt to the model when it may be asked, and account for what it says."""
