@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from moot.graph.importing import ImportedTranscript, ParsedSpeech, Speaker
 from moot.graph.importing.adopting import transcript_config, transcript_values
 from moot.nodes.blackboard.folding import ledger_of
-from moot.nodes.driving.answering import Answering, JournalPlace
+from moot.nodes.driving.answering import Answering, JournalPlace, run_flow
 from moot.nodes.driving.environment import Environment, NodeContext
 from moot.nodes.record import record
 from moot.state.config import DebateConfig
@@ -168,16 +168,10 @@ def read_excerpt(
 
 async def _driven(state: Any, config: DebateConfig, environment: Environment) -> dict[str, Any]:
     """Run the node that takes the minutes to its end."""
-    answering, body = (
-        Answering(environment, Claim.of_operator(config), JournalPlace()),
-        record(state, NodeContext(environment)),
-    )
-    outcome: Any = None
-    try:
-        while True:
-            outcome = await answering.answer(body.send(outcome))  # type: ignore[arg-type]  # it asks models alone
-    except StopIteration as end:
-        return dict(end.value or {})
+    answering = Answering(environment, Claim.of_operator(config), JournalPlace())
+    body = record(state, NodeContext(environment))
+    update = await run_flow(body, answering.answer)  # type: ignore[arg-type]  # it asks models alone
+    return dict(update or {})
 
 
 SIDES = {"asserts": "for", "denies": "against", "conditional": "conditional"}

@@ -221,7 +221,7 @@ def evaluate_subjects(
         own = evaluator.own(config)
         flow = evaluate(subjects, evaluator, own, environment.count_for(own, evaluator.model))
         answering = Answering(environment, Claim.of_operator(own), JournalPlace(), limit=limit)
-        return await run_flow(flow, answering)
+        return await run_flow(flow, answering.carry_out)
 
     async def score_all() -> list[list[Evaluation]]:
         return list(await asyncio.gather(*map(score, evaluators)))

@@ -50,7 +50,9 @@ def judged_by(script: Reason | dict[str, Reason], **judge: Any) -> Assessment:
 
     async def run() -> Assessment:
         answering = Answering(environment, Claim.of_operator(config), JournalPlace())
-        return await run_flow(assess_debate(state_of(config), config, environment.count_for()), answering)
+        return await run_flow(
+            assess_debate(state_of(config), config, environment.count_for()), answering.carry_out
+        )
 
     return asyncio.run(run())
 
@@ -209,7 +211,7 @@ def test_answers_are_journalled_and_at_most_so_many_at_once() -> None:
         answering = Answering(
             environment, Claim.of_operator(config), JournalPlace(records, "debate", 3, "rejudge-0", "c1")
         )
-        return await run_flow(assess_debate(state_of(config), config, len), answering)
+        return await run_flow(assess_debate(state_of(config), config, len), answering.carry_out)
 
     first, again = asyncio.run(run()), asyncio.run(run())
     assert first.verdicts == again.verdicts

@@ -6,7 +6,7 @@ The driver answers the batches of nodes with it; judging and evaluating outside 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
@@ -27,6 +27,7 @@ from moot.state.records import Records
 from moot.state.reducers import add_up
 
 T = TypeVar("T")
+Asked = TypeVar("Asked")
 """Asks for batches of calls, is sent the replies, and returns what came of them."""
 
 
@@ -70,6 +71,10 @@ class Answering:
         self._env, self._run = env, run
         self._claim = claim
         self._limit = limit or asyncio.Semaphore(claim.config.limits.concurrency)
+
+    async def carry_out(self, asked: Sequence[ModelCall] | Work) -> list[Reply] | list[str]:
+        """Return the replies to a batch of calls, or the results of local work."""
+        return await (self.work(asked) if isinstance(asked, Work) else self.answer(asked))
 
     async def answer(self, calls: Sequence[ModelCall]) -> list[Reply]:
         """Return the replies to a batch, in its order."""
@@ -158,13 +163,12 @@ def _receipt(call: ModelCall, reply: Reply, place: JournalPlace) -> CallReceipt:
     }
 
 
-async def run_flow(flow: Flow[T] | Errand[T], answering: Answering) -> T:
-    """Run a flow of batches to its end and return what it returns."""
-    outcome: Any = None
+async def run_flow(flow: Generator[Asked, Any, T], carry_out: Callable[[Asked], Awaitable[object]]) -> T:
+    """Run a generator to its end, sending it what is carried out of each thing that it asks for."""
+    outcome: object = None
     try:
         while True:
-            asked = flow.send(outcome)
-            outcome = await (answering.work(asked) if isinstance(asked, Work) else answering.answer(asked))
+            outcome = await carry_out(flow.send(outcome))
     except StopIteration as end:
         made: T = end.value
         return made
@@ -177,4 +181,4 @@ async def run_to_end(
 ) -> tuple[T, Answering]:
     """Run a flow outside a graph; return what it returns, and who knows what its calls used."""
     answering = Answering(environment, claim, place or JournalPlace())
-    return await run_flow(flow, answering), answering
+    return await run_flow(flow, answering.carry_out), answering

@@ -22,7 +22,7 @@ from langgraph.errors import GraphInterrupt
 from langgraph.runtime import Runtime, get_runtime
 from langgraph.types import interrupt
 
-from moot.nodes.driving.answering import Answering, JournalPlace
+from moot.nodes.driving.answering import Answering, JournalPlace, run_flow
 from moot.nodes.driving.bookkeeping import is_noted, note_failure
 from moot.nodes.driving.environment import Environment, NodeBody, NodeContext
 from moot.nodes.driving.portal import call_from_sync
@@ -36,7 +36,6 @@ from moot.nodes.effects import (
     LookUp,
     Remember,
     Update,
-    Work,
     is_pause,
 )
 from moot.nodes.people.interjections import said_outside
@@ -86,15 +85,7 @@ class _Run:
             claim = await in_thread(_granted, self.context.claim, self.records, self._place)
             self.context = replace(self.context, claim=claim)
             self.answering = Answering(self.context.env, claim, self._place, self.config)
-        flow = body(self.state, self.context)
-        outcome: Any = None
-        try:
-            while True:
-                outcome = await self._carry_out(flow.send(outcome))
-        except StopIteration as end:
-            update: Update = dict(end.value or {})
-        finally:
-            flow.close()
+        update: Update = dict(await run_flow(body(self.state, self.context), self._carry_out) or {})
         if self._answered:
             update["messages"] = [{"op": "drop_answers"}, *update.get("messages", [])]
         if self.answering.batches:
@@ -125,9 +116,7 @@ class _Run:
             return await at_once(self._hear, effect.after)
         if isinstance(effect, Remember | LookUp):
             return await self._in_store(effect)
-        if isinstance(effect, Work):
-            return await self.answering.work(effect)
-        return await self.answering.answer(effect)
+        return await self.answering.carry_out(effect)
 
     async def _in_store(self, effect: Remember | LookUp) -> list[JsonObject]:
         """Write to the store or read from it; what is kept there is an extra that no debate fails for."""
@@ -171,10 +160,10 @@ def _granted(claim: Claim, records: Records, place: JournalPlace) -> Claim:
     """Return a claim with what its debate was granted before; an operator's own is granted as it opens."""
     if place.node == "open" and claim.granted and place.debate:
         records.grants.add(place.debate, claim.granted)
-    granted = {*claim.granted, *records.grants.of(place.debate)}
+    claim = replace(claim, granted={*claim.granted, *records.grants.of(place.debate)})
     with suppress(ConfigError):  # told to whoever uses it; here, since looking it up reads files
-        replace(claim, granted=granted).admitted()
-    return replace(claim, granted=granted)
+        claim.admitted()
+    return claim
 
 
 class Node(Runnable[ConversationState, Update]):
