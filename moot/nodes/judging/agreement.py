@@ -55,7 +55,7 @@ def krippendorff_alpha(units: Iterable[Unit], level: Level = "nominal") -> float
         1 for full agreement, 0 for chance, below 0 for systematic disagreement; `None` where no unit has two
         ratings or all ratings are the same value.
     """
-    rated = [Counter(given) for given in map(_given, units) if len(given) > 1]
+    rated = [Counter(given) for given in map(_marks, units) if len(given) > 1]
     totals = sum(rated, Counter[Mark]())
     values = sorted(totals)
     if len(values) < 2:
@@ -87,7 +87,7 @@ def cohen_kappa(first: Unit, second: Unit) -> float | None:
     Raises:
         ValueError: the two have different lengths.
     """
-    pairs = _shared(first, second)
+    pairs = _mark_pairs(first, second)
     if not pairs:
         return None
     n = len(pairs)
@@ -102,19 +102,19 @@ def pairwise_kappa(ratings: Mapping[str, Unit]) -> list[PairAgreement]:
     """Return the agreement of every two judges; `ratings` has one row a judge, aligned by unit."""
     found = []
     for first, second in combinations(sorted(ratings), 2):
-        pairs = _shared(ratings[first], ratings[second])
+        pairs = _mark_pairs(ratings[first], ratings[second])
         alike = sum(a == b for a, b in pairs) / len(pairs) if pairs else None
         kappa = cohen_kappa(ratings[first], ratings[second])
         found.append(PairAgreement(first=first, second=second, n=len(pairs), agreement=alike, kappa=kappa))
     return found
 
 
-def _given(unit: Unit) -> list[Mark]:
+def _marks(unit: Unit) -> list[Mark]:
     return [
         rating for rating in unit if rating is not None and not (isinstance(rating, float) and isnan(rating))
     ]
 
 
-def _shared(first: Unit, second: Unit) -> list[tuple[Mark, Mark]]:
-    both = [_given(pair) for pair in zip(first, second, strict=True)]
+def _mark_pairs(first: Unit, second: Unit) -> list[tuple[Mark, Mark]]:
+    both = [_marks(pair) for pair in zip(first, second, strict=True)]
     return [(pair[0], pair[1]) for pair in both if len(pair) == 2]

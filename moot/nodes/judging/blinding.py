@@ -74,7 +74,7 @@ class Blinding:
 
     def blind_text(self, text: str) -> str:
         """Return `text` with a label for every mention of a debater, and pronouns near it neutral."""
-        blinded = self._repeated.sub(r"\1", self._mention.sub(self._blinded, text))
+        blinded = self._repeated.sub(r"\1", self._mention.sub(self._blind, text))
         parts: list[str] = []
         for line in blinded.splitlines(keepends=True):
             # Pronouns are a debater's from the sentence of its line that names it, on while there are any.
@@ -82,12 +82,12 @@ class Blinding:
             for sentence in _SENTENCE.findall(line):
                 named = any(label in sentence for label in self.labels.values())
                 about = named or (about and bool(_PRONOUN.search(sentence)))
-                parts.append(_PRONOUN.sub(_both, sentence) if about else sentence)
+                parts.append(_PRONOUN.sub(_neutral_pronoun, sentence) if about else sentence)
         return "".join(parts)
 
     def unblind_text(self, text: str) -> str:
         """Return `text` with labels replaced by display names; also "Debaters A and B"."""
-        return self._label.sub(self._unblinded, text)
+        return self._label.sub(self._unblind, text)
 
     def mentions(self, text: str) -> list[str]:
         """Return the ids of the debaters that an unblinded `text` mentions, in order, with repetitions."""
@@ -159,7 +159,7 @@ class Blinding:
         group = found.lastgroup or ""
         return self.forms[int(group[1:])] if group[1:].isdecimal() else None
 
-    def _blinded(self, found: re.Match[str]) -> str:
+    def _blind(self, found: re.Match[str]) -> str:
         form = self._form(found)
         if form:
             return self.labels[form.debater] if form.debater else SOMEONE
@@ -169,7 +169,7 @@ class Blinding:
     def _name_of(self, letters: str, otherwise: str) -> str:
         return self.names[self._by_letters[letters]] if letters in self._by_letters else otherwise
 
-    def _unblinded(self, found: re.Match[str]) -> str:
+    def _unblind(self, found: re.Match[str]) -> str:
         if found["letters"]:
             return self._name_of(found["letters"], found[0])
         each = rf"(?<!{_WORD}){_LETTERS}(?!{_WORD})"
@@ -221,7 +221,7 @@ def _free_kind(names: Sequence[str], texts: Sequence[str]) -> str:
     return next(filter(is_free, _KINDS), _KINDS[0])
 
 
-def _both(pronoun: re.Match[str]) -> str:
+def _neutral_pronoun(pronoun: re.Match[str]) -> str:
     both = _BOTH[pronoun.lastgroup or ""]
     return both.capitalize() if pronoun[0][0].isupper() else both
 

@@ -73,7 +73,7 @@ def judge_view(bench: Bench, brief: JudgeBrief) -> View:
     ledger, summary = _ledger(bench), _summary(bench)
     topic, room = bench.hide(bench.state["topic"]), bench.config.memory.budget
     head = [frame, problem_block(topic, room, bench.count, heading="# Topic")]
-    pins = pin_blocks(bench.state, bench.config, bench.count, partial(_render, bench))
+    pins = pin_blocks(bench.state, bench.config, bench.count, partial(_entry_message, bench))
 
     def evidence(notes: Sequence[Block]) -> list[Block]:
         fixed = [block.message for block in (*head, *pins, *notes, last)]
@@ -154,7 +154,7 @@ def _evidence(bench: Bench, room: int) -> list[Block]:
     wanted = room
     for _ in range(ATTEMPTS):
         selection = bench.docket.select(query, wanted)
-        blocks = _rendered(bench, selection)
+        blocks = _evidence_blocks(bench, selection)
         over = sum(message_tokens(block.message, bench.count) for block in blocks) - room
         if over <= 0:
             break
@@ -162,9 +162,9 @@ def _evidence(bench: Bench, room: int) -> list[Block]:
     return blocks
 
 
-def _rendered(bench: Bench, selection: Selection) -> list[Block]:
+def _evidence_blocks(bench: Bench, selection: Selection) -> list[Block]:
     shown = {
-        one.entry["id"]: cut_message(_render(bench, one.entry), one.room, bench.count)
+        one.entry["id"]: cut_message(_entry_message(bench, one.entry), one.room, bench.count)
         for one in selection.shown
     }
     if selection.share is not None:
@@ -190,7 +190,7 @@ def _rendered(bench: Bench, selection: Selection) -> list[Block]:
     ]
 
 
-def _render(bench: Bench, entry: Entry) -> WireMessage:
+def _entry_message(bench: Bench, entry: Entry) -> WireMessage:
     about = ", ".join(bench.label(target) for target in entry["targets"] if target in bench.order)
     heading = (
         f"(critique of {about}, round {entry['round']})\n" if entry["kind"] == "critique" and about else ""

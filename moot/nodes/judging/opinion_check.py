@@ -58,12 +58,12 @@ class OpinionCheck:
         verdict = self.failed("", model=reply.model, usage=reply.usage)
         exact: dict[str, dict[str, float]] = {}
         for given in scores:
-            side, criterion = _meant(given.debater, self.sides), self.rubric.criterion(given.criterion)
+            side, criterion = _side_meant(given.debater, self.sides), self.rubric.criterion(given.criterion)
             of_side = verdict["scores"].get(side or "", {})
             if side is None or criterion is None or criterion.id in of_side or not isfinite(given.score):
                 verdict["dropped_scores"] += 1
                 continue
-            kept = self._known(given.citations, verdict)
+            kept = self._existing_ids(given.citations, verdict)
             score = criterion.clamp(given.score)
             verdict["clamped_scores"] += score != given.score
             record = ScoreRecord(score=tenths(score), reason=given.reason, citations=kept)
@@ -88,7 +88,7 @@ class OpinionCheck:
         """
         verdict = self.scored(opinion.scores, reply)
         outcome = opinion.winner.strip().casefold()
-        winner = _meant(opinion.winner, self.sides) or (outcome if outcome in (TIE, SYNTHESIS) else None)
+        winner = _side_meant(opinion.winner, self.sides) or (outcome if outcome in (TIE, SYNTHESIS) else None)
         if winner is None and not verdict["scores"]:
             del verdict["criteria"]
             verdict["status"] = "failed"
@@ -121,13 +121,13 @@ class OpinionCheck:
         """Return what speaks for each side and against it; of nobody, or empty, it is left out."""
         cases: dict[str, Case] = {}
         for each in given:
-            side = _meant(each.debater, self.sides)
+            side = _side_meant(each.debater, self.sides)
             if side is None:
                 continue
             case = cases.setdefault(side, Case(pros=[], cons=[]))
             for kept, reasons in ((case["pros"], each.pros), (case["cons"], each.cons)):
                 kept += [
-                    Reason(text=reason.text.strip(), citations=self._known(reason.citations, verdict))
+                    Reason(text=reason.text.strip(), citations=self._existing_ids(reason.citations, verdict))
                     for reason in reasons
                     if reason.text.strip()
                 ]
@@ -136,7 +136,7 @@ class OpinionCheck:
             side: Case(pros=case["pros"][:most], cons=case["cons"][:most]) for side, case in cases.items()
         }
 
-    def _known(self, citations: Iterable[str], verdict: Verdict) -> list[str]:
+    def _existing_ids(self, citations: Iterable[str], verdict: Verdict) -> list[str]:
         """Return the ids cited that exist, each once; the others are counted."""
         cited = list(dict.fromkeys(map(cited_id, citations)))
         kept = [citation for citation in cited if citation in self.known_ids]
@@ -243,7 +243,7 @@ def changed_text(verdict: Verdict) -> str:
     return f"Not taken as given: {'; '.join(said)}." if said else ""
 
 
-def _meant(said: str, sides: Sequence[str]) -> str | None:
+def _side_meant(said: str, sides: Sequence[str]) -> str | None:
     """The side meant: the very id, else the one id that differs in case or surrounding space alone."""
     wanted = said.strip()
     if said in sides or wanted in sides:

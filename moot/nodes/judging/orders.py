@@ -58,19 +58,19 @@ def reconcile(
         "dropped_citations": first["dropped_citations"] + second["dropped_citations"],
         "dropped_scores": first["dropped_scores"] + second["dropped_scores"],
         "clamped_scores": first["clamped_scores"] + second["clamped_scores"],
-        "notes": _united(first["notes"], second["notes"]),
+        "notes": _union(first["notes"], second["notes"]),
         "lengths": {**second["lengths"], **first["lengths"]},
         "usage": add_up(first["usage"], [second["usage"]]),
         "flip": Flip(orders=[first["order"], second["order"]], winners=winners, flipped=flipped),
     }
     if any(each.get("placeholder") for each in judged):
         verdict["placeholder"] = True
-    errors = _united([first["error"], second["error"]])
+    errors = _union([first["error"], second["error"]])
     if not judged:
         return {**verdict, "error": "; ".join(errors)}
     if len(judged) == 1:
         note = f"Judged in one order alone; the other failed: {errors[-1]}"
-        return {**verdict, "notes": _united(verdict["notes"], [note])}
+        return {**verdict, "notes": _union(verdict["notes"], [note])}
     totals = [each["totals"] for each in both]
     verdict["scores"] = in_tenths(mean_table(each["scores"] for each in both))
     verdict["totals"] = {
@@ -79,15 +79,15 @@ def reconcile(
     }
     if cases := _both_cases(first, second):
         verdict["cases"] = cases
-    verdict["unmet_requirements"] = _merged([*first["unmet_requirements"], *second["unmet_requirements"]])
+    verdict["unmet_requirements"] = _unmet_once([*first["unmet_requirements"], *second["unmet_requirements"]])
     given = [each["confidence"] for each in both if each["confidence"] is not None]
     # How sure a judge was of two contrary winners says nothing about how sure the tie is.
     verdict["confidence"] = float(round(fmean(given))) if given and not flipped else None
     if capped:
         cap_confidence(verdict)
-    verdict["open_questions"] = _united(first["open_questions"], second["open_questions"])
-    verdict["tradeoffs"] = _united(first["tradeoffs"], second["tradeoffs"])
-    verdict["recommendations"] = _united(first["recommendations"], second["recommendations"])
+    verdict["open_questions"] = _union(first["open_questions"], second["open_questions"])
+    verdict["tradeoffs"] = _union(first["tradeoffs"], second["tradeoffs"])
+    verdict["recommendations"] = _union(first["recommendations"], second["recommendations"])
     verdict["solution_markdown"] = first["solution_markdown"] or second["solution_markdown"]
     if flipped:
         verdict["winner"] = TIE
@@ -97,7 +97,7 @@ def reconcile(
             passes.append(f"Presented as {', '.join(order)}: {winner}.\n\n{each['reasoning']}")
         verdict["reasoning"] = "\n\n".join(passes)
         note = "The winner changed with the order of presentation: a tie."
-        verdict["notes"] = _united(verdict["notes"], [note])
+        verdict["notes"] = _union(verdict["notes"], [note])
     return verdict
 
 
@@ -115,7 +115,7 @@ def _both_cases(first: Verdict, second: Verdict) -> dict[str, Case]:
     most = reasons_each(len(first["order"]))
 
     def unite(known: Reason, again: Reason) -> None:
-        known["citations"] = _united(known["citations"], again["citations"])
+        known["citations"] = _union(known["citations"], again["citations"])
 
     def in_turn(mine: Sequence[Reason], theirs: Sequence[Reason]) -> list[Reason]:
         every = filter(None, chain.from_iterable(zip_longest(mine, theirs)))
@@ -128,7 +128,7 @@ def _both_cases(first: Verdict, second: Verdict) -> dict[str, Case]:
     }
 
 
-def _merged(unmet: Iterable[Unmet]) -> list[Unmet]:
+def _unmet_once(unmet: Iterable[Unmet]) -> list[Unmet]:
     """Return each requirement once, in the longer of its wordings; major where one order found it so."""
 
     def unite(known: Unmet, again: Unmet) -> None:
@@ -170,8 +170,8 @@ def mean_table(tables: Iterable[Mapping[str, Mapping[str, ScoreRecord]]]) -> Sco
         side: {
             criterion: ScoreRecord(
                 score=sum(record["score"] for record in records) / len(records),
-                reason="\n".join(_united([record["reason"] for record in records])),
-                citations=_united(*(record["citations"] for record in records)),
+                reason="\n".join(_union([record["reason"] for record in records])),
+                citations=_union(*(record["citations"] for record in records)),
             )
             for criterion, records in of_side.items()
         }
@@ -179,6 +179,6 @@ def mean_table(tables: Iterable[Mapping[str, Mapping[str, ScoreRecord]]]) -> Sco
     }
 
 
-def _united(*lists: Iterable[str]) -> list[str]:
+def _union(*lists: Iterable[str]) -> list[str]:
     """The non-empty texts of all `lists`, each once, in order."""
     return list(dict.fromkeys(text for texts in lists for text in texts if text))

@@ -69,7 +69,7 @@ def request_of(chat: BaseChatModel, attempt: Attempt) -> ChatRequest:
     """
     call, settings = attempt.call, attempt.settings
     if attempt.method in ("json_mode", "prompt") and not isinstance(chat, LocalModel):
-        attempt = _described(attempt)
+        attempt = _with_schema_in_words(attempt)
     if not isinstance(chat, LocalModel | SpeaksOpenAI):
         return _langchain_request(chat, attempt)
     fields: JsonObject = {"max_tokens": attempt.room}
@@ -106,7 +106,7 @@ def can_stream(chat: BaseChatModel, attempt: Attempt) -> bool:
     return attempt.settings.stream and able and not refused
 
 
-def _described(attempt: Attempt) -> Attempt:
+def _with_schema_in_words(attempt: Attempt) -> Attempt:
     assert attempt.call.schema is not None  # noqa: S101  # a method is of a structured answer
     return replace(attempt, messages=with_schema(attempt.messages, attempt.call.schema))
 
@@ -120,12 +120,12 @@ def _langchain_request(chat: BaseChatModel, attempt: Attempt) -> ChatRequest:
     bound: Mapping[str, Any] = {}
     if call.schema is not None and attempt.method != "prompt":
         try:
-            bound = _bound(chat, attempt)
+            bound = _bindings(chat, attempt)
         except _UNABLE:
-            attempt = _described(attempt)
+            attempt = _with_schema_in_words(attempt)
     elif call.tools:
         try:
-            bound = _bound(chat, attempt)
+            bound = _bindings(chat, attempt)
         except NotImplementedError:
             raise Failure("it takes no tools: leave `tools` out for whoever speaks with it") from None
     profile = chat.profile or {}
@@ -149,7 +149,7 @@ def _open_field(chat: BaseChatModel, names: Sequence[str], value: float | None) 
     return {name: value} if name and value is not None and name not in chat.model_fields_set else {}
 
 
-def _bound(chat: BaseChatModel, attempt: Attempt) -> Mapping[str, Any]:
+def _bindings(chat: BaseChatModel, attempt: Attempt) -> Mapping[str, Any]:
     """Return what LangChain would pass to a model beside the messages, for its tools or for a schema.
 
     A schema is bound by the method that was configured, else by the provider's own choice.
@@ -227,14 +227,14 @@ def to_langchain(
         if rules:
             wire.insert(0, {"role": "user", "content": rules})
     if merge_roles:
-        wire = _merged(wire)
+        wire = _merge_roles(wire)
     if not names:
         wire = [{**item, "content": _labelled(item), "name": ""} for item in wire]
-    return [_kept(item) if "name" in item else _message(item) for item in wire]
+    return [_window_message(item) if "name" in item else _message(item) for item in wire]
 
 
 @at_sight(4096)
-def _kept(item: WireMessage) -> BaseMessage:
+def _window_message(item: WireMessage) -> BaseMessage:
     """Return the message of a window's entry, which stays the same from turn to turn."""
     return _message(item)
 
@@ -244,7 +244,7 @@ def _message(item: WireMessage) -> BaseMessage:
     return convert_to_messages([named])[0]
 
 
-def _merged(wire: Iterable[WireMessage]) -> list[WireMessage]:
+def _merge_roles(wire: Iterable[WireMessage]) -> list[WireMessage]:
     merged: list[WireMessage] = []
     for item in wire:
         last = merged[-1] if merged else item

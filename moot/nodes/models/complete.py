@@ -37,7 +37,7 @@ from moot.nodes.models.schemas import Method, Parsed, read_answer, with_correcti
 from moot.nodes.models.speaker import SpeakerModel
 from moot.nodes.models.thinking import part
 from moot.nodes.models.turns import endpoint_turn, is_out, tell_of_wait
-from moot.nodes.models.usage import counted, reported
+from moot.nodes.models.usage import counted_usage, reported_usage
 from moot.state.config.model_settings import provider_of
 from moot.state.entries import EntryUsage, clean_text
 from moot.state.errors import UserError
@@ -90,7 +90,7 @@ async def complete(call: ModelCall, models: Models, *, config: RunnableConfig | 
         tell_of_wait(soonest, failures[soonest], pause_s, again)
         await models.backoff.sleep(pause_s)
         waited += pause_s
-    from moot.nodes.models.offered import explained  # with a client of its own, for failures alone
+    from moot.nodes.models.offered import explanation  # with a client of its own, for failures alone
 
     each = failures.values()
     return Reply(
@@ -98,7 +98,7 @@ async def complete(call: ModelCall, models: Models, *, config: RunnableConfig | 
         usage=run.usage,
         latency_s=time.perf_counter() - started,
         attempts=run.attempts,
-        error="; ".join([await explained(name, failure, models) for name, failure in failures.items()]),
+        error="; ".join([await explanation(name, failure, models) for name, failure in failures.items()]),
         status=failures[last].status,
         retryable=any(failure.retryable for failure in each),
         refused=call.schema is None and all(failure.refused for failure in each),
@@ -201,7 +201,7 @@ class _Asking:
 
     async def _whole_answer(self, messages: Messages, method: Method | None) -> _ModelAnswer:
         """Ask; an answer that is cut is asked for once more with double the room."""
-        answer = await self._retried(messages, method)
+        answer = await self._with_retries(messages, method)
         room = 2 * self.room
         if self.settings.context_size:
             room = min(room, self.settings.context_size - self.run.call.prompt_tokens)
@@ -209,13 +209,13 @@ class _Asking:
             return answer
         self.wide, self.room = True, room
         try:
-            return await self._retried(messages, method)
+            return await self._with_retries(messages, method)
         except Failure:
             if answer.text:
                 return answer
             raise
 
-    async def _retried(self, messages: Messages, method: Method | None) -> _ModelAnswer:
+    async def _with_retries(self, messages: Messages, method: Method | None) -> _ModelAnswer:
         """Ask until there is an answer, or nothing speaks for another attempt."""
         backoff, most = self.run.models.backoff, self.settings.max_attempts
 
@@ -255,7 +255,7 @@ class _Asking:
             self.run.attempts += 1
             try:
                 request = request_of(self.chat, attempt)
-                said = await self._said(request, streams=can_stream(self.chat, attempt))
+                said = await self._speak(request, streams=can_stream(self.chat, attempt))
                 answer = self._account(request.messages, *said)
                 self._refuse_nothing(answer)
             except UserError:
@@ -265,7 +265,7 @@ class _Asking:
                 raise failure_of(error, timeout_s=self.settings.timeout_s) from error
             return answer
 
-    async def _said(self, request: ChatRequest, *, streams: bool) -> tuple[AIMessage, str]:
+    async def _speak(self, request: ChatRequest, *, streams: bool) -> tuple[AIMessage, str]:
         """Return what the model says, streamed where somebody speaks, and what it thinks."""
         speak_as, chat = self.run.call.speak_as, request.chat
         live = speak_as is not None and not self.run.spoken
@@ -273,7 +273,7 @@ class _Asking:
             inner=chat,
             entry_id=speak_as.entry_id if speak_as else None,
             speaker=speak_as.speaker if speak_as else None,
-            price=lambda message: self._cost_usd(reported(message)),
+            price=lambda message: self._cost_usd(reported_usage(message)),
             disable_streaming=not (live and streams),
             callbacks=chat.callbacks,
             tags=chat.tags,
@@ -312,9 +312,9 @@ class _Asking:
         """Part an answer from its thoughts, and add what it has used to the call's usage."""
         parted = part(message.text)
         thoughts = clean_text("\n".join(filter(None, (thoughts, parted.reasoning))))
-        tokens = None if isinstance(self.chat, LocalModel) else reported(message)
+        tokens = None if isinstance(self.chat, LocalModel) else reported_usage(message)
         if tokens is None:
-            tokens = counted(self.run.call, sent, message, thoughts, self.settings.encoding)
+            tokens = counted_usage(self.run.call, sent, message, thoughts, self.settings.encoding)
         cost = self._cost_usd(tokens)
         priced: EntryUsage = tokens if cost is None else {**tokens, "cost_usd": cost}
         self.run.usage = add_up(self.run.usage, [priced])

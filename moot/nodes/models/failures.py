@@ -139,7 +139,7 @@ def failure_of(error: Exception, *, timeout_s: float) -> Failure:
     if isinstance(error, TimeoutError) or bases & _TIMEOUT:
         return Failure(f"no answer within {timeout_s:g} s", retryable=True)
     if isinstance(error, OSError) or bases & _CONNECTION:
-        return Failure(f"connection failed: {_short(error)}", retryable=True, advice=UNREACHABLE)
+        return Failure(f"connection failed: {_error_text(error)}", retryable=True, advice=UNREACHABLE)
     if (cause := error.__cause__) and _status(error, _body(error)) is None and getattr(cause, "code", None):
         error = cast(Exception, cause)  # LangChain's word for Google's error has its text alone
     body = _body(error)
@@ -239,10 +239,10 @@ def _status(error: Exception, body: JsonObject) -> int | None:
 
 def _message(error: Exception, body: JsonObject) -> str:
     message = body.get("message")
-    return _clip(message) if isinstance(message, str) and message else _short(error)
+    return _clip(message) if isinstance(message, str) and message else _error_text(error)
 
 
-def _short(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     return _clip(str(error)) or type(error).__name__
 
 

@@ -45,7 +45,7 @@ class _Filler:
 
     def value(self, node: Schema, number: int = 0) -> object:
         """Return a value; one of another `number` differs where the schema has room for that."""
-        node = self._resolved(node)
+        node = self._resolve(node)
         if "const" in node:
             return node["const"]
         if "enum" in node:
@@ -70,18 +70,18 @@ class _Filler:
                 return _number(node, number)
         return self._string(node, number)
 
-    def told(self, node: Schema, given: object) -> object:
+    def filled_up(self, node: Schema, given: object) -> object:
         """Return what the caller told, its objects filled up."""
-        node = self._resolved(node)
+        node = self._resolve(node)
         if isinstance(given, Mapping):
             return self._object(node, given)
         if isinstance(given, int) and node.get("type") == "array":
             return [self.value(node.get("items", {}), number) for number in range(given)]
         if isinstance(given, Sequence) and not isinstance(given, str):
-            return [self.told(node.get("items", {}), each) for each in given]
+            return [self.filled_up(node.get("items", {}), each) for each in given]
         return given
 
-    def _resolved(self, node: Schema) -> Schema:
+    def _resolve(self, node: Schema) -> Schema:
         while "$ref" in node or "allOf" in node:
             merged = {key: value for key, value in node.items() if key not in ("$ref", "allOf")}
             if "$ref" in node:
@@ -97,12 +97,12 @@ class _Filler:
     def _object(self, node: Schema, own: Mapping[str, object]) -> JsonObject:
         properties, known = node.get("properties", {}), {**self.fields, **own}
         filled = {
-            name: self.told(part, known[name]) if name in known else self.value(part)
+            name: self.filled_up(part, known[name]) if name in known else self.value(part)
             for name, part in properties.items()
             if name in known or name in node.get("required", ())
         }
         if not properties:
-            keys = self._resolved(node.get("propertyNames", {}))
+            keys = self._resolve(node.get("propertyNames", {}))
             patterns = node.get("patternProperties", {})
             values = next(iter(patterns.values()), node.get("additionalProperties", {}))
             names = [self.value({"pattern": pattern}) for pattern in patterns]

@@ -67,15 +67,15 @@ def advice(failure: Failure, settings: ModelSettings, base_url: str, model: str)
     return ""
 
 
-async def explained(name: str, failure: Failure, models: Models) -> str:
+async def explanation(name: str, failure: Failure, models: Models) -> str:
     """Return what is said of a model's failure, and what can be done about it."""
     hint = advice(failure, models.settings_of(name), models.base_url(name), name)
-    if failure.status == 404 and not failure.advice and (said := await _offer(name, models)):
+    if failure.status == 404 and not failure.advice and (said := await _offer_instead(name, models)):
         hint = f"{said}; {OTHER_MODEL}"
     return clean_text(f"{name}: {failure.text}" + (f" ({hint})" if hint else ""))
 
 
-async def _offer(name: str, models: Models) -> str:
+async def _offer_instead(name: str, models: Models) -> str:
     """Return what an endpoint offers instead of a model that it does not know, `""` if it does not say."""
     if not models.speaks_openai(name):
         return ""

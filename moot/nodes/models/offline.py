@@ -50,9 +50,9 @@ class OfflineModel(LocalModel):
         elif called is not None:
             answer = ""
         elif hints.get("phase") in ("summary", "perspective"):
-            answer = _within(extract(last) or f"On “{topic}”: nothing yet.", kwargs.get("max_tokens"))
+            answer = _shorten(extract(last) or f"On “{topic}”: nothing yet.", kwargs.get("max_tokens"))
         else:
-            answer = _within(compose(hints, topic, dice), kwargs.get("max_tokens"))
+            answer = _shorten(compose(hints, topic, dice), kwargs.get("max_tokens"))
         counted = kwargs.get("prompt_tokens")
         sent = counted or sum(len(message.content) for message in messages) // CHARS_PER_TOKEN
         given = max(1, len(answer or str(called)) // CHARS_PER_TOKEN)
@@ -99,7 +99,7 @@ def _tool_call(messages: Sequence[BaseMessage], tools: Sequence[JsonObject], top
     return {"id": "call_1", "name": offered[0], "args": arguments[offered[0]], "type": "tool_call"}
 
 
-def _within(text: str, max_tokens: int | None) -> str:
+def _shorten(text: str, max_tokens: int | None) -> str:
     """Shorten a text to a limit, at the end of a sentence or at least of a word."""
     if max_tokens is None:
         return text

@@ -33,18 +33,18 @@ def make_provider_model(name: str, settings: ModelSettings) -> BaseChatModel:
         given["api_key"] = environment.api_key(settings.api_key_env)
         if given["api_key"] is None:
             raise ConfigError(f"no key for the model {name!r}: set {settings.api_key_env}")
-    chat = _made(name, given)
+    chat = _make(name, given)
     # Retries are ours, as is the wait between them. And LangChain shares one HTTP client among all models of
     # the same timeout, whatever event loop they run on: an answer to a request of another loop is lost, paid.
     own = dict.fromkeys(_TIMEOUTS, settings.timeout_s + next(_clients) / 1e6)
     own = {key: value for key, value in {"max_retries": 0, **own}.items() if key in type(chat).model_fields}
     if own:
-        chat = _made(name, {**given, **own})
+        chat = _make(name, {**given, **own})
     _check_keys(name, chat, settings)
     return chat
 
 
-def _made(name: str, given: JsonObject) -> BaseChatModel:
+def _make(name: str, given: JsonObject) -> BaseChatModel:
     provider = provider_of(name)
     try:
         from langchain.chat_models import init_chat_model

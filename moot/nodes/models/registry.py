@@ -189,10 +189,10 @@ class Models:
         here = self._loops.setdefault(asyncio.get_running_loop(), _Loop())
         async with here.lock:
             if key not in here.clients:
-                here.clients[key] = await asyncio.to_thread(self._built, *key)
+                here.clients[key] = await asyncio.to_thread(self._build, *key)
         return here.clients[key]
 
-    def _built(self, name: str, settings: ModelSettings) -> BaseChatModel:
+    def _build(self, name: str, settings: ModelSettings) -> BaseChatModel:
         given = self.chats.get(name)
         if given is None:
             client: object = self.factory(name, settings)

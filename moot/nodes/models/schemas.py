@@ -50,7 +50,7 @@ def read_answer(schema: type[BaseModel], said: str, arguments: JsonObject | None
     candidates = [dict(arguments)] if arguments is not None else _objects(said)
     for candidate in candidates:
         try:
-            return Parsed(data=schema.model_validate(cleaned(candidate)).model_dump(mode="json"))
+            return Parsed(data=schema.model_validate(clean_json(candidate)).model_dump(mode="json"))
         except ValidationError as invalid:
             error = "\n".join(f"- {each}" for each in mistakes_in(invalid, "the object")[:8])
         except RecursionError:
@@ -58,14 +58,14 @@ def read_answer(schema: type[BaseModel], said: str, arguments: JsonObject | None
     return Parsed(error=error)
 
 
-def cleaned(value: Any) -> Any:
+def clean_json(value: Any) -> Any:
     """Return a JSON value with every string cleaned: escapes can spell what text may not hold."""
     if isinstance(value, str):
         return clean_text(value)
     if isinstance(value, list):
-        return [cleaned(item) for item in value]
+        return [clean_json(item) for item in value]
     if isinstance(value, dict):
-        return {clean_text(key): cleaned(item) for key, item in value.items()}
+        return {clean_text(key): clean_json(item) for key, item in value.items()}
     return value
 
 

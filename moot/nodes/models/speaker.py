@@ -70,12 +70,12 @@ class SpeakerModel(BaseChatModel):
     def _generate(
         self, messages: list[BaseMessage], stop: list[str] | None = None, *_: Any, **kwargs: Any
     ) -> ChatResult:
-        return self._spoken(self.inner._generate(messages, stop=stop, **kwargs))
+        return self._as_speaker(self.inner._generate(messages, stop=stop, **kwargs))
 
     async def _agenerate(
         self, messages: list[BaseMessage], stop: list[str] | None = None, *_: Any, **kwargs: Any
     ) -> ChatResult:
-        return self._spoken(await self.inner._agenerate(messages, stop=stop, **kwargs))
+        return self._as_speaker(await self.inner._agenerate(messages, stop=stop, **kwargs))
 
     async def _agenerate_with_cache(self, *messages: Any, **options: Any) -> ChatResult:
         """Answer, streamed or not, with the cost where LangSmith looks for it."""
@@ -145,7 +145,7 @@ class SpeakerModel(BaseChatModel):
             said = last.additional_kwargs.get("refusal", "")
             last.additional_kwargs["refusal"] = said + str(refusal)
 
-    def _spoken(self, result: ChatResult) -> ChatResult:
+    def _as_speaker(self, result: ChatResult) -> ChatResult:
         first = result.generations[0]
         text = self._without_thoughts(first.message) + self._rest()
         self.emitted = bool(text)

@@ -36,20 +36,20 @@ def readable_usage(report: object) -> JsonObject:
     """Return a provider's report with whole numbers alone, `{}` where it is none."""
     if not isinstance(report, Mapping):
         return {}
-    counts = {key: _whole(report.get(key) or 0) for key in ("prompt_tokens", "completion_tokens")}
+    counts = {key: _readable_count(report.get(key) or 0) for key in ("prompt_tokens", "completion_tokens")}
     details: JsonObject = {
-        key: {name: _whole(count) for name, count in value.items() if count is not None}
+        key: {name: _readable_count(count) for name, count in value.items() if count is not None}
         for key, value in report.items()
         if key.endswith("_tokens_details") and isinstance(value, Mapping)
     }
     return {**counts, **details, "total_tokens": sum(counts.values())}
 
 
-def _whole(count: object) -> int:
+def _readable_count(count: object) -> int:
     return count if isinstance(count, int) and 0 <= count <= MAX_TOKENS else UNREADABLE
 
 
-def reported(message: AIMessage) -> EntryUsage | None:
+def reported_usage(message: AIMessage) -> EntryUsage | None:
     """Return the provider's report, `None` where it gave none or one that cannot be."""
     usage = message.usage_metadata
     if not usage or not usage["input_tokens"] or is_absurd(message):
@@ -75,7 +75,7 @@ def is_absurd(message: AIMessage) -> bool:
     )
 
 
-def counted(
+def counted_usage(
     call: ModelCall,
     sent: Iterable[WireMessage],
     message: AIMessage,
