@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from moot.graph.api import open_debates
 from moot.nodes.calls import Flow, ModelCall, Reply, side_by_side
 from moot.nodes.prompts.fitting import Block, fit
-from moot.nodes.prompts.material import Piece, common_length, with_pieces
+from moot.nodes.prompts.material import common_length, with_pieces
 from moot.nodes.text.tokens import counter
 from moot.state.config import DebateConfig
 from moot.state.config.config_files import make_config
@@ -229,7 +229,9 @@ def test_a_view_of_pieces_never_passes_its_budget(
     count = counter()
     head = [Block("system", {"role": "system", "content": problem[:400]})]
     tail = Block("tail", {"role": "user", "content": "Speak."})
-    made = [Piece({"role": "user", "content": text}, rank, "piece") for text, rank in pieces]
+    made = [
+        Block("messages", {"role": "user", "content": text}, rank, label="piece") for text, rank in pieces
+    ]
     view = fit(with_pieces(head, made, tail, budget, count), budget, count)
     assert view.total_tokens <= budget
     assert view.messages[-1]["content"] == "Speak."

@@ -19,7 +19,7 @@ from moot.nodes.judging.panel import mean_scores_of
 from moot.nodes.judging.rubrics import Criterion, Rubric, shipped_rubrics
 from moot.nodes.prompts.fitting import Block, fit
 from moot.nodes.prompts.library import load_prompt
-from moot.nodes.prompts.material import Piece, with_pieces
+from moot.nodes.prompts.material import with_pieces
 from moot.nodes.prompts.rendering import cut_message
 from moot.nodes.prompts.request import Voice, make_call
 from moot.nodes.text.tokens import TokenCounter
@@ -211,7 +211,7 @@ def evaluation_view(subject: Subject, evaluator: Evaluator, budget: int, count: 
     return fit(blocks, budget, count)
 
 
-def _pieces(subject: Subject, own: str) -> list[Piece]:
+def _pieces(subject: Subject, own: str) -> list[Block]:
     """Return the material under headings, or as the evaluator's `own` prompt lays it out."""
     if own:
         values = {
@@ -222,7 +222,7 @@ def _pieces(subject: Subject, own: str) -> list[Piece]:
         }
         # In one pass: what a prompt is filled with is never read as a template.
         text = re.sub(rf"\{{({'|'.join(values)})\}}", lambda match: values[match[1]], own)
-        return [Piece({"role": "user", "content": text}, 0, "evaluator's own prompt")]
+        return [Block("messages", {"role": "user", "content": text}, label="evaluator's own prompt")]
     parts = {
         "Problem": subject.problem,
         "Clarifications": subject.clarifications,
@@ -230,7 +230,7 @@ def _pieces(subject: Subject, own: str) -> list[Piece]:
         "Found unmet by the judge of the debate": subject.requirements,
     }
     return [
-        Piece({"role": "user", "content": f"# {heading}\n{text}"}, 0, heading.lower())
+        Block("messages", {"role": "user", "content": f"# {heading}\n{text}"}, label=heading.lower())
         for heading, text in parts.items()
         if text.strip()
     ]

@@ -16,7 +16,7 @@ from moot.nodes.calls import Flow, Hints, ModelCall
 from moot.nodes.judging.calibration import Session
 from moot.nodes.prompts.fitting import Block, fit
 from moot.nodes.prompts.library import load_prompt
-from moot.nodes.prompts.material import Piece, with_pieces
+from moot.nodes.prompts.material import with_pieces
 from moot.nodes.prompts.request import make_call, voice_of
 from moot.nodes.text.tokens import TokenCounter, cut_middle
 from moot.state.config import DebateConfig
@@ -97,10 +97,10 @@ def _call(session: Session, config: DebateConfig, count: TokenCounter, swapped: 
     )
     frame = Block("system", {"role": "system", "content": text}, label="question")
     pieces = [
-        Piece(
+        Block(
+            "messages",
             {"role": "user", "content": f"Expert {letters[speech.side]}:\n{speech.text}"},
-            0,
-            f"speech {number}",
+            label=f"speech {number}",
         )
         for number, speech in enumerate(session.speeches)
     ]

@@ -4,16 +4,16 @@ Where everything fits, everything is shown as it was written. Where it does not,
 first, and within a rank all pieces are cut to one common length, so that the short ones stay whole.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from moot.nodes.calls import WireMessage
 from moot.nodes.prompts.fitting import KEEP, OPTIONAL, Block, cut_block
 from moot.nodes.prompts.rendering import cut_message, render_entry
-from moot.nodes.text.tokens import REPLY_PRIMING, TokenCounter, message_tokens
+from moot.nodes.text.tokens import TokenCounter, message_tokens, prompt_tokens
 from moot.state.config import DebateConfig
 from moot.state.config.memory_config import Budget
-from moot.state.conversation import MemoryKind, StateValues
+from moot.state.conversation import StateValues
 from moot.state.entries import Entry, seq_of
 
 LEAST_CUT = 60
@@ -29,21 +29,6 @@ PIN_SHARE = 0.25
 """Most of the messages' budget that all pins together take: a window has to stay."""
 
 
-@dataclass(frozen=True)
-class Piece:
-    """One message of a view and how much it matters."""
-
-    message: WireMessage
-    rank: int
-    """0 is served first; a piece of rank 0 always stays, cut if it must be."""
-    label: str
-    """What it is, for the receipt."""
-    ids: tuple[str, ...] = ()
-    section: str = "messages"
-    memory: Mapping[MemoryKind, int] = field(default_factory=dict)
-    """Tokens of each kind of memory that it holds, about."""
-
-
 def problem_block(problem: str, budget: Budget, count: TokenCounter, *, heading: str = "# Problem") -> Block:
     """Return the problem statement as a section of its own, in full while it fits its share."""
     whole: WireMessage = {"role": "user", "content": f"{heading}\n{problem}"}
@@ -56,21 +41,19 @@ def problem_room(budget: Budget) -> int:
 
 
 def with_pieces(
-    head: Sequence[Block], pieces: Sequence[Piece], tail: Block, budget: int, count: TokenCounter
+    head: Sequence[Block], pieces: Sequence[Block], tail: Block, budget: int, count: TokenCounter
 ) -> list[Block]:
-    """Return head, pieces and tail as blocks; pieces share what these leave of `budget`, rank by rank."""
-    fixed = sum(message_tokens(block.message, count) for block in (*head, tail))
-    room = budget - REPLY_PRIMING - fixed
-    blocks: dict[int, Block] = {}
-    for rank in sorted({piece.rank for piece in pieces}):
-        members = [index for index, piece in enumerate(pieces) if piece.rank == rank]
-        costs = [message_tokens(pieces[index].message, count) for index in members]
-        for index, cost, cap in zip(members, costs, common_length(costs, room), strict=True):
-            blocks[index] = piece_block(pieces[index], cost, cap, count)
+    """Return head, pieces and tail; pieces share what these leave of `budget`, the lowest priority first."""
+    room = budget - prompt_tokens([block.message for block in (*head, tail)], count)
+    shown = list(pieces)
+    for rank in sorted({piece.priority for piece in pieces}):
+        places = [at for at, piece in enumerate(pieces) if piece.priority == rank]
+        for at, piece in zip(places, _cut_alike([pieces[at] for at in places], room, count), strict=True):
+            shown[at] = piece
         room -= sum(
-            message_tokens(blocks[i].message, count) for i in members if blocks[i].priority < LEFT_OUT
+            message_tokens(shown[at].message, count) for at in places if shown[at].priority < LEFT_OUT
         )
-    return [*head, *(blocks[index] for index in range(len(pieces))), tail]
+    return [*head, *shown, tail]
 
 
 def common_length(costs: Sequence[int], room: int) -> list[int]:
@@ -87,19 +70,19 @@ def common_length(costs: Sequence[int], room: int) -> list[int]:
     return caps
 
 
-def piece_block(piece: Piece, cost: int, cap: int, count: TokenCounter) -> Block:
-    """Return a piece as a block of at most `cap` of the `cost` tokens that it has."""
-    priority = KEEP if piece.rank == 0 else piece.rank
-    if cap < min(cost, LEAST_CUT):
-        if priority == KEEP:
-            cap = min(cost, LEAST_CUT)
-        else:
-            priority, cap = LEFT_OUT, cost
-    message = piece.message if cost <= cap else cut_message(piece.message, cap, count)
-    whole = piece.message if cost > cap else None
-    return Block(
-        piece.section, message, priority, piece.ids, label=piece.label, whole=whole, memory=piece.memory
-    )
+def _cut_alike(pieces: Sequence[Block], room: int, count: TokenCounter) -> list[Block]:
+    """Return pieces of one priority within `room` tokens, the longer ones cut to one length or left out."""
+    costs = [message_tokens(piece.message, count) for piece in pieces]
+    cut: list[Block] = []
+    for piece, cost, cap in zip(pieces, costs, common_length(costs, room), strict=True):
+        least = min(cost, LEAST_CUT)
+        if cap < least and piece.priority != KEEP:
+            piece = replace(piece, priority=LEFT_OUT)
+        elif cost > max(cap, least):
+            shorter = cut_message(piece.message, max(cap, least), count)
+            piece = replace(piece, message=shorter, whole=piece.message)
+        cut.append(piece)
+    return cut
 
 
 def pinned_entries(state: StateValues) -> list[Entry]:
@@ -117,22 +100,18 @@ def pin_blocks(
     """Return the pinned messages as blocks, by `render` where that is given; the longest are cut first."""
     names = config.names()
     shown = render or (lambda entry: render_entry(entry, names))
-    pieces = [
-        Piece(
+    pins = [
+        Block(
+            "pinned",
             shown(entry),
             OPTIONAL,
-            f"pinned {entry['id']}",
             (entry["id"],),
-            "pinned",
-            {"pinned": entry["tokens"]},
+            label=f"pinned {entry['id']}",
+            memory={"pinned": entry["tokens"]},
         )
         for entry in pinned_entries(state)
     ]
-    costs = [message_tokens(piece.message, count) for piece in pieces]
-    caps = common_length(costs, int(config.memory.budget.messages * PIN_SHARE))
-    return [
-        piece_block(piece, cost, cap, count) for piece, cost, cap in zip(pieces, costs, caps, strict=True)
-    ]
+    return _cut_alike(pins, int(config.memory.budget.messages * PIN_SHARE), count)
 
 
 def pins_tokens(blocks: Sequence[Block], count: TokenCounter) -> int:

@@ -7,7 +7,7 @@ from functools import cached_property
 from moot.nodes.calls import WireMessage
 from moot.nodes.memory.recall import Memories
 from moot.nodes.memory.window import window_start
-from moot.nodes.prompts.material import Piece
+from moot.nodes.prompts.fitting import Block
 from moot.nodes.prompts.rendering import render_entry
 from moot.nodes.text.tokens import TokenCounter
 from moot.state.config import DebateConfig, DebaterConfig
@@ -54,12 +54,12 @@ class Scene:
         return [entry for entry in entries if kind_of(entry).shown]
 
 
-def entry_piece(scene: Scene, entry: Entry, rank: int, label: str = "message", heading: str = "") -> Piece:
+def entry_piece(scene: Scene, entry: Entry, rank: int, label: str = "message", heading: str = "") -> Block:
     """Return an entry under its speaker's name as a piece, with a heading of its own where one is given."""
     message = render_entry(entry, scene.names)
     if heading:
         message = {**message, "content": f"{heading}\n{message['content']}"}
-    return Piece(message, rank, f"{label} {entry['id']}", (entry["id"],))
+    return Block("messages", message, rank, (entry["id"],), label=f"{label} {entry['id']}")
 
 
 def given_entries(scene: Scene, *gifts: Gift) -> list[Entry]:
@@ -69,13 +69,13 @@ def given_entries(scene: Scene, *gifts: Gift) -> list[Entry]:
     return [entry for entry in given if not gifts or kind_of(entry).gift in gifts]
 
 
-def given_piece(scene: Scene, entry: Entry, *, said: int, document: int) -> Piece:
+def given_piece(scene: Scene, entry: Entry, *, said: int, document: int) -> Block:
     """Return what a person gave as a piece; a document, which may be long, has a rank of its own."""
     rank = document if kind_of(entry).gift == "document" else said
     return entry_piece(scene, entry, rank, "from the floor")
 
 
-def tool_pieces(scene: Scene, speech: Entry, rank: int) -> list[Piece]:
+def tool_pieces(scene: Scene, speech: Entry, rank: int) -> list[Block]:
     """Return the calls of tools that were made for a speech, each with its result as one piece."""
     transcript = scene.state["full_transcript"]
     start = speech["seq"]
@@ -91,5 +91,5 @@ def tool_pieces(scene: Scene, speech: Entry, rank: int) -> list[Piece]:
             text = "\n\n".join(render_entry(entry, scene.names)["content"] for entry in exchange)
             message: WireMessage = {"role": "user", "name": call["speaker"], "content": text}
             ids = tuple(entry["id"] for entry in exchange)
-            pieces.append(Piece(message, TOOL_RANK + rank, "tool call and result", ids))
+            pieces.append(Block("messages", message, TOOL_RANK + rank, ids, label="tool call and result"))
     return pieces

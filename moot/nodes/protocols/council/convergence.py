@@ -11,7 +11,7 @@ from moot.nodes.effects import errors_update
 from moot.nodes.memory.perspective import latest_proposals
 from moot.nodes.prompts.fitting import Block, fit
 from moot.nodes.prompts.library import load_prompt
-from moot.nodes.prompts.material import Piece, with_pieces
+from moot.nodes.prompts.material import with_pieces
 from moot.nodes.prompts.rendering import render_entry
 from moot.nodes.prompts.request import make_call, voice_of
 from moot.nodes.text.tokens import TokenCounter, cut_middle
@@ -56,7 +56,8 @@ def check_convergence(
     frame = Block("system", {"role": "system", "content": PROMPT.render(topic=topic)}, label="problem")
     proposals = latest_proposals(state["full_transcript"]).values()
     pieces = [
-        Piece(render_entry(entry, names), 0, f"proposal {entry['id']}", (entry["id"],)) for entry in proposals
+        Block("messages", render_entry(entry, names), ids=(entry["id"],), label=f"proposal {entry['id']}")
+        for entry in proposals
     ]
     last = Block("tail", {"role": "user", "content": "How far do these proposals agree?"}, label="question")
     view = fit(with_pieces([frame], pieces, last, budget.total, count), budget.total, count)

@@ -5,7 +5,7 @@ from moot.nodes.judging.rubrics import scored_text
 from moot.nodes.memory.perspective import latest_proposals, perspective_of
 from moot.nodes.prompts.fitting import Block
 from moot.nodes.prompts.library import load_prompt
-from moot.nodes.prompts.material import Piece, problem_block, with_pieces
+from moot.nodes.prompts.material import problem_block, with_pieces
 from moot.nodes.prompts.rendering import display_name, render_entry
 from moot.nodes.protocols.protocol import with_agreement
 from moot.nodes.roles.role import role_of
@@ -55,8 +55,8 @@ def council_view(scene: Scene) -> list[Block]:
     """
     phase, now, speaker = scene.step["phase"], scene.step["round"], scene.speaker.id
     memory, proposals = scene.config.memory, latest_proposals(scene.state["full_transcript"])
-    subject: list[Piece] = []
-    rivals: list[Piece] = []
+    subject: list[Block] = []
+    rivals: list[Block] = []
     if phase == "critique":
         (target,) = scene.floor["targets"]
         heading = f"# {display_name(target, scene.names)}'s proposal"
@@ -78,7 +78,7 @@ def council_view(scene: Scene) -> list[Block]:
     given = [given_piece(scene, entry, said=GIVEN, document=OWN) for entry in given_entries(scene)]
 
     head = [_rules_block(scene), problem_block(scene.state["topic"], memory.budget, scene.count)]
-    about = [piece.message["content"] for piece in subject if piece.rank == SUBJECT]
+    about = [piece.message["content"] for piece in subject if piece.priority == SUBJECT]
     contract = _contract(scene) if memory.layout == "shared" else ""
     tail = plain_tail(scene, contract, council_instruction(scene), "\n".join([scene.state["topic"], *about]))
     return with_pieces(head, [*rivals, *given, *past, *subject], tail, scene.room, scene.count)
@@ -106,7 +106,7 @@ def council_instruction(scene: Scene) -> str:
     return with_agreement("\n\n".join(filter(None, (asked, scene.floor["instruction"]))), scene.config)
 
 
-def _criticisms(scene: Scene, target: str, round_no: int, rank: int) -> list[Piece]:
+def _criticisms(scene: Scene, target: str, round_no: int, rank: int) -> list[Block]:
     """Return a round's criticism of the speaker, or its own of another, numbered as the answers number it."""
     own = target == scene.speaker.id
     heading = (
@@ -120,7 +120,7 @@ def _criticisms(scene: Scene, target: str, round_no: int, rank: int) -> list[Pie
     ]
 
 
-def _subject(scene: Scene, entry: Entry, label: str, heading: str, rank: int = SUBJECT) -> list[Piece]:
+def _subject(scene: Scene, entry: Entry, label: str, heading: str, rank: int = SUBJECT) -> list[Block]:
     """Return what the phase is about, after what tools brought for it."""
     return [*tool_pieces(scene, entry, rank), entry_piece(scene, entry, rank, label, heading)]
 
@@ -138,7 +138,7 @@ def _received(scene: Scene, target: str, round_no: int) -> list[Entry]:
     ]
 
 
-def _own_past(scene: Scene, shown: frozenset[str]) -> list[Piece]:
+def _own_past(scene: Scene, shown: frozenset[str]) -> list[Block]:
     """Return the speaker's perspective as one piece: summary and what came after, less what is shown."""
     perspective = perspective_of(scene.state, scene.speaker.id)
     entries = [entry for entry in perspective.entries if entry["id"] not in shown]
@@ -154,7 +154,8 @@ def _own_past(scene: Scene, shown: frozenset[str]) -> list[Piece]:
     message: WireMessage = {"role": "user", "content": f"# Your part in the debate before\n{text}"}
     ids = tuple(entry["id"] for entry in entries)
     memory: dict[MemoryKind, int] = {"perspective": scene.count(perspective.summary)}
-    return [Piece(message, OWN, "own perspective", ids, "summary", memory if perspective.summary else {})]
+    held = memory if perspective.summary else {}
+    return [Block("summary", message, OWN, ids, label="own perspective", memory=held)]
 
 
 def _rules_block(scene: Scene) -> Block:

@@ -15,7 +15,7 @@ from moot.nodes.blackboard.digest import (
 from moot.nodes.calls import WireMessage
 from moot.nodes.prompts.fitting import Block
 from moot.nodes.prompts.library import load_prompt
-from moot.nodes.prompts.material import Piece, with_pieces
+from moot.nodes.prompts.material import with_pieces
 from moot.nodes.prompts.rendering import display_name
 from moot.nodes.views.head import contract_text, rules_block, topic_block
 from moot.nodes.views.scene import Scene, entry_piece, given_entries, given_piece, tool_pieces
@@ -62,12 +62,12 @@ def dialogue_view(scene: Scene) -> list[Block]:
     return with_pieces(head, pieces, tail_block(scene, parts), scene.room, scene.count)
 
 
-def _take(scene: Scene) -> Iterator[Piece]:
+def _take(scene: Scene) -> Iterator[Block]:
     yield from _found(scene)
     yield from _said(scene)
 
 
-def _exchange(scene: Scene) -> Iterator[Piece]:
+def _exchange(scene: Scene) -> Iterator[Block]:
     """Yield the aspect's exchange on the main floor, what is answered first of all, and what was found.
 
     What was said in crux rooms since the round began stands with it; where room is short, the speaker's own.
@@ -85,7 +85,7 @@ def _exchange(scene: Scene) -> Iterator[Piece]:
     yield from _said(scene, speeches, scene.floor["targets"], elsewhere)
 
 
-def _found(scene: Scene) -> Iterator[Piece]:
+def _found(scene: Scene) -> Iterator[Block]:
     text = found_text(scene.state, scene.speaker.id, scene.names)
     held = board_memory(f"{SECTIONS[FOUND]}:\n{text}", scene.state, scene.count)
     yield from _text_piece(scene, SECTIONS[FOUND], text, BACKGROUND, held)
@@ -103,7 +103,7 @@ def recent_exchange(transcript: Sequence[Entry], round_no: int) -> list[Entry]:
     return said[::-1]
 
 
-def _room(scene: Scene) -> Iterator[Piece]:
+def _room(scene: Scene) -> Iterator[Block]:
     """Yield the claim's origin, related cards, insights, and the whole room so far."""
     room = scene.state["crux_rooms"][scene.floor["room"]]
     for card in (scene.state.get("crux_cards") or {}).values():
@@ -120,7 +120,7 @@ def _said(
     speeches: Sequence[Entry] = (),
     subjects: Sequence[str] = (),
     background: Sequence[Entry] = (),
-) -> Iterator[Piece]:
+) -> Iterator[Block]:
     """Yield speeches and remarks, what tools brought before each; `subjects` outlast the others."""
     shown = {entry["seq"]: entry for entry in (*speeches, *given_entries(scene, "remark"))}
     ranks = {entry["id"]: BACKGROUND for entry in background} | dict.fromkeys(subjects, SUBJECT)
@@ -136,11 +136,11 @@ def _said(
         yield entry_piece(scene, entry, rank, heading=f"(in a room, {who} alone)" if apart else "")
 
 
-def _given_piece(scene: Scene, entry: Entry) -> Piece:
+def _given_piece(scene: Scene, entry: Entry) -> Block:
     return given_piece(scene, entry, said=EXCHANGE, document=BACKGROUND)
 
 
-def _everything(scene: Scene) -> Iterator[Piece]:
+def _everything(scene: Scene) -> Iterator[Block]:
     """Yield the whole blackboard, then how the speaker opened, its rooms, and the last round."""
     heading, _, board = whole_board(scene.state, scene.names).partition("\n")
     yield from _text_piece(scene, heading.removeprefix("# "), board, SUBJECT, "ledger")
@@ -156,8 +156,8 @@ def _everything(scene: Scene) -> Iterator[Piece]:
 
 def _text_piece(
     scene: Scene, title: str, text: str, rank: int, held: MemoryKind | Mapping[MemoryKind, int]
-) -> Iterator[Piece]:
+) -> Iterator[Block]:
     if text:
         message: WireMessage = {"role": "user", "content": f"# {title}\n{text}"}
         memory = {held: scene.count(text)} if isinstance(held, str) else held
-        yield Piece(message, rank, title.lower(), section="blackboard", memory=memory)
+        yield Block("blackboard", message, rank, label=title.lower(), memory=memory)
