@@ -1,7 +1,8 @@
 """Where the graph goes after each node, and why."""
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from copy import copy
+from functools import partial
 from typing import Any, Self
 
 from langchain_core.runnables import Runnable, RunnableConfig
@@ -16,6 +17,8 @@ from moot.state.conversation import OVER, ConversationState, StepKind
 from moot.state.earlier_builds import up_to_date
 from moot.state.entries import kind_of
 
+Decision = Callable[[ConversationState, Environment], str]
+
 
 class Route(Runnable[ConversationState, str]):
     """A decision, named by why it goes where it goes, so that a drawing of the graph says so.
@@ -26,10 +29,13 @@ class Route(Runnable[ConversationState, str]):
     stored without the successor: resumed, it takes the node as finished, and the debate ends where it stands.
     """
 
-    def __init__(self, decide: Callable[[ConversationState, Environment], str], **why: str) -> None:
-        """Make one; `why` says of each node that it may lead to what leads there."""
-        self.name = decide.__name__
-        self._decide, self._why, self._env = decide, why, Environment()
+    def __init__(self, why: Mapping[str, str], decide: Decision | None = None) -> None:
+        """Make one; `why` says of each node that it may lead to what leads there.
+
+        Without a decision of its own it leads to the first of them that has something to do.
+        """
+        self.name = (decide or first_due).__name__
+        self._decide, self._why, self._env = decide or partial(first_due, among=why), why, Environment()
 
     def within(self, env: Environment) -> Self:
         """Return the same decision for a graph in this environment."""
@@ -59,37 +65,7 @@ def after_open(state: ConversationState, env: Environment) -> str:
     if step.get("again"):
         return "clarify" if step["kind"] == "clarify" else "turn"
     handed_over = not state["turn_count"] and any(kind_of(entry).argues for entry in state["full_transcript"])
-    return "record" if handed_over else after_window(state, env)
-
-
-def after_window(state: ConversationState, env: Environment) -> str:
-    """Go where messages have left the window unsummarised or perspective summaries are due, else on."""
-    return "summarize" if unsummarised(state) or perspectives_due(state) else "plan"
-
-
-def after_turn(state: ConversationState, env: Environment) -> str:
-    """Go where minutes are due, else on: a node with nothing to do would still take a checkpoint."""
-    leaving = leaves_through(state, env)
-    return "record" if record_due(state, leaving) else _trimmed(state, env, leaving)
-
-
-def after_record(state: ConversationState, env: Environment) -> str:
-    """Go where the window is over-full, else where it would go after that."""
-    return _trimmed(state, env, leaves_through(state, env))
-
-
-def _trimmed(state: ConversationState, env: Environment, leaving: int) -> str:
-    return "trim" if leaving >= 0 else after_trim(state, env)
-
-
-def after_trim(state: ConversationState, env: Environment) -> str:
-    """Go where summaries are due, else where enough has happened to reflect on, else on."""
-    return "summarize" if after_window(state, env) == "summarize" else after_summary(state, env)
-
-
-def after_summary(state: ConversationState, env: Environment) -> str:
-    """Go where enough has happened to reflect on, or a crux room is to be looked at, else on."""
-    return "reflect" if reflect_due(state) else "plan"
+    return "record" if handed_over else first_due(state, env, ("summarize",))
 
 
 def after_plan(state: ConversationState, env: Environment) -> StepKind:
@@ -97,25 +73,49 @@ def after_plan(state: ConversationState, env: Environment) -> StepKind:
     return state["step"]["kind"]
 
 
-LEFT, FULL = "messages left the window", "the window is over-full"
-ON = {"summarize": LEFT, "reflect": "enough has happened", "plan": "next step"}
+def first_due(state: ConversationState, env: Environment, among: Collection[str]) -> str:
+    """Go to the first of these nodes that has something to do, else on to `plan`.
+
+    A node with nothing to do would still take a checkpoint.
+    """
+    leaving = leaves_through(state, env) if "trim" in among else -1
+    if "record" in among and record_due(state, leaving):
+        return "record"
+    if leaving >= 0:
+        return "trim"
+    if "summarize" in among and (unsummarised(state) or perspectives_due(state)):
+        return "summarize"
+    return "reflect" if "reflect" in among and reflect_due(state) else "plan"
+
+
+LEFT = {"summarize": "messages left the window"}
+ON = {**LEFT, "reflect": "enough has happened", "plan": "next step"}
+FULL = {"trim": "the window is over-full", **ON}
 ROUTES: Mapping[str, Route] = {
     "open": Route(
+        {
+            "record": "a transcript is to be read",
+            **LEFT,
+            "plan": "it begins, or goes on",
+            "clarify": "questions are answered",
+            "turn": "a person has spoken",
+            END: "a question about it was answered",
+        },
         after_open,
-        record="a transcript is to be read",
-        summarize=LEFT,
-        plan="it begins, or goes on",
-        clarify="questions are answered",
-        turn="a person has spoken",
-        **{END: "a question about it was answered"},
     ),
     "plan": Route(
-        after_plan, clarify="a person is asked", turn="the floor is given", judge="to be judged", close="over"
+        {
+            "clarify": "a person is asked",
+            "turn": "the floor is given",
+            "judge": "to be judged",
+            "close": "over",
+        },
+        after_plan,
     ),
-    "clarify": Route(after_record, trim=FULL, **ON),
-    "turn": Route(after_turn, record="minutes are due", trim=FULL, **ON),
-    "record": Route(after_record, trim=FULL, **ON),
-    "trim": Route(after_trim, **ON),
-    "summarize": Route(after_summary, reflect="enough has happened", plan="next step"),
-    "judge": Route(after_window, summarize=LEFT, plan="judged"),
+    "clarify": Route(FULL),
+    "turn": Route({"record": "minutes are due", **FULL}),
+    "record": Route(FULL),
+    "trim": Route(ON),
+    "summarize": Route({"reflect": "enough has happened", "plan": "next step"}),
+    "judge": Route({**LEFT, "plan": "judged"}),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from moot.graph.documents.board import board_document
+from moot.graph.documents.making import board_document
 from moot.nodes.judging.opinion_check import failed_verdict
 from moot.state.conversation import Receipt
 from moot.state.entries import entry_id, make_entry

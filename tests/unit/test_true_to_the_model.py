@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from moot.graph.documents.board import _rounds
+from moot.graph.documents.making import _rounds
 from moot.nodes.blackboard.board_words import stances_text
 from moot.nodes.blackboard.by_rule import RuleReader
 from moot.nodes.blackboard.folding import fold_notes

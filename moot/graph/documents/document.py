@@ -5,7 +5,7 @@ from typing import Literal, NotRequired
 from pydantic import ConfigDict, with_config
 from typing_extensions import TypedDict
 
-from moot.graph.documents.board import Blackboard
+from moot.nodes.blackboard.standing import Stage, Status
 from moot.nodes.people.questions import PersonQuestion
 from moot.state.conversation import (
     CallReceipt,
@@ -18,10 +18,84 @@ from moot.state.conversation import (
     SummaryVersion,
 )
 from moot.state.entries import Entry, JsonObject
-from moot.state.ledger import Room
+from moot.state.ledger import CruxCard, Note, Reflection, Room, Saying
 from moot.state.verdict import Decision, PanelReport, Verdict
 
 FORMAT: Literal["moot.debate/1"] = "moot.debate/1"
+
+
+class Stance(Saying):
+    """What one debater says of a proposition, at last."""
+
+    message_id: str
+    quote: str
+    history: list[str]
+    """Ids of all its events on the proposition, oldest first."""
+
+
+class PropositionStanding(TypedDict):
+    """How one proposition stands."""
+
+    id: str
+    text: str
+    aspect: str
+    status: Status
+    stage: Stage
+    """How far a dispute has come, `""` where there is none."""
+    stances: dict[str, Stance]
+    """By debater."""
+    card: str
+    """Crux card that came of it, `""` for none."""
+
+
+class Admission(TypedDict):
+    """A concession or a change of mind."""
+
+    event: str
+    debater: str
+    proposition: str
+    core: bool
+    """Whether it gives up the motion, or what the debater's stance on it rests on."""
+    message_id: str
+    quote: str
+    before: str
+    """What was held before, in the debater's words; `""` where that was not noted."""
+
+
+class RoundRecord(TypedDict):
+    """What one round brought."""
+
+    round: int
+    positions: dict[str, str]
+    """What each debater said last of the topic, or of anything, in it, in its own words."""
+    new_disputes: list[str]
+    """Ids of propositions on which in it for the first time one said yes and another no."""
+    moved: list[str]
+    """Ids of the events in it by which somebody conceded or changed its mind."""
+
+
+class Standing(TypedDict):
+    """How things stand; computed from the notes, and not read when a document is imported."""
+
+    propositions: list[PropositionStanding]
+    """The motion first, then by what rests on each."""
+    concessions: list[Admission]
+    changes: list[Admission]
+    open_challenges: list[str]
+    open_questions: list[str]
+    rounds: list[RoundRecord]
+    dropped: dict[str, int]
+    """How many operations of its readers the ledger did not take, by the reason."""
+
+
+class Blackboard(TypedDict):
+    """What was noted of the debate."""
+
+    minutes: list[Note]
+    """The ledger's notes, in order; empty in documents of earlier builds, whose notes are read no more."""
+    standing: Standing
+    reflections: list[Reflection]
+    cards: list[CruxCard]
 
 
 class Usage(TypedDict):

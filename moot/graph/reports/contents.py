@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from moot.graph.documents import DebateDocument, as_far_as_it_goes
-from moot.graph.documents.board import PropositionStanding
+from moot.graph.documents.document import PropositionStanding
 from moot.graph.documents.reading import shown_config
 from moot.graph.reports.cast import People
 from moot.graph.reports.positions import DebaterPosition, contested, read_standings

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from moot.graph.documents import DebateDocument
-from moot.graph.documents.board import Admission, PropositionStanding, Stance
+from moot.graph.documents.document import Admission, PropositionStanding, Stance
 from moot.graph.reports.cast import People, Person
 from moot.nodes.blackboard.board_words import noted, says, side_conceded
 from moot.nodes.blackboard.folding import fold_notes
