@@ -13,7 +13,7 @@ from moot.graph.judgement import Judgement, JudgingOptions, judge_debate
 from moot.graph.lifetime import delete_debate, fork_debate
 from moot.graph.preflight import check_config
 from moot.graph.session import DebateSession, is_over
-from moot.nodes.blackboard.corrections import correct_note, unite_notes
+from moot.nodes.blackboard.corrections import correct_note, unite_propositions
 from moot.nodes.driving.answering import run_to_end
 from moot.nodes.driving.environment import NodeContext
 from moot.nodes.driving.portal import call_from_sync
@@ -212,7 +212,7 @@ class Debate:
             snapshot = held.caught_up()
             values = cast(ConversationState, snapshot.values)
             if same_as:
-                notes = unite_notes(values, note, same_as, opposite=opposite)
+                notes = unite_propositions(values, note, same_as, opposite=opposite)
             else:
                 notes = correct_note(values, note, kind, why)
             held.update({"minutes": notes}, snapshot)

@@ -68,3 +68,27 @@ def side_conceded(ledger: Ledger, event: Event) -> str:
 def answers_text(card: CruxCard, names: Mapping[str, str]) -> str:
     """Return what each side of a crux card answers."""
     return "; ".join(f"{display_name(who, names)}: {side['answer']}" for who, side in card["sides"].items())
+
+
+def reflections_text(state: Mapping[str, Any]) -> str:
+    """Return all reflections, the most important first."""
+    ranked = sorted(state.get("reflections") or [], key=lambda item: (-item["importance"], item["id"]))
+    return "\n".join(dict.fromkeys(f"- {item['content']}" for item in ranked))
+
+
+def card_text(card: Mapping[str, Any], names: Mapping[str, str]) -> str:
+    """Return one crux card."""
+    sides = [
+        f"- {inert(names.get(who, who))}: {side['answer']}. {side['reasoning']}"
+        + (f" (what would change it: {side['falsifier']})" if side["falsifier"] else "")
+        for who, side in card["sides"].items()
+    ]
+    outcome = (
+        f"- {'resolved' if card['resolved'] else 'not resolved'}: {card['resolution'] or card['diagnosis']}"
+    )
+    return "\n".join([f"{card['question']} ({card['type']})", *sides, outcome])
+
+
+def cards_text(state: Mapping[str, Any], names: Mapping[str, str]) -> str:
+    """Return all crux cards."""
+    return "\n\n".join(card_text(card, names) for card in (state.get("crux_cards") or {}).values())

@@ -42,7 +42,9 @@ def correct_note(state: ConversationState, note_id: str, kind: str = "", why: st
     return [Event(**changed)]  # type: ignore[typeddict-item]  # an event with other values
 
 
-def unite_notes(state: ConversationState, one: str, other: str, *, opposite: bool = False) -> list[Note]:
+def unite_propositions(
+    state: ConversationState, one: str, other: str, *, opposite: bool = False
+) -> list[Note]:
     """Return the note by which a person says that two propositions are one, or each other's negation.
 
     Raises:

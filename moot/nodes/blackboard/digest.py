@@ -340,27 +340,3 @@ class _Board:
 def found_text(state: State, speaker: str, names: Names) -> str:
     """Return what was found out so far: crux cards in a line each, and the insights that matter most."""
     return "\n".join(f"- {line.text}" for line in _Board(state, names).insights(speaker))
-
-
-def reflections_text(state: State) -> str:
-    """Return all reflections, the most important first."""
-    ranked = sorted(state.get("reflections") or [], key=lambda item: (-item["importance"], item["id"]))
-    return "\n".join(dict.fromkeys(f"- {item['content']}" for item in ranked))
-
-
-def card_text(card: Mapping[str, Any], names: Names) -> str:
-    """Return one crux card."""
-    sides = [
-        f"- {inert(names.get(who, who))}: {side['answer']}. {side['reasoning']}"
-        + (f" (what would change it: {side['falsifier']})" if side["falsifier"] else "")
-        for who, side in card["sides"].items()
-    ]
-    outcome = (
-        f"- {'resolved' if card['resolved'] else 'not resolved'}: {card['resolution'] or card['diagnosis']}"
-    )
-    return "\n".join([f"{card['question']} ({card['type']})", *sides, outcome])
-
-
-def cards_text(state: State, names: Names) -> str:
-    """Return all crux cards."""
-    return "\n\n".join(card_text(card, names) for card in (state.get("crux_cards") or {}).values())

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moot.nodes.memory.retrieval.index import IMPORTANT, EvidenceIndex, MemoryItems, Postings
-from moot.nodes.memory.retrieval.selection import Costs, index_costs
+from moot.nodes.memory.retrieval.selection import Costs, pricing
 from moot.nodes.text.terms import question_terms
 
 Floats = NDArray[np.float64]
@@ -105,19 +105,36 @@ def recall(
             as relevant as its cosine or its words make it, whichever is more.
     """
     limit = len(index) if before is None else bisect_left(index.seqs, before)
-    items = items or MemoryItems()
+    items, passed_over = items or MemoryItems(), frozenset(exclude)
     wanted = _wanted(index, items, query, answering)
     meant = f"{query}\n{answering}".strip() if semantic else ""
     found = [
-        *_entries(index, wanted, limit, frozenset(exclude), meant),
+        *_entries(index, wanted, limit, passed_over, meant),
         *_items(items, wanted, frozenset(exclude_items)),
     ]
     good = [each for each in found if each.relevance >= RELEVANCE_FLOOR or each.importance >= IMPORTANT]
-    draft = _RecallDraft(index, items, index_costs(index) if costs is None else costs, budget)
-    taken = draft.take(_ranked(good), top)
-    draft.bring_neighbours(neighbours, limit, frozenset(exclude))
-    seqs = tuple(index.seqs[position] for position in sorted(draft.entries))
-    return Recall(seqs, tuple(draft.item_ids), budget - draft.left, len(good) - taken)
+
+    price, left, taken = pricing(index, costs), budget, list[_Candidate]()
+    for each in _ranked(good):
+        if len(taken) == top:
+            break
+        cost = price(each.seq) if each.is_entry else items.items[each.position].tokens
+        if cost <= left:
+            left -= cost
+            taken.append(each)
+
+    # What stands beside the entries taken comes along, nearest first, while there is room.
+    picked = [each.position for each in taken if each.is_entry]
+    entries = set(picked)
+    for step in (s for distance in range(1, neighbours + 1) for s in (-distance, distance)):
+        for position in (p + step for p in picked):
+            free = 0 <= position < limit and position not in entries
+            if free and (seq := index.seqs[position]) not in passed_over and price(seq) <= left:
+                left -= price(seq)
+                entries.add(position)
+    seqs = tuple(index.seqs[position] for position in sorted(entries))
+    item_ids = tuple(items.items[each.position].id for each in taken if not each.is_entry)
+    return Recall(seqs, item_ids, budget - left, len(good) - len(taken))
 
 
 def _wanted(index: EvidenceIndex, items: MemoryItems, query: str, answering: str) -> dict[str, float]:
@@ -214,44 +231,3 @@ def _ranked(found: Sequence[_Candidate]) -> list[_Candidate]:
     )
     order = np.lexsort((-np.arange(len(score)), -seqs, -score.round(9)))
     return [found[number] for number in order.tolist()]
-
-
-class _RecallDraft:
-    """A recall in the making."""
-
-    def __init__(self, index: EvidenceIndex, items: MemoryItems, costs: Costs, budget: int) -> None:
-        self.index, self.items, self.costs, self.left = index, items, costs, budget
-        self.entries: list[int] = []
-        self.item_ids: list[str] = []
-
-    def take(self, ranked: Sequence[_Candidate], top: int) -> int:
-        """Take the best that fit, `top` of them, and return how many."""
-        taken = 0
-        for each in ranked:
-            if taken == top:
-                break
-            if each.is_entry:
-                taken += self._take_entry(each.position)
-            elif (item := self.items.items[each.position]).tokens <= self.left:
-                self.left -= item.tokens
-                self.item_ids.append(item.id)
-                taken += 1
-        return taken
-
-    def _take_entry(self, position: int) -> bool:
-        seq = self.index.seqs[position]
-        cost = self.costs(seq) if callable(self.costs) else self.costs[seq]
-        if cost > self.left:
-            return False
-        self.left -= cost
-        self.entries.append(position)
-        return True
-
-    def bring_neighbours(self, reach: int, limit: int, exclude: frozenset[int]) -> None:
-        """Add what stands beside the entries taken, nearest first, while there is room."""
-        picked = list(self.entries)
-        for step in (s for distance in range(1, reach + 1) for s in (-distance, distance)):
-            for position in (p + step for p in picked):
-                free = 0 <= position < limit and position not in self.entries
-                if free and self.index.seqs[position] not in exclude:
-                    self._take_entry(position)

@@ -95,8 +95,15 @@ def select_evidence(
     for side in sides:
         own = [p for p in order if said_by[p] == side]
         room = draft.fill(own, min(share - kept[side], draft.left))
-        _top_up(draft, [p for p in own if p not in fixed], room, int(share * SHARE_TOLERANCE))
+        draft.top_up([p for p in own if p not in fixed], room, int(share * SHARE_TOLERANCE))
     return draft.evidence(must or order)
+
+
+def pricing(index: EvidenceIndex, costs: Costs | None) -> Callable[[int], int]:
+    """Return what tells the tokens of an entry by its `seq`: by default those of its bare content."""
+    if costs is None:
+        return lambda seq: index.tokens[index.position(seq) or 0]
+    return costs if callable(costs) else costs.__getitem__
 
 
 class _SelectionDraft:
@@ -106,40 +113,52 @@ class _SelectionDraft:
         self.index = index
         self.left = budget
         self.chosen: set[int] = set()
-        self._costs = index_costs(index) if costs is None else costs
+        self._price, self._is_dear = pricing(index, costs), costs is None or callable(costs)
         self._least = LEAST_LABELLED if callable(costs) else 1
         self._known: dict[int, int] = {}
 
     def cost(self, position: int) -> int:
         if position not in self._known:
-            seq, costs = self.index.seqs[position], self._costs
-            self._known[position] = costs(seq) if callable(costs) else costs[seq]
+            self._known[position] = self._price(self.index.seqs[position])
         return self._known[position]
-
-    def fits(self, position: int, room: int) -> bool:
-        # Pricing renders and counts: thousands of messages must not be priced to find that the view is full.
-        if callable(self._costs) and self.index.tokens[position] > room + _MERGED:
-            return False
-        return self.cost(position) <= room
 
     def fill(self, order: Iterable[int], room: int) -> int:
         """Choose along `order` what fits into `room` and return what is left of it."""
         for position in order:
             if room < self._least:
                 break
-            if position not in self.chosen and self.fits(position, room):
+            # Pricing renders and counts: no thousands of messages are priced to find that the view is full.
+            too_long = self._is_dear and self.index.tokens[position] > room + _MERGED
+            if position in self.chosen or too_long:
+                continue
+            if (cost := self.cost(position)) <= room:
                 self.chosen.add(position)
-                room -= self.cost(position)
-                self.left -= self.cost(position)
+                room -= cost
+                self.left -= cost
         return room
 
-    def swap(self, out: int, into: int) -> int:
-        """Replace one choice by another and return how many tokens more that takes."""
-        self.chosen.remove(out)
-        self.chosen.add(into)
-        more = self.cost(into) - self.cost(out)
-        self.left -= more
-        return more
+    def top_up(self, own: Sequence[int], room: int, tolerance: int) -> None:
+        """Exchange choices for longer ones until at most `tolerance` of `room` is unused, or none is there.
+
+        Long speeches leave gaps that no other speech fits; two sides with different gaps would not be heard
+        equally.
+        """
+        while room > tolerance:
+            rest = [p for p in own if p not in self.chosen][:_SWAP_POOL]
+            swaps = [
+                (self.cost(into) - self.cost(out), into, out)
+                for out in own
+                if out in self.chosen
+                for into in rest
+                if 0 < self.cost(into) - self.cost(out) <= room
+            ]
+            if not swaps:
+                break
+            more, into, out = max(swaps)
+            self.chosen.remove(out)
+            self.chosen.add(into)
+            self.left -= more
+            room -= more
 
     def spent(self, positions: Iterable[int]) -> int:
         return sum(self.cost(p) for p in positions)
@@ -153,29 +172,3 @@ class _SelectionDraft:
             left_out=len(seqs) - len(positions),
             oversize=None if positions or not wanted else seqs[wanted[0]],
         )
-
-
-def index_costs(index: EvidenceIndex) -> Callable[[int], int]:
-    """Return the costs of entries that are rendered as their bare content."""
-    return lambda seq: index.tokens[index.position(seq) or 0]
-
-
-def _top_up(draft: _SelectionDraft, own: Sequence[int], room: int, tolerance: int) -> None:
-    """Exchange choices for longer ones until at most `tolerance` of `room` is unused, or none is to be had.
-
-    Long speeches leave gaps that no other speech fits; two sides with different gaps would not be heard
-    equally.
-    """
-    while room > tolerance:
-        rest = [p for p in own if p not in draft.chosen][:_SWAP_POOL]
-        swaps = [
-            (draft.cost(into) - draft.cost(out), into, out)
-            for out in own
-            if out in draft.chosen
-            for into in rest
-            if 0 < draft.cost(into) - draft.cost(out) <= room
-        ]
-        if not swaps:
-            break
-        _, into, out = max(swaps)
-        room -= draft.swap(out, into)

@@ -2,14 +2,12 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from moot.nodes.blackboard.board_words import card_text, cards_text, reflections_text
 from moot.nodes.blackboard.digest import (
     FOUND,
     SECTIONS,
     board_memory,
-    card_text,
-    cards_text,
     found_text,
-    reflections_text,
     whole_board,
 )
 from moot.nodes.calls import WireMessage
