@@ -45,10 +45,8 @@ _QUESTIONED = 24
 def asks_model(config: DebateConfig, *, auto: bool) -> bool:
     """Return whether a model is asked for the minutes.
 
-    Args:
-        config: the debate's.
-        auto: whether its protocol wants one where nothing is configured; the built-in ones read nothing, so
-            that they are only asked where somebody says so.
+    `auto` is whether its protocol wants one where nothing is configured; the built-in ones read nothing, so
+    that they are only asked where somebody says so.
     """
     chosen = config.blackboard.extraction
     built_in = is_built_in(config.blackboard.model or config.model)

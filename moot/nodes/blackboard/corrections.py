@@ -15,11 +15,8 @@ KINDS: tuple[EventKind, ...] = get_args(EventKind)
 def correct_note(state: ConversationState, note_id: str, kind: str = "", why: str = "") -> list[Note]:
     """Return the notes by which a person changes one.
 
-    Args:
-        state: the debate's.
-        note_id: id of an event, challenge, question, piece of evidence or gap.
-        kind: what the debater really did, one of `KINDS`; `""` takes the note back.
-        why: the reason, kept with the note.
+    `kind` is what the debater of an event really did, one of `KINDS`; `""` takes the note back, which may be
+    of any kind but a proposition.
 
     Raises:
         InputError: there is no such note, or it cannot be of that kind.

@@ -76,15 +76,10 @@ def render_blackboard(
 ) -> str:
     """Return what the ledger tells a speaker, `""` where it holds nothing or there is no room.
 
-    Args:
-        state: the debate's state.
-        speaker: id of the debater who gets the view; anybody else, as a judge, is shown all sides alike.
-        max_tokens: exact size that the text never exceeds.
-        count: token counter.
-        names: display names by debater id, in the order in which they are told.
-        answering: whom the speaker answers: ids of debaters, others are passed over.
-        found: whether to tell what was found out so far, which some views show elsewhere.
-        alone: whether nobody else listens: then only their challenges wait for an answer here.
+    A debater's own view names it “you”; anybody else, as a judge, is shown all sides alike. `names` stand in
+    the order in which they are told; of those whom the speaker answers only debaters count. Without `found`
+    what was found out so far is left out, which some views show elsewhere; where it is `alone` with whom it
+    answers, only their challenges wait for an answer.
     """
     lines = list(_board_lines(state, speaker, names, answering, found=found, alone=alone))
     heading = _heading_of(state)

@@ -50,19 +50,19 @@ def fold_notes(notes: Sequence[Note], topic: str = "") -> Ledger:
     back or replaces one of higher rank on the same message. Where notes are those folded before and some
     more, only what these touch is computed.
     """
-    before = [each for each in list(_recent) if each[1] == topic and _continues(notes, each[0])]
+    before = [
+        each
+        for each in list(_recent)
+        if each[1] == topic and 0 < len(each[0]) <= len(notes)
+        # It is how these begin where the very same notes stand at both of its ends.
+        if notes[0] is each[0][0] and notes[len(each[0]) - 1] is each[0][-1]
+    ]
     known = max(before, key=lambda each: len(each[0]), default=None)
     if known and len(known[0]) == len(notes):
         return known[2]
     ledger = grown(known[2], notes[len(known[0]) :]) if known else grown(empty_ledger(topic), notes)
     _recent.append((notes, topic, ledger))
     return ledger
-
-
-def _continues(notes: Sequence[Note], known: Sequence[Note]) -> bool:
-    """Return whether notes begin with those known: the very same ones at both ends."""
-    count = len(known)
-    return 0 < count <= len(notes) and notes[0] is known[0] and notes[count - 1] is known[-1]
 
 
 def empty_ledger(topic: str) -> Ledger:

@@ -44,16 +44,9 @@ class Indexes:
         """Return an index of exactly these entries.
 
         What was indexed before is extended where it is how these entries begin: a turn pays for what is new.
-        Entries that are the same objects as before are compared at the price of a pointer each.
-
-        Args:
-            debate: thread id; `""` for none.
-            use: keeps indexes of different parts of one transcript apart.
-            entries: in order.
-            names: display names by speaker.
-            embeddings: an embedding model, `None` for lexical retrieval alone.
-            split: returns what is indexed in an entry's place, always the same for one `use`; `None` for
-            the entry itself.
+        Entries that are the same objects as before are compared at the price of a pointer each. `debate` is a
+        thread id, `use` keeps indexes of different parts of one transcript apart; `split` returns what is
+        indexed in an entry's place, always the same for one `use`.
         """
         from moot.nodes.memory.retrieval import EvidenceIndex, MessageVectors
 

@@ -44,10 +44,8 @@ class WindowLimits:
     def of(cls, memory: MemoryConfig, head: int | None = None) -> WindowLimits:
         """Return the limits that a configuration sets; the tail's room is kept out of the window's.
 
-        Args:
-            memory: the configuration.
-            head: tokens that rules and topic really take: what they leave of their section flows to the
-                window, and what they take beyond it comes out of it.
+        What rules and topic, which take `head` tokens, leave of their section flows to the window; what they
+        take beyond it comes out of it.
         """
         budget = memory.budget
         spare = 0 if head is None else budget.total - budget.summary - budget.messages - head - MARGIN

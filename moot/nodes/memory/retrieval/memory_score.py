@@ -86,23 +86,13 @@ def recall(
 ) -> Recall:
     """Return the memories that score highest for `query` within `budget` tokens.
 
-    Candidates are entries and items that are important (7 or more) or match; their number is capped, so that
-    the cost of a turn does not grow with the transcript.
+    Candidates are entries, but for those with a `seq` from `before` on, and items that are important (7 or
+    more) or match; their number is capped, so that the cost of a turn does not grow with the transcript. The
+    terms of the message that is answered count half. What is close in meaning is a candidate, too, where the
+    index has embeddings: as relevant as its cosine or its words make it, whichever is more.
 
-    Args:
-        index: The transcript.
-        query: The aspect or question at hand.
-        budget: Tokens for everything brought back.
-        answering: The message being answered; its terms count half.
-        items: Memories beside the transcript.
-        before: Only entries with a smaller `seq`: those that have left the window.
-        exclude: `seq` of entries that the view already holds.
-        exclude_items: Ids of items that it already holds.
-        top: Memories to bring back at most, neighbours not counted.
-        neighbours: Entries on each side that come along where there is room left.
-        costs: Exact tokens of an entry as rendered, by `seq`; its `tokens` by default.
-        semantic: Whether an index with embeddings uses them: what is close in meaning is then a candidate,
-            as relevant as its cosine or its words make it, whichever is more.
+    Brought back are `top` memories at most, and as many `neighbours` of an entry on each side as there is
+    room for; `exclude` and `exclude_items` are what the view holds already.
     """
     limit = len(index) if before is None else bisect_left(index.seqs, before)
     items, passed_over = items or MemoryItems(), frozenset(exclude)

@@ -61,7 +61,10 @@ def _called(
     taken = frozenset[str]().union(*(alias for aliases in full.values() for alias in aliases))
     rest = {word: weight for word, weight in asked.items() if word not in taken}
     shared = Counter(word for aliases in names for word in frozenset[str]().union(*aliases))
-    weights = {word: _own_weight(word) / count for word, count in shared.items()}
+    weights = {}
+    for word, count in shared.items():
+        own = _INITIAL_WEIGHT if len(word) == 1 else 1.0
+        weights[word] = (_GRAMMAR_WEIGHT if word in STOP_WORDS else own) / count
 
     def is_called(alias: frozenset[str]) -> bool:
         """Whether over half of a name's weight is in the question."""
@@ -97,9 +100,3 @@ def _aliases(name: str) -> list[frozenset[str]]:
         for s in spellings
     ]
     return [alias for alias in found if alias]
-
-
-def _own_weight(word: str) -> float:
-    if word in STOP_WORDS:
-        return _GRAMMAR_WEIGHT
-    return _INITIAL_WEIGHT if len(word) == 1 else 1.0

@@ -128,11 +128,7 @@ def version_of(summary: Summary) -> SummaryVersion:
 def make_summary(request: SummaryRequest, draft: Draft, now: str, before: Mapping[str, Any]) -> Summary:
     """Make the version that is recorded, clamped to its budget whatever the summariser wrote.
 
-    Args:
-        request: what was to be summarised.
-        draft: what was made of it.
-        now: the time.
-        before: the version before this one, also where it was made without it; `{}` for none.
+    `before` is the version before this one, also where this one was made without it; `{}` for none.
     """
     previous: Mapping[str, Any] = request.previous
     text = cut_middle(draft.text, request.max_tokens, request.count)

@@ -140,11 +140,7 @@ def write_summary(
 ) -> Flow[Draft]:
     """Write the summary from notes: prose, the key points beside it, and all that the next version needs.
 
-    Args:
-        method: the summariser's name.
-        request: what is summarised.
-        notes: to be carried on.
-        shown: the same notes as the summary is to show them, where that is another way.
+    All notes are carried on; `shown` are the same ones as the summary is to show them.
     """
     (whole,) = yield from merge(request, [shown or notes], prose_room(request))
     points, prose, names = fold_points(request), whole.text, request.config.names()

@@ -97,17 +97,10 @@ def rank(
 ) -> Ranking:
     """Rank points for a summary.
 
-    Args:
-        points: All candidates.
-        spoken: Messages by speaker; whoever said more comes first.
-        terms: How often each term was said.
-        through: `seq` of the latest message seen.
-        error_chars: What errors of tools may take before all others, the newest first.
-
-    Returns:
-        After these errors first each speaker's best point, then the rest: in turn of the segment that has
-        least room so far the point that tells most a character. What tells nothing more comes last; of what
-        one speaker said twice the first time stays. Deterministic.
+    First come the newest errors of tools, as far as `error_chars` go, then each speaker's best point, of
+    whoever has `spoken` most messages first. Then the rest: in turn of the segment that has least room so far
+    the point that tells most a character, by how often its `terms` were said. What tells nothing more comes
+    last; of what one speaker said twice the first time stays. Deterministic.
     """
     distinct = _distinct(points)
     seqs, ordered = [seq for seq, _ in distinct.values()], [point for _, point in distinct.values()]

@@ -92,18 +92,10 @@ def fold(
 ) -> SummaryPoints:
     """Fold `entries` into `previous` and lay the result out within `max_tokens`.
 
-    Args:
-        previous: The summary so far; `None` or an empty mapping before the first.
-        entries: Messages that left the window, in order, each exactly once over all calls.
-        max_tokens: Budget of the rendering, in tokens of `count`.
-        count: Exact token counter.
-        names: Display name by speaker id; `render` must get the same.
-        errors: Tokens, about, of one tool's error that is kept whole.
-
-    Returns:
-        A summary whose rendering is empty or satisfies `count(render(result, names)) <= max_tokens`. Every
-        speaker who said anything has a point in it where there are 60 tokens a speaker. Time is linear in
-        the new messages and the points kept, whatever came before.
+    Entries are what left the window, in order, each exactly once over all calls; of each tool's error about
+    `errors` tokens are kept whole. The rendering, for which `render` must get the same `names`, is empty or
+    within `max_tokens`. Every speaker who said anything has a point in it where there are 60 tokens a
+    speaker. Time is linear in the new messages and the points kept, whatever came before.
     """
     base = previous or empty()
     pool: list[Point] = list(base["points"])

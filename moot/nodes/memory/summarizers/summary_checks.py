@@ -62,12 +62,7 @@ def check_summary(
 ) -> str:
     """Return an answer's text within its room.
 
-    Args:
-        reply: the answer.
-        call: what was asked: instructions first, what is to be summarised last.
-        room: the answer's tokens.
-        count: token counter.
-        notes: whether notes are to be summarised: to keep most of them word by word is no echo.
+    Where `notes` were to be summarised, to keep most of them word by word is no echo.
 
     Raises:
         SummaryFailed: no answer, or one that is no summary.
