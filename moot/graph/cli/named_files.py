@@ -76,12 +76,10 @@ def read_documents(paths: Sequence[Path]) -> list[dict[str, str]]:
 
 def file_of(subject: str) -> Path | None:
     """Return the file that an argument means, `None` where it is a debate's id."""
-    from moot.graph.importing import FORMATS
+    from moot.graph.importing import ENDINGS
 
     path = Path(subject)
-    endings = {f".{name}" for name in (*FORMATS, "ndjson", "tsv", "markdown")}
-    named = subject == "-" or "/" in subject or path.suffix.lower() in endings
-    return path if named else None
+    return path if subject == "-" or "/" in subject or path.suffix.lower() in ENDINGS else None
 
 
 def read_transcript(path: Path, form: str | None = None) -> ImportedTranscript:

@@ -2,6 +2,7 @@
 
 from moot.graph.importing.parse_result import ParsedSpeech
 from moot.graph.importing.transcript import (
+    ENDINGS,
     FORMATS,
     ImportedTranscript,
     Speaker,
@@ -9,4 +10,4 @@ from moot.graph.importing.transcript import (
     slugs,
 )
 
-__all__ = ["FORMATS", "ImportedTranscript", "ParsedSpeech", "Speaker", "parse_transcript", "slugs"]
+__all__ = ["ENDINGS", "FORMATS", "ImportedTranscript", "ParsedSpeech", "Speaker", "parse_transcript", "slugs"]

@@ -17,7 +17,7 @@ from moot.state.entries import clean_text, kind_of
 from moot.state.errors import InputError
 
 FORMATS = ("json", "jsonl", "csv", "txt", "md")
-_EXTENSIONS = {".ndjson": "jsonl", ".tsv": "csv", ".markdown": "md", **{f".{name}": name for name in FORMATS}}
+ENDINGS = {".ndjson": "jsonl", ".tsv": "csv", ".markdown": "md", **{f".{name}": name for name in FORMATS}}
 _READERS: dict[str, Callable[[str], ParsedTranscript]] = {
     "jsonl": read_jsonl,
     "csv": read_csv,
@@ -70,7 +70,7 @@ def parse_transcript(text: str, *, format: str | None = None, filename: str = ""
             line (or entry) and what to do.
     """
     text = clean_text(text).removeprefix("\ufeff")
-    chosen = format or _EXTENSIONS.get(PurePath(filename).suffix.lower()) or _sniffed(text)
+    chosen = format or ENDINGS.get(PurePath(filename).suffix.lower()) or _sniffed(text)
     if chosen not in FORMATS:
         raise InputError(f"unknown transcript format {chosen!r}: use one of {', '.join(FORMATS)}")
     if not text.strip():

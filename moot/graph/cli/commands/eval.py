@@ -102,6 +102,8 @@ def _say_what_was_noted(cards: Sequence[Scorecard], *, quiet: bool) -> None:
 
 def _problem(given: str | None) -> str:
     """Return the problem's text: a file's, where there is one of that name."""
+    from moot.graph.cli.named_files import read_text
+
     if given is None:
         return ""
     path = Path(given.removeprefix("@"))
@@ -109,10 +111,7 @@ def _problem(given: str | None) -> str:
         is_file = given.startswith("@") or path.is_file()
     except OSError:  # words too long for a file's name
         is_file = False
-    try:
-        return path.read_text(encoding="utf-8") if is_file else given
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot read the problem from {given!r}: {error}") from error
+    return read_text(path, "the problem") if is_file else given
 
 
 def add_rows(path: Path, cards: Sequence[Scorecard]) -> None:
