@@ -296,7 +296,7 @@ def test_a_no_on_a_condition_disputes_agrees_with_nobody_and_turned_round_is_a_y
     unless = plain(1, "ada", "denies", condition="the levy is not repaid")
     notes = [*opened("p001", "p002"), unless, plain(2, "bob", "asserts"), plain(3, "cyd", "denies")]
     ledger = fold_notes(notes)
-    assert ledger.sides("p001") == (["bob"], ["ada", "cyd"])
+    assert ledger.course("p001").sides == (["bob"], ["ada", "cyd"])
     assert fold_notes([*opened("p001"), unless, plain(2, "cyd", "denies")]).status("p001") == "open"
     mirrored: Note = {"note": "same", "one": "p002", "other": "p001", "opposite": True, "by": "model"}
     turned = plain(4, "ada", "denies", "p002", condition="storms are rare")

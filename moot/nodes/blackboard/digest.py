@@ -164,7 +164,7 @@ def _board_lines(
     others = (key for key in ledger.by_salience if key != MOTION)
     disputed = [*takewhile(lambda key: ledger.status(key) == "disputed", others)]
     for key in islice((key for key in disputed if key not in told), MOST):
-        yes, no = ledger.sides(key)
+        yes, no = ledger.course(key).sides
         yield Line(DISPUTED, 3 if speaker in (*yes, *no) or not is_debater else 6, board.disputed(key))
 
     if is_debater:
@@ -199,7 +199,7 @@ class _Board:
 
     def disputed(self, key: str) -> str:
         """Return a dispute: who says yes and who no, be it on a condition, with the message of each."""
-        yes, no = self.ledger.sides(key)
+        yes, no = self.ledger.course(key).sides
         return f"{self.named(key)} ({stances_text(self.ledger, self.names, key, [*yes, *no])})"
 
     def point(self, event: Event | Gap) -> str:
@@ -214,10 +214,6 @@ class _Board:
         if event.get("kind") == "concedes" and sign:
             return f"{'yes' if sign > 0 else 'no'} to {self.named(key)} [{event['message_id']}]"
         return f"{self.named(key)}: {quotation(event)}"
-
-    def gave_up(self, who: str, key: str) -> bool:
-        """Return whether a debater gave up a proposition; of the motion each stance is told by itself."""
-        return key != MOTION and is_given_up(self.ledger.stance(who, key))
 
     def concessions(self, who: str = "") -> Iterator[Event]:
         """Yield the newest of what a debater, or anybody, conceded; what was conceded again is told once."""
@@ -284,11 +280,16 @@ class _Board:
 
     def own(self, who: str, told: Set[str], makers: Sequence[str]) -> Iterator[Line]:
         """Yield what concerns one debater: challenges to it, what it holds unless told, what it gave up."""
+
+        def needs_evidence(key: str) -> bool:
+            """Whether it has not given that up; of the motion each stance is told by itself."""
+            return key == MOTION or not is_given_up(self.ledger.stance(who, key))
+
         yield from self.waiting(CHALLENGES, 1, who, makers)
         for key, event in islice((each for each in self.ledger.held(who) if each[0] not in told), MOST):
             yield Line(OWN, 5, f"{self.named(key)}: {says(event)} [{event['message_id']}]")
         own = (item for item in reversed(self.ledger.evidence) if item["debater"] == who)
-        for item in islice((item for item in own if not self.gave_up(who, item["proposition"])), MOST):
+        for item in islice((item for item in own if needs_evidence(item["proposition"])), MOST):
             yield Line(OWN, 6, f"your evidence: {quotation(item)}")
         for event in self.concessions(who):
             yield Line(CONCEDED, 2, self.point(event))

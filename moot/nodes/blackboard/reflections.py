@@ -155,7 +155,7 @@ def reflections_by_rule(state: ConversationState, config: DebateConfig) -> list[
         content = f"{names.get(event['debater'], event['debater'])} {did}: “{noted(event['quote'])}”"
     else:
         key = news.disputes[0]
-        yes, no = ledger.sides(key)
+        yes, no = ledger.course(key).sides
         about = [*yes, *no]
         what = "the topic itself" if key == MOTION else f"this: {noted(ledger.propositions[key]['text'])}"
         offered = [item for item in ledger.evidence if item["proposition"] == key]

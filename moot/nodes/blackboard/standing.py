@@ -181,10 +181,6 @@ class Ledger:
         turn = self.course(proposition).last.get(debater)
         return turn.after if turn else 0
 
-    def sides(self, proposition: str) -> tuple[Sequence[str], Sequence[str]]:
-        """Return who asserts a proposition and who denies it, be it on a condition."""
-        return self.course(proposition).sides
-
     def status(self, proposition: str) -> Status:
         """Return how a proposition stands."""
         course = self.course(proposition)
@@ -201,7 +197,7 @@ class Ledger:
 
     def pairs(self, proposition: str) -> list[tuple[str, str]]:
         """Return everybody who asserts a proposition with everybody who denies it."""
-        yes, no = self.sides(proposition)
+        yes, no = self.course(proposition).sides
         return [(one, other) for one in yes for other in no]
 
     def differ(self, proposition: str, one: str, other: str) -> bool:
@@ -339,7 +335,7 @@ def stage_of(
     if status != "disputed":
         return ""
     # What two settled in a room is in dispute all the same while somebody else holds against it.
-    yes, no = map(set, ledger.sides(proposition))
+    yes, no = map(set, ledger.course(proposition).sides)
     ends = [
         max((seq_of(key) or 0 for key in card["message_ids"]), default=0)
         for card in cards

@@ -90,7 +90,7 @@ def summarize_at_once(request: SummaryRequest, chunk: Sequence[Entry]) -> Flow[S
     Raises:
         SummaryFailed: the answer is unusable.
     """
-    room = prose_room(request)
+    room = int(request.max_tokens * PROSE_SHARE)
     (text,) = yield from _answers(request, [_call(request, _as_text(request, chunk), room)], room)
     return SpanNote(text, chunk[0]["seq"], chunk[-1]["seq"])
 
@@ -142,7 +142,7 @@ def write_summary(
 
     All notes are carried on; `shown` are the same ones as the summary is to show them.
     """
-    (whole,) = yield from merge(request, [shown or notes], prose_room(request))
+    (whole,) = yield from merge(request, [shown or notes], int(request.max_tokens * PROSE_SHARE))
     points, prose, names = fold_points(request), whole.text, request.config.names()
     left = request.max_tokens - request.count(f"{prose}\n\n{HEADING}\n") - 2
     missing = untold_points(points, f"{request.topic} {prose}")
@@ -173,11 +173,6 @@ def untold_points(points: SummaryPoints, prose: str) -> SummaryPoints:
 def chunks_of(request: SummaryRequest, entries: Sequence[Entry]) -> list[list[Entry]]:
     """Split entries into runs whose text fits one call; an oversize entry is a run of its own."""
     return batches(entries, lambda entry: request.count(_as_text(request, [entry])) + 1, input_room(request))
-
-
-def prose_room(request: SummaryRequest) -> int:
-    """Return the tokens that the prose of a summary may have."""
-    return int(request.max_tokens * PROSE_SHARE)
 
 
 def note_room(request: SummaryRequest) -> int:
