@@ -13,7 +13,7 @@ from moot.graph.session import DebateSession
 from moot.nodes.driving.answering import run_to_end
 from moot.nodes.driving.environment import NodeContext
 from moot.nodes.driving.portal import call_from_sync
-from moot.nodes.floors.model_floors import let_speak
+from moot.nodes.floors.model_floors import ModelFloor, let_speak
 from moot.nodes.floors.seats import make_seats
 from moot.state.config import DebateConfig
 from moot.state.config.debate_config import frozen_config
@@ -138,9 +138,9 @@ def _ask_again(
     claim = session.claim(state, DebateConfig(model=model) if model else None)
     context = NodeContext(session.environment, claim, holder.thread, receipt["checkpoint"])
     seat = make_seats(state, context)[receipt["floor"]]
-    if seat.asked is None:
+    if not isinstance(seat, ModelFloor):
         raise InputError(f"a person said {receipt['entry_id']}: there is nobody to ask again")
-    (spoken,), answering = call_from_sync(run_to_end, let_speak([seat.asked]), session.environment, claim)
+    (spoken,), answering = call_from_sync(run_to_end, let_speak([seat]), session.environment, claim)
     return Replayed(
         entry_id=receipt["entry_id"],
         speaker=speaker.name,

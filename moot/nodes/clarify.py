@@ -78,7 +78,7 @@ def _call(state: ConversationState, context: NodeContext, debater: DebaterConfig
     """Ask a debater, with rules and topic, context documents and earlier answers."""
     config = frozen_config(state)
     count, most = context.env.count_for(config), config.clarifications.max_per_debater
-    scene = Scene(state, config, state["step"], make_floor(debater.id), count)
+    scene = Scene(state, config, make_floor(debater.id), count)
     earlier = [entry for entry in scene.window if kind_of(entry).gift in ("document", "answer")]
     role = shipped_role(debater)
     built_in = "\n".join(filter(None, (INSTRUCTION.render(), role.says("clarify") if role else "")))

@@ -9,9 +9,9 @@ from typing import cast
 from moot.nodes.calls import ModelCall, Reply, View
 from moot.nodes.driving.environment import NodeContext
 from moot.nodes.effects import Body, Work, errors_update
-from moot.nodes.floors.human_floors import hear_people
-from moot.nodes.floors.model_floors import Spoken, let_speak
-from moot.nodes.floors.seats import Seat, embedding_work, make_seats
+from moot.nodes.floors.human_floors import HumanFloor, hear_people
+from moot.nodes.floors.model_floors import ModelFloor, Spoken, let_speak
+from moot.nodes.floors.seats import embedding_work, make_seats
 from moot.nodes.memory.window import Scribe
 from moot.nodes.models.failures import REFUSALS
 from moot.nodes.protocols.protocol_table import protocol_named
@@ -41,9 +41,11 @@ def turn(state: ConversationState, context: NodeContext) -> Body:
     job = embedding_work(state, context)
     failures: list[str] = (yield Work([job])) if job else []
     seats = make_seats(state, context)
-    models = iter((yield from let_speak([seat.asked for seat in seats if seat.asked])))
-    people = iter((yield from hear_people(state, config, [seat.given for seat in seats if seat.given])))
-    spoken = [next(models) if seat.asked else Spoken(Reply(text=next(people))) for seat in seats]
+    models = iter((yield from let_speak([seat for seat in seats if isinstance(seat, ModelFloor)])))
+    people = iter((yield from hear_people(state, [seat for seat in seats if isinstance(seat, HumanFloor)])))
+    spoken = [
+        next(models) if isinstance(seat, ModelFloor) else Spoken(Reply(text=next(people))) for seat in seats
+    ]
     if not any(each.reply.ok or passes(each.reply, config) for each in spoken):
         spoken[0].reply.require()
 
@@ -52,10 +54,10 @@ def turn(state: ConversationState, context: NodeContext) -> Body:
         len(state["full_transcript"]), count, context.env.clock, phase=step["phase"], round=step["round"]
     )
     receipts: list[Receipt] = []
-    for seat, each in zip(seats, spoken, strict=True):
-        _write_tools(scribe, seat.floor, each.exchanges, count)
-        entry = _write_speech(scribe, state, seat.floor, each.reply)
-        receipts.append(_receipt(state, context, entry, seat, each.call))
+    for index, (floor, each) in enumerate(zip(step["floors"], spoken, strict=True)):
+        _write_tools(scribe, floor, each.exchanges, count)
+        entry = _write_speech(scribe, state, floor, each.reply)
+        receipts.append(_receipt(state, context, entry, index, each.call))
     entered = yield from scribe.enter()
     failures += [each.reply.error for each in spoken]
     return {
@@ -109,17 +111,17 @@ def _write_speech(scribe: Scribe, state: ConversationState, floor: Floor, reply:
 
 
 def _receipt(
-    state: ConversationState, context: NodeContext, entry: Entry, seat: Seat, call: ModelCall | None
+    state: ConversationState, context: NodeContext, entry: Entry, index: int, call: ModelCall | None
 ) -> Receipt:
     view = call.view if call and call.view else View((), 0, 0)
     return {
         "entry_id": entry["id"],
         "seq": entry["seq"],
-        "speaker": seat.floor["speaker"],
+        "speaker": state["step"]["floors"][index]["speaker"],
         "phase": entry["phase"],
         "round": entry["round"],
         "step": state["step"]["no"],
-        "floor": seat.index,
+        "floor": index,
         **view.record(),
         "retrieved": list(view.retrieved),
         "summary_version": int(state.get("rolling_summary", {}).get("version", 0)),

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -117,7 +117,7 @@ def _scene(total: int | None) -> Scene:
         },
     }
     floor: Any = {"speaker": "advocate", "targets": [], "instruction": "Speak.", "room": ""}
-    return Scene(state, DebateConfig(), cast(Any, {}), floor, count, total)
+    return Scene(state, DebateConfig(), floor, count, total)
 
 
 @pytest.mark.parametrize(("total", "most"), [(None, 1000), (8000, 1000), (3500, 275), (1200, 40)])

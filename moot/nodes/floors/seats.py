@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from moot.nodes.calls import Hints, ModelCall, SpeakAs, View
@@ -34,16 +34,8 @@ HINTED = 12
 """The last messages shown that the offline model is told of."""
 
 
-@dataclass(frozen=True)
-class Seat:
-    """One floor of the step, ready."""
-
-    index: int
-    floor: Floor
-    asked: ModelFloor | None = None
-    """What the model is asked; `None` for a person."""
-    given: HumanFloor | None = None
-    """What the person is shown and asked; `None` for a model."""
+Seat = ModelFloor | HumanFloor
+"""One floor of the step, ready to be asked."""
 
 
 def make_seats(state: ConversationState, context: NodeContext) -> list[Seat]:
@@ -53,13 +45,12 @@ def make_seats(state: ConversationState, context: NodeContext) -> list[Seat]:
     # tools is numbered once they are done, and cannot be streamed under its entry's id.
     with_tools = (at for at, floor in enumerate(floors) if config.debater(floor["speaker"]).tools)
     live = next(with_tools, len(floors)) + 1
-    seats = []
+    seats: list[Seat] = []
     alike = Counter[str]()
     for index, floor in enumerate(floors):
         if config.has_person(floor["speaker"]):
-            scene = Scene(state, config, state["step"], floor, context.env.count_for(config))
-            given = given_floor(protocol_named(config.protocol), scene)
-            seats.append(Seat(index, floor, given=given))
+            scene = Scene(state, config, floor, context.env.count_for(config))
+            seats.append(given_floor(scene))
             continue
         asked = _model_floor(state, context, index, live=index < live)
         # Equal requests of one step get seeds of their own, so that they are independent samples.
@@ -67,7 +58,7 @@ def make_seats(state: ConversationState, context: NodeContext) -> list[Seat]:
         alike[asked.call.digest] += 1
         if before:
             asked = replace(asked, call=replace(asked.call, seed=(asked.call.seed or 0) + before))
-        seats.append(Seat(index, floor, asked))
+        seats.append(asked)
     return seats
 
 
@@ -79,7 +70,7 @@ def floor_view(state: ConversationState, context: NodeContext, index: int, *, ta
     total = config.memory.budget.total - offered - taken
     pins = pin_blocks(state, config, count)
     room = total - pins_tokens(pins, count)
-    scene = Scene(state, config, state["step"], floor, count, room, _memories(context))
+    scene = Scene(state, config, floor, count, room, _memories(context))
     return fit(with_pins(protocol_named(config.protocol).view(scene), pins), total, count)
 
 

@@ -20,7 +20,7 @@ def check_tools(config: DebateConfig, count: TokenCounter) -> None:
             context that does not exist or may not be read.
     """
     if config.context is not None:
-        check_context(config.context)
+        read_context(config.context)
     folder = config.context is not None and Path(config.context).is_dir()
     for debater in config.debaters:
         for name in debater.tools:
@@ -34,24 +34,28 @@ def check_tools(config: DebateConfig, count: TokenCounter) -> None:
             )
 
 
-def check_context(context: str) -> None:
-    """Refuse a context that does not exist, may not be read, or lies outside `MOOT_CONTEXT_ROOT`.
+def read_context(context: str) -> dict[str, str] | None:
+    """Return a context file as a document, `{name, content}`, `None` for a folder.
 
     Raises:
-        ConfigError: why, and what to do.
+        ConfigError: it does not exist, cannot be read, is no text, or lies outside `MOOT_CONTEXT_ROOT`.
     """
     path, root = Path(context), context_root()
     if not path.exists():
         raise ConfigError(f"context {context!r} does not exist: give a folder or a text file")
-    if root is not None and not path.resolve().is_relative_to(Path(root).resolve()):
+    real = path.resolve()
+    if root is not None and not real.is_relative_to(Path(root).resolve()):
         raise ConfigError(
             f"context {context!r} lies outside {root!r}, the folder that MOOT_CONTEXT_ROOT allows"
         )
     if path.is_dir():
         if os.open not in os.supports_dir_fd:
             raise ConfigError("tools on a context folder need a system that opens files relative to a folder")
-        return
-    _document(context)
+        return None
+    try:  # through the folder that it really lies in: a link to it is meant by whoever configured it
+        return {"name": path.name, "content": Sandbox(real.parent).read(real.name)}
+    except (Refused, OSError) as error:
+        raise ConfigError(f"cannot read context {context!r}: {error}") from error
 
 
 def context_sandbox(claim: Claim) -> Sandbox | None:
@@ -63,25 +67,15 @@ def context_sandbox(claim: Claim) -> Sandbox | None:
     context = claim.admitted("context", "tool").context
     if context is None:
         return None
-    check_context(context)
+    read_context(context)
     return Sandbox(Path(context).resolve())
 
 
 def context_document(claim: Claim) -> dict[str, str] | None:
-    """Return a debate's context file as a document, `{name, content}`; `None` for a folder and for none.
+    """Return a debate's context file as a document, `None` for a folder and for none.
 
     Raises:
-        ConfigError: it is not admitted, cannot be read, or is no text.
+        ConfigError: it is not admitted, or cannot be read.
     """
     context = claim.admitted("context").context
-    return None if context is None or Path(context).is_dir() else _document(context)
-
-
-def _document(context: str) -> dict[str, str]:
-    # Through the folder that it really lies in: a link to it is meant by whoever configured it.
-    path = Path(context)
-    real = path.resolve()
-    try:
-        return {"name": path.name, "content": Sandbox(real.parent).read(real.name)}
-    except (Refused, OSError) as error:
-        raise ConfigError(f"cannot read context {context!r}: {error}") from error
+    return None if context is None else read_context(context)

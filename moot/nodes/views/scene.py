@@ -24,13 +24,17 @@ class Scene:
 
     state: ConversationState
     config: DebateConfig
-    step: Step
     floor: Floor
     count: TokenCounter
     total: int | None = None
     """Tokens of the whole view where tools take some of the budget; `None` for all of it."""
     memories: Memories | None = None
     """Where retrieval finds what has left the window; `None` brings nothing back."""
+
+    @property
+    def step(self) -> Step:
+        """The step whose floor it is."""
+        return self.state["step"]
 
     @property
     def room(self) -> int:
