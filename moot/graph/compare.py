@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field, create_model
 from typing_extensions import TypedDict
 
 from moot.graph.api import Debate, Debates
-from moot.graph.reports.contents import TITLE, Report, read
+from moot.graph.reports.contents import TITLE, Report
 from moot.graph.reports.markdown_quotes import plain, quoted, section
 from moot.graph.reports.wording import grouped, shortened
 from moot.graph.session import DebateSession
@@ -88,7 +88,7 @@ class DebateComparison(TypedDict):
 
 def compare_debates(documents: Sequence[Mapping[str, object]]) -> DebateComparison:
     """Compare debates, each a document of format `moot.debate/1`; any key may be missing."""
-    rows = [_row(read(document)) for document in documents]
+    rows = [_row(Report(document)) for document in documents]
     winners = {row["winner"] for row in rows}
     answers = {_bare_words(row["answer"]) for row in rows}
     found: DebateComparison = {
@@ -230,7 +230,8 @@ def _expected(given: Mapping[str, object], answers: int) -> int:
     """Return the tokens that a vote of so many answers is expected to take."""
     planned = forecast(DebateConfig.model_validate({**given, "vote": {"answers": answers}}))
     assert planned is not None  # noqa: S101  # a vote ends
-    return planned.expected(lambda batch: batch.prompt) + planned.expected(lambda batch: batch.reply)
+    expected = planned.to_json()
+    return int(expected["prompt_tokens"] + expected["completion_tokens"])
 
 
 def points_of_one(session: DebateSession, rows: Sequence[ComparedDebate]) -> list[OnlyPoint]:

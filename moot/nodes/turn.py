@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import cast
 
 from moot.nodes.calls import ModelCall, Reply, View
 from moot.nodes.driving.environment import NodeContext
@@ -22,7 +21,7 @@ from moot.nodes.tools.exchange import RESULT_TOKENS, Exchange
 from moot.state.config import DebateConfig
 from moot.state.config.debate_config import frozen_config
 from moot.state.conversation import ConversationState, Floor, Receipt
-from moot.state.entries import Entry, EntryKind, turns_taken
+from moot.state.entries import Entry, turns_taken
 
 MARKS = {"length": " […cut off]", **dict.fromkeys(REFUSALS, " […cut off by the provider's content filter]")}
 """What stands behind words that a provider did not let end."""
@@ -102,7 +101,7 @@ def _write_speech(scribe: Scribe, state: ConversationState, floor: Floor, reply:
             reply.require()
         targets = [floor["speaker"], *floor["targets"]]
         return scribe.write("moot", "notice", notice or "", room=room, targets=targets)
-    kind = cast(EntryKind, protocol.entry_kind(state["step"]["phase"]))
+    kind = protocol.entry_kinds.get(state["step"]["phase"], "speech")
     content = PASSES if refused else reply.text + MARKS.get(reply.finish_reason, "")
     fields = {"room": room, "targets": floor["targets"], "model": reply.model, "usage": reply.usage}
     entry = scribe.write(floor["speaker"], kind, content, **fields)

@@ -15,7 +15,7 @@ from rich.console import Console
 from moot.graph.api import Debate, Debates, open_debates
 from moot.graph.cli.screen.verdict_screen import verdict_parts
 from moot.graph.reports import render_html, render_markdown
-from moot.graph.reports.contents import read
+from moot.graph.reports.contents import Report
 from moot.nodes.calls import ModelCall, Reply
 from moot.nodes.models.neutral import fill
 from moot.state.config.config_files import make_config
@@ -119,7 +119,7 @@ def test_verdicts_and_decision_say_which_judging_they_belong_to(judged: Debate) 
     document = judged.document()
     assert [verdict["judging"] for verdict in document["verdicts"]] == [1, 1, 1, 2, 2]
     assert document["verdict"]["judging"] == 2
-    panel = read(document).panel
+    panel = Report(document).panel
     assert (_judges(panel.verdicts), _judges(panel.earlier)) == (
         ["sure", "close"],
         ["level", "close", "third"],
@@ -130,7 +130,7 @@ def test_judgings_that_failed_leave_the_panel_of_the_verdict_in_force(judged: De
     assert judged.judge(panel=["broken", "gone"]).failed
     assert judged.judge(panel=["gone"]).failed
     document = judged.document()
-    panel = read(document).panel
+    panel = Report(document).panel
     assert _judges(panel.verdicts) == ["level", "close", "third"]
     assert panel.earlier == ()
     assert _judges(panel.later) == ["broken", "gone", "gone"]
@@ -144,13 +144,13 @@ def test_without_numbers_the_last_judges_are_the_panel(judged: Debate) -> None:
     document = judged.document()
     for verdict in (*document["verdicts"], document["verdict"]):
         del verdict["judging"]
-    panel = read(document).panel
+    panel = Report(document).panel
     assert (_judges(panel.verdicts), _judges(panel.earlier)) == (
         ["sure", "close"],
         ["level", "close", "third"],
     )
     document["verdicts"].append({**document["verdicts"][-1], "judging": 1, "judge": "new"})
-    panel = read(document).panel
+    panel = Report(document).panel
     assert (_judges(panel.verdicts), _judges(panel.later)) == (["sure", "close"], ["new"])
 
 
@@ -179,7 +179,7 @@ def test_an_outcome_that_no_judge_named_is_explained_wherever_it_is_shown(judged
 def test_figures_of_agreement_are_shown_when_they_are_0(judged: Debate) -> None:
     document = judged.document()
     document["agreement"] = {**document["verdict"]["agreement"], "kappa": 0.0, "alpha": 0.0, "failed": 0}
-    panel = read(document).panel
+    panel = Report(document).panel
     assert panel.alpha == 0
     assert panel.others == (("Mean of the judges’ pairwise κ", "0.00"), ("Unanimous", "no"))
     assert "Mean of the judges’ pairwise κ: 0.00." in render_markdown(document)
@@ -192,7 +192,7 @@ def test_a_rubric_given_for_one_judging_is_known_to_the_report(judged: Debate) -
         panel=["close"],
     )
     document = judged.document()
-    view = read(document).verdict
+    view = Report(document).verdict
     assert view is not None
     (row,) = view.criteria
     assert (row.name, [score.share for score in row.scores]) == ("Fairness to others", [100, 100])

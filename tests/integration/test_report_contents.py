@@ -10,7 +10,7 @@ import pytest
 
 from moot.graph.api import Debates, open_debates
 from moot.graph.reports import render_html, render_markdown
-from moot.graph.reports.contents import read
+from moot.graph.reports.contents import Report
 from moot.graph.reports.markdown_quotes import plain
 from moot.nodes.calls import ModelCall, Reply
 from moot.nodes.judging.rubrics import shipped_rubrics
@@ -66,7 +66,7 @@ def test_the_decision_is_the_judges(judged: Callable[..., dict[str, Any]], winne
     assert verdict["winner"] == winner.lower()
     names = {"advocate": "Advocate wins", "skeptic": "Skeptic wins", "tie": "A tie"}
     expected = {**names, "synthesis": "A synthesis of several"}[verdict["winner"]]
-    view = read(document).verdict
+    view = Report(document).verdict
     assert view is not None
     assert view.headline == expected
     assert view.flipped is verdict["flip"]["flipped"]
@@ -83,7 +83,7 @@ def test_every_score_stands_under_its_criterion_on_the_rubrics_scale(
     ends = {"scale_min": 1, "scale_max": 5}
     rubric = {"name": "own", "criteria": [{"id": "fair_play", "name": "Fairness", **ends}]}
     document = judged("tie", turns=2, judge={"rubric": rubric})
-    view = read(document).verdict
+    view = Report(document).verdict
     assert view is not None
     (row,) = view.criteria
     assert row.name == "Fairness"
@@ -97,12 +97,12 @@ def test_every_score_stands_under_its_criterion_on_the_rubrics_scale(
 
 def test_a_panel_is_those_who_decided_and_earlier_verdicts_stand_apart(debates: Debates) -> None:
     document = _held(debates, turns=2, judge={"panel": [{"id": "one"}, {"id": "two"}, {"id": "three"}]})
-    panel = read(document).panel
+    panel = Report(document).panel
     assert [one.judge for one in panel.verdicts] == ["one", "two", "three"]
     assert panel.earlier == ()
     debate = debates.get(document["id"])
     debate.judge(panel=2)
-    report = read(debate.document())
+    report = Report(debate.document())
     assert len(report.panel.verdicts) == 2
     assert [one.judge for one in report.panel.earlier] == ["one", "two", "three"]
     page = render_html(debate.document())

@@ -14,7 +14,7 @@ from moot.graph.reports import render_html, render_markdown
 from moot.graph.reports.cast import People
 from moot.graph.reports.charts import leading
 from moot.graph.reports.html import TEMPLATES
-from moot.graph.reports.transcript_blocks import BLOCK, anchors_of, read_transcript
+from moot.graph.reports.transcript_blocks import BLOCK, Transcript, anchors_of
 from moot.state.entries import make_entry
 from tests.support.report_documents import BLACKBOARD, MINUTES, VERDICT, debate, hostile
 
@@ -278,7 +278,7 @@ def test_values_of_any_type_are_survived(key: str, board_key: str, verdict_key: 
 def test_blocks_hold_every_message_once_in_order_and_at_most_a_hundred(rounds: list[int]) -> None:
     entries = [{"id": f"m{seq:06d}", "round": number} for seq, number in enumerate(rounds)]
     document = typed(transcript=entries)
-    blocks = read_transcript(document, People(document), anchors_of(document["transcript"])).blocks
+    blocks = Transcript(document, People(document), anchors_of(document["transcript"])).blocks
     assert [message.anchor for block in blocks for message in block.messages] == [
         entry["id"] for entry in entries
     ]
@@ -298,7 +298,7 @@ def test_blocks_hold_every_message_once_in_order_and_at_most_a_hundred(rounds: l
 def test_blocks_are_named_by_what_they_hold(rounds: list[int], titles: list[str]) -> None:
     entries = [{"id": f"m{seq:06d}", "round": number} for seq, number in enumerate(rounds)]
     document = typed(transcript=entries)
-    blocks = read_transcript(document, People(document), anchors_of(document["transcript"])).blocks
+    blocks = Transcript(document, People(document), anchors_of(document["transcript"])).blocks
     assert [block.title for block in blocks] == titles
 
 

@@ -97,7 +97,7 @@ def test_huge_texts_are_shown_verbatim() -> None:
     ids=["skipping a level", "rising first"],
 )
 def test_headings_of_a_solution_join_the_outline_without_gaps(text: str, levels: list[str]) -> None:
-    assert re.findall(r"<(h\d)>", Prose({}).section(text)) == levels
+    assert re.findall(r"<(h\d)>", Prose({}).block(text, base=3)) == levels
 
 
 def test_code_never_gets_citation_links_and_prose_does() -> None:

@@ -266,7 +266,7 @@ class LivePage:
 
         def compared() -> str:
             documents = [self._reader.read(host.debates.get(name)).document for name in names]
-            return str(Prose({}).section(render_comparison(compare_debates(documents)), base=1))
+            return str(Prose({}).block(render_comparison(compare_debates(documents)), base=1))
 
         return {"html": await in_thread(compared)}
 

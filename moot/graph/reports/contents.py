@@ -1,21 +1,14 @@
 """What a report shows beyond what its document says itself: all that takes working out, done once."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-
 from moot.graph.documents import DebateDocument, as_far_as_it_goes
-from moot.graph.documents.document import PropositionStanding
 from moot.graph.documents.reading import shown_config
 from moot.graph.reports.cast import People
-from moot.graph.reports.positions import DebaterPosition, contested, read_standings
-from moot.graph.reports.spending import Comparison, Figure, Prompts, read_plan, read_prompts, read_usage
-from moot.graph.reports.transcript_blocks import Transcript, anchors_of, read_transcript
-from moot.graph.reports.verdict_view import Panel, VerdictView, read_panel
+from moot.graph.reports.positions import read_standings
+from moot.graph.reports.spending import Figure, Prompts, read_plan, read_usage
+from moot.graph.reports.transcript_blocks import Transcript, anchors_of
+from moot.graph.reports.verdict_view import Panel
 from moot.graph.reports.wording import as_json, cleaned, clock, shortened
 from moot.nodes.blackboard.outcome import unfolded
-from moot.nodes.protocols.protocol import Protocol
 from moot.nodes.protocols.protocol_table import rules_of
 from moot.state.config.model_settings import RECORDED
 from moot.state.ledger import MOTION
@@ -31,118 +24,78 @@ NOTES = {
 }
 
 
-@dataclass(frozen=True)
 class Report:
     """The contents of a report, without any markup."""
 
-    document: DebateDocument
-    title: str
-    topic: str
-    """The whole topic, where the title does not hold it."""
-    name: str
-    status_note: str
-    facts: tuple[Figure, ...]
-    people: People
-    anchors: dict[str, str]
-    verdict: VerdictView | None
-    solution: str
-    panel: Panel
-    standings: tuple[DebaterPosition, ...]
-    contested: Sequence[PropositionStanding]
-    propositions: Mapping[str, str]
-    """Words of all propositions, by id."""
-    threshold: float | None
-    """Agreement at which a council ends, where that is known."""
-    prompts: Prompts
-    usage: tuple[Figure, ...]
-    plan: tuple[Comparison, ...]
-    transcript: Transcript
-    errors: tuple[str, ...]
-    """What went wrong, each after where it did."""
-    config: str
+    def __init__(self, given: object) -> None:
+        """Read a document of format `moot.debate/1`; what is missing in it is missing in the report."""
+        self.document = document = as_far_as_it_goes(DebateDocument, cleaned(given))
+        topic, board = document["topic"].strip(), document["blackboard"]
+        self.name = document["name"] or document["id"]
+        short = shortened(topic, TITLE)
+        self.title = short or self.name or "A debate"
+        self.topic = topic if topic != short else ""
+        """The whole topic, where the title does not hold it."""
+        status, because = document["status"], document.get("ended_because", "").strip()
+        self.status_note = NOTES.get(status, "")
+        if status == "limit" and because:
+            self.status_note = f"Ended at one of its limits: {because}."
 
-    @property
-    def rules(self) -> Protocol:
+        self.people = People(document)
+        self.anchors = anchors_of(document["transcript"])
+        self.transcript = Transcript(document, self.people, self.anchors)
+        self.facts = tuple(fact for fact in self._facts(because) if fact.value)
+        self.panel = Panel(document, self.people)
+        self.verdict = self.panel.decision
+
+        self.rules = rules_of(document)
         """The protocol by which the result is told."""
-        return rules_of(self.document)
-
-    @property
-    def at_a_glance(self) -> str:
+        answer = unfolded(document["solution"]) if self.rules.always_answers else document["solution"]
+        self.solution = answer or (self.verdict.solution if self.verdict else "")
+        self.at_a_glance = self.rules.at_a_glance(self.solution)
         """As much of the solution as one page has room for."""
-        return self.rules.at_a_glance(self.solution)
-
-    @property
-    def leads(self) -> bool:
+        self.leads = bool(self.solution and self.rules.answer_leads)
         """Whether the answer stands before the verdict, because it is what was asked for."""
-        return bool(self.solution and self.rules.answer_leads)
 
-    @property
-    def has_rounds(self) -> bool:
-        """Whether there is anything to tell round by round."""
-        board = self.document["blackboard"]
-        return bool(board["standing"]["rounds"] or board["reflections"] or self.document.get("convergence"))
+        self.standings = read_standings(document, self.people)
+        known = board["standing"]["propositions"]
+        self.contested = [each for each in known if each["status"] in ("disputed", "settled")]
+        """What was in dispute, or given up."""
+        self.propositions = {each["id"]: each["text"] for each in known}
+        """Words of all propositions, by id."""
+        if MOTION in self.propositions and len(topic) > TITLE:
+            self.propositions[MOTION] = "The question itself"
+        self.has_rounds = bool(
+            board["standing"]["rounds"] or board["reflections"] or document.get("convergence")
+        )
+        self.threshold: float | None = shown_config(document)["termination"].get("threshold")
+        """Agreement at which a council ends, where that is known."""
 
+        self.prompts = Prompts(document["receipts"])
+        self.usage = read_usage(document["usage"])
+        self.plan = read_plan(document)
+        self.errors = [f"Step {each['step']}, {each['node']}: {each['error']}" for each in document["errors"]]
+        """What went wrong, each after where it did."""
+        self.config = as_json(document["config"]) if document["config"] else ""
 
-def read(given: object) -> Report:
-    """Read a document of format `moot.debate/1`; what is missing in it is missing in the report."""
-    document = as_far_as_it_goes(DebateDocument, cleaned(given))
-    people = People(document)
-    anchors = anchors_of(document["transcript"])
-    transcript = read_transcript(document, people, anchors)
-    panel = read_panel(document, people)
-    verdict = panel.decision
-    topic, name = document["topic"].strip(), document["name"] or document["id"]
-    solution = unfolded(document["solution"]) if rules_of(document).always_answers else document["solution"]
-    status, because = document["status"], document.get("ended_because", "").strip()
-    status_note = NOTES.get(status, "")
-    if status == "limit" and because:
-        status_note = f"Ended at one of its limits: {because}."
-    return Report(
-        document=document,
-        title=shortened(topic, TITLE) or name or "A debate",
-        topic=topic if topic != shortened(topic, TITLE) else "",
-        name=name,
-        status_note=status_note,
-        facts=_facts(document, people, transcript),
-        people=people,
-        anchors=anchors,
-        verdict=verdict,
-        solution=solution or (verdict.solution if verdict else ""),
-        panel=panel,
-        standings=read_standings(document, people),
-        contested=contested(document),
-        propositions={
-            each["id"]: "The question itself" if each["id"] == MOTION and len(topic) > TITLE else each["text"]
-            for each in document["blackboard"]["standing"]["propositions"]
-        },
-        threshold=shown_config(document)["termination"].get("threshold"),
-        prompts=read_prompts(document),
-        usage=read_usage(document["usage"]),
-        plan=read_plan(document),
-        transcript=transcript,
-        errors=tuple(f"Step {each['step']}, {each['node']}: {each['error']}" for each in document["errors"]),
-        config=as_json(document["config"]) if document["config"] else "",
-    )
-
-
-def _facts(document: DebateDocument, people: People, transcript: Transcript) -> tuple[Figure, ...]:
-    rounds = max((entry["round"] for entry in document["transcript"]), default=0)
-    began, ended = clock(document["created_at"]), clock(document["updated_at"])
-    because, verdict = document.get("ended_because", "").strip(), document["verdict"]
-    named = [entry["model"] for entry in document["transcript"]] + [verdict["model"] if verdict else ""]
-    unchecked = ", of a capable model; facts unchecked"
-    models = [
-        each + (unchecked if each.startswith(RECORDED) else "") for each in dict.fromkeys(filter(None, named))
-    ]
-    facts = [
-        Figure("Protocol", document["protocol"]),
-        Figure("Debaters", str(len(people) or "")),
-        Figure("Messages", f"{transcript.count:,}"),
-        Figure("Rounds", str(rounds or "")),
-        Figure("Began", began),
-        Figure("Last change", ended if ended != began else ""),
-        Figure("Ended", because if document["status"] == "done" else ""),
-        Figure("Models", ", ".join(models)),
-        Figure("Id", document["id"] if document["name"] else ""),
-    ]
-    return tuple(fact for fact in facts if fact.value)
+    def _facts(self, because: str) -> list[Figure]:
+        document, verdict = self.document, self.document["verdict"]
+        rounds = max((entry["round"] for entry in document["transcript"]), default=0)
+        began, ended = clock(document["created_at"]), clock(document["updated_at"])
+        named = [entry["model"] for entry in document["transcript"]] + [verdict["model"] if verdict else ""]
+        unchecked = ", of a capable model; facts unchecked"
+        models = [
+            each + (unchecked if each.startswith(RECORDED) else "")
+            for each in dict.fromkeys(filter(None, named))
+        ]
+        return [
+            Figure("Protocol", document["protocol"]),
+            Figure("Debaters", str(len(self.people) or "")),
+            Figure("Messages", f"{self.transcript.count:,}"),
+            Figure("Rounds", str(rounds or "")),
+            Figure("Began", began),
+            Figure("Last change", ended if ended != began else ""),
+            Figure("Ended", because if document["status"] == "done" else ""),
+            Figure("Models", ", ".join(models)),
+            Figure("Id", document["id"] if document["name"] else ""),
+        ]

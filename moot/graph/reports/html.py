@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import CodeType
-from typing import Literal
+from typing import ClassVar, Literal
 
 from jinja2 import BytecodeCache, Environment, FileSystemLoader, StrictUndefined, select_autoescape
 from jinja2.bccache import Bucket
@@ -17,9 +17,9 @@ from markupsafe import Markup
 from moot.graph.documents import DebateDocument, as_far_as_it_goes
 from moot.graph.reports.cast import People
 from moot.graph.reports.charts import NARROW, SECTIONS, WIDE, floor_chart, leading, prompt_chart
-from moot.graph.reports.contents import Report, read
+from moot.graph.reports.contents import Report
 from moot.graph.reports.prose import Prose
-from moot.graph.reports.transcript_blocks import Message, anchors_of, read_transcript
+from moot.graph.reports.transcript_blocks import Message, Transcript, anchors_of
 from moot.graph.reports.wording import cleaned, clock, grouped, one_decimal
 from moot.nodes.blackboard.board_words import says
 from moot.nodes.blackboard.outcome import GLANCE
@@ -45,7 +45,7 @@ def render_html(document: Mapping[str, object]) -> str:
     Returns:
         The page, without control characters and lone surrogates, so that it encodes to UTF-8.
     """
-    report = read(document)
+    report = Report(document)
     script = (TEMPLATES / "report.js").read_text(encoding="utf-8")
     digest = hashlib.sha256(script.encode("utf-8")).digest()
     return _rendered(
@@ -60,7 +60,7 @@ def render_html(document: Mapping[str, object]) -> str:
 
 def render_part(document: Mapping[str, object], part: ReportPart) -> str:
     """Render one part of the page that `render_html` makes, for a page that has its style."""
-    return _rendered("part.html.j2", read(document), part=f"{part}.html.j2")
+    return _rendered("part.html.j2", Report(document), part=f"{part}.html.j2")
 
 
 def render_messages(entries: Sequence[Entry], among: DebateDocument) -> list[tuple[Message, str]]:
@@ -70,7 +70,7 @@ def render_messages(entries: Sequence[Entry], among: DebateDocument) -> list[tup
     receipts = [each for each in among["receipts"] if each["entry_id"] in ids]
     few = {"config": among["config"], "transcript": list(entries), "receipts": receipts}
     document = as_far_as_it_goes(DebateDocument, cleaned(few))
-    folds = read_transcript(document, People(document), anchors).blocks
+    folds = Transcript(document, People(document), anchors).blocks
     template = _environment(Prose(anchors)).get_template("message.html.j2").module
     return [(each, str(template.message(each))) for fold in folds for each in fold.messages]  # type: ignore[attr-defined]  # a macro
 
@@ -92,8 +92,8 @@ def _rendered(template: str, report: Report, **more: object) -> str:
 def _environment(prose: Prose) -> Environment:
     return template_environment(
         block=prose.block,
-        section=prose.section,
-        folded=partial(prose.folded, most=GLANCE),
+        section=partial(prose.block, base=3),
+        folded=partial(prose.folded, most=GLANCE, base=3),
         inline=prose.inline,
         cites=lambda ids: Markup(" ").join(map(prose.link, ids)),
     )
@@ -102,8 +102,7 @@ def _environment(prose: Prose) -> Environment:
 class _CompiledTemplates(BytecodeCache):
     """Keeps what templates compile to, which takes most of the time of a report, for the whole process."""
 
-    def __init__(self) -> None:
-        self._codes: dict[tuple[str, str], CodeType] = {}
+    _codes: ClassVar[dict[tuple[str, str], CodeType]] = {}
 
     def load_bytecode(self, bucket: Bucket) -> None:
         bucket.code = self._codes.get((bucket.key, bucket.checksum))
@@ -113,14 +112,11 @@ class _CompiledTemplates(BytecodeCache):
             self._codes[bucket.key, bucket.checksum] = bucket.code
 
 
-_COMPILED = _CompiledTemplates()
-
-
 def template_environment(**filters: Callable[..., object]) -> Environment:
     """Return what renders a form of the report: HTML escapes every text, Markdown does so by its filters."""
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
-        bytecode_cache=_COMPILED,
+        bytecode_cache=_CompiledTemplates(),
         autoescape=select_autoescape(["html.j2"]),
         undefined=StrictUndefined,
         trim_blocks=True,

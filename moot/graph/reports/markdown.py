@@ -9,7 +9,7 @@ from urllib.parse import quote
 from markupsafe import Markup, escape
 
 from moot.graph.reports.cast import Person
-from moot.graph.reports.contents import Report, read
+from moot.graph.reports.contents import Report
 from moot.graph.reports.html import TEMPLATES, template_environment
 from moot.graph.reports.markdown_quotes import plain, quoted, section
 from moot.graph.reports.prose import Prose
@@ -46,7 +46,7 @@ def render_markdown(document: Mapping[str, object]) -> str:
     Returns:
         The file's text, ending in a line end.
     """
-    report = read(document)
+    report = Report(document)
 
     def cite(message_id: str) -> str:
         anchor = report.anchors.get(message_id)
@@ -65,18 +65,21 @@ def render_brief(document: Mapping[str, object], form: Literal["brief", "adr"] =
         document: a debate in the format `moot.debate/1`; any key may be missing.
         form: which of the two.
     """
-    report = read(document)
-    environment = template_environment(
-        plain=plain, quoted=quoted, section=section, cited=_cited, asked=_asked
-    )
+    report = Report(document)
+    environment = template_environment(plain=plain, quoted=quoted, section=section, cited=_cited)
     options = [option_of(report, person) for person in report.people.values()]
-    text = environment.get_template(f"{form}.md.j2").render(report=report, options=options, most=STRONGEST)
+    text = environment.get_template(f"{form}.md.j2").render(
+        report=report,
+        options=options,
+        most=STRONGEST,
+        asked=noted(report.topic.removeprefix(report.title), TOPIC_CHARS),  # beyond the title
+    )
     return _tidy(text)
 
 
 def render_brief_html(document: Mapping[str, object]) -> str:
     """Render the one page as self-contained HTML."""
-    return as_page(render_brief(document), read(document).title)
+    return as_page(render_brief(document), Report(document).title)
 
 
 def as_page(text: str, title: str, kicker: str = "In brief") -> str:
@@ -84,7 +87,7 @@ def as_page(text: str, title: str, kicker: str = "In brief") -> str:
     rest = text.partition("\n")[2]
     style = Markup((TEMPLATES / "report.css").read_text(encoding="utf-8"))  # noqa: S704  # our own file
     page = template_environment().get_template("brief.html.j2")
-    body = Prose({}).section(rest, base=2)
+    body = Prose({}).block(rest, base=2)
     return page.render(title=title, style=style, body=body, kicker=kicker)
 
 
@@ -103,8 +106,16 @@ def option_of(report: Report, person: Person) -> Option:
     ]
     return Option(
         person,
-        pros=tuple(_in_its_words(text) for holding in holdings for text in holding.evidence),
-        cons=tuple(_in_its_words(text) for holding in holdings for text in holding.challenged),
+        pros=tuple(
+            Reason(text=noted(text, REASON_CHARS), citations=[])
+            for holding in holdings
+            for text in holding.evidence
+        ),
+        cons=tuple(
+            Reason(text=noted(text, REASON_CHARS), citations=[])
+            for holding in holdings
+            for text in holding.challenged
+        ),
         remarks=tuple(
             Reason(text=f"{name}: {noted(score.reasoning, REASON_CHARS)}", citations=list(score.citations))
             for name, score in sorted(scores, key=lambda each: -each[1].share)
@@ -112,19 +123,10 @@ def option_of(report: Report, person: Person) -> Option:
     )
 
 
-def _asked(report: Report) -> str:
-    """Return what was asked beyond the title."""
-    return noted(report.topic.removeprefix(report.title), TOPIC_CHARS)
-
-
 def _cited(reason: Reason) -> str:
     """Return a reason with the first messages that show it."""
     shown = f" ({plain(', '.join(reason['citations'][:MOST_CITED]))})" if reason["citations"] else ""
     return plain(reason["text"]) + shown
-
-
-def _in_its_words(text: str) -> Reason:
-    return Reason(text=noted(text, REASON_CHARS), citations=[])
 
 
 def _tidy(text: str) -> str:

@@ -51,12 +51,6 @@ class DebaterPosition:
     moments: Sequence[Moment]
 
 
-def contested(document: DebateDocument) -> list[PropositionStanding]:
-    """Return what was in dispute, or given up."""
-    propositions = document["blackboard"]["standing"]["propositions"]
-    return [each for each in propositions if each["status"] in ("disputed", "settled")]
-
-
 def read_standings(document: DebateDocument, people: People) -> tuple[DebaterPosition, ...]:
     """Build the standing of each debater from the ledger and from its contract."""
     standing = document["blackboard"]["standing"]

@@ -43,17 +43,24 @@ class Prose:
         self._anchors = anchors
         self._markdown = parser()
 
-    def block(self, text: str) -> Markup:
-        """Render Markdown whose headings are none of the page's (they become emphasised paragraphs)."""
-        return self._render(text, heading_base=None)
+    def block(self, text: str, base: int | None = None) -> Markup:
+        """Render Markdown whose headings join the page's outline from level `base` on, none skipped.
 
-    def section(self, text: str, base: int = 3) -> Markup:
-        """Render Markdown whose headings join the page's outline from level `base`, none skipped."""
-        return self._render(text, heading_base=base)
+        Without `base` they are none of the page's: they become emphasised paragraphs.
+        """
+        if len(text) > PLAIN_ABOVE:
+            return Markup('<div class="verbatim">{}</div>').format(text)
+        tokens = self._markdown.parse(text)
+        place_headings(tokens, base)
+        for token in tokens:
+            if token.children:
+                token.children = self._inline_tokens(token.children)
+        html = self._markdown.renderer.render(tokens, self._markdown.options, {})
+        return Markup(_CLEANER.clean(html))  # noqa: S704  # sanitised by nh3
 
-    def folded(self, text: str, most: int, base: int = 3) -> Markup:
-        """Render Markdown like `section`; of each flat list all after the first `most` points folds away."""
-        return Markup(_FLAT_LIST.sub(partial(_fold, most), self.section(text, base)))  # noqa: S704  # sanitised
+    def folded(self, text: str, most: int, base: int) -> Markup:
+        """Render Markdown like `block`; of each flat list all after the first `most` points folds away."""
+        return Markup(_FLAT_LIST.sub(partial(_fold, most), self.block(text, base)))  # noqa: S704  # sanitised
 
     def inline(self, text: str) -> Markup:
         """Escape plain text and link the citations in it."""
@@ -67,17 +74,6 @@ class Prose:
             missing = '<span class="cite gone" title="not in the transcript">{}</span>'
             return Markup(missing).format(message_id)  # noqa: S704  # a constant; format() escapes
         return Markup('<a class="cite" href="#{}">{}</a>').format(anchor, message_id)  # format() escapes
-
-    def _render(self, text: str, heading_base: int | None) -> Markup:
-        if len(text) > PLAIN_ABOVE:
-            return Markup('<div class="verbatim">{}</div>').format(text)
-        tokens = self._markdown.parse(text)
-        place_headings(tokens, heading_base)
-        for token in tokens:
-            if token.children:
-                token.children = self._inline_tokens(token.children)
-        html = self._markdown.renderer.render(tokens, self._markdown.options, {})
-        return Markup(_CLEANER.clean(html))  # noqa: S704  # sanitised by nh3
 
     def _inline_tokens(self, children: Sequence[Token]) -> list[Token]:
         out: list[Token] = []

@@ -12,19 +12,32 @@ from moot.state.conversation import LeftOut, Receipt
 from moot.state.entries import seq_of
 
 
-@dataclass(frozen=True)
 class Prompts:
     """All receipts taken together."""
 
-    receipts: Sequence[Receipt]
-    budget: int | None
-    """The largest one."""
-    largest: int
-    mean: float
-    over: int
-    """Prompts above their budget: none, if Moot keeps its promise."""
-    omissions: Sequence[LeftOut]
-    """What was left out most, for one reason each."""
+    def __init__(self, receipts: Sequence[Receipt]) -> None:
+        self.receipts = receipts
+        budgets = [receipt["budget"] for receipt in receipts]
+        totals = [receipt["total_tokens"] for receipt in receipts]
+        self.budget = max(budgets, default=None)
+        """The largest one."""
+        self.largest = max(totals, default=0)
+        self.mean = fmean(totals) if totals else 0.0
+        self.over = sum(total > budget for total, budget in zip(totals, budgets, strict=True))
+        """Prompts above their budget: none, if Moot keeps its promise."""
+        times: Counter[tuple[str, str]] = Counter()
+        tokens: Counter[tuple[str, str]] = Counter()
+        for receipt in receipts:
+            for note in receipt["left_out"]:
+                # Thousands of messages make one row.
+                key = ("messages" if seq_of(note["what"]) is not None else note["what"], note["why"])
+                times[key] += 1
+                tokens[key] += note["tokens"]
+        self.omissions: Sequence[LeftOut] = [
+            {"what": key[0], "why": key[1], "tokens": total, "count": times[key]}
+            for key, total in tokens.most_common(12)
+        ]
+        """What was left out most, for one reason each."""
 
 
 @dataclass(frozen=True)
@@ -52,32 +65,6 @@ class Comparison:
     def share(self, value: float) -> int:
         """Length of a bar for `value`, in percent of the longer one."""
         return round(100 * value / (max(self.planned, self.actual) or 1))
-
-
-def read_prompts(document: DebateDocument) -> Prompts:
-    """Sum the receipts up."""
-    receipts = document["receipts"]
-    budgets = [receipt["budget"] for receipt in receipts]
-    totals = [receipt["total_tokens"] for receipt in receipts]
-    times: Counter[tuple[str, str]] = Counter()
-    tokens: Counter[tuple[str, str]] = Counter()
-    for receipt in receipts:
-        for note in receipt["left_out"]:
-            # Thousands of messages make one row.
-            key = ("messages" if seq_of(note["what"]) is not None else note["what"], note["why"])
-            times[key] += 1
-            tokens[key] += note["tokens"]
-    return Prompts(
-        receipts=receipts,
-        budget=max(budgets, default=None),
-        largest=max(totals, default=0),
-        mean=fmean(totals) if totals else 0.0,
-        over=sum(total > budget for total, budget in zip(totals, budgets, strict=True)),
-        omissions=[
-            {"what": key[0], "why": key[1], "tokens": total, "count": times[key]}
-            for key, total in tokens.most_common(12)
-        ],
-    )
 
 
 def read_usage(usage: Usage) -> tuple[Figure, ...]:

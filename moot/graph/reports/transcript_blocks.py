@@ -1,6 +1,6 @@
 """The transcript in foldable blocks: rounds, or about a hundred messages."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -56,14 +56,41 @@ class Fold:
         return tuple({message.person.id: message.person for message in self.messages}.values())
 
 
-@dataclass(frozen=True)
 class Transcript:
-    """The whole transcript; `lazy` where its blocks wait in templates."""
+    """The whole transcript."""
 
-    blocks: tuple[Fold, ...]
-    count: int
-    lazy: bool
-    open: bool
+    def __init__(self, document: DebateDocument, people: People, anchors: Mapping[str, str]) -> None:
+        entries = document["transcript"]
+        self.count = len(entries)
+        characters = sum(len(entry["content"]) for entry in entries)
+        self.lazy = self.count > LAZY_ABOVE or characters > LAZY_CHARACTERS
+        """Whether its blocks wait in templates."""
+        self.open = self.count <= OPEN_UP_TO
+        self.blocks: list[Fold] = []
+        views = {
+            receipt["entry_id"]: f"{grouped(receipt['total_tokens'])} of {grouped(receipt['budget'])}"
+            for receipt in document["receipts"]
+        }
+        chunks, used = _chunks(entries), set[str]()
+        for title, chunk in zip(_titles(chunks), chunks, strict=True):
+            messages: list[Message] = []
+            for entry in chunk:
+                anchor = anchors[entry["id"]]
+                message = Message(
+                    entry=entry,
+                    anchor="" if anchor in used else anchor,
+                    label=entry["id"] or anchor,
+                    person=people[entry["speaker"]],
+                    new_phase=entry["phase"] not in ("", messages[-1].entry["phase"] if messages else ""),
+                    targets=tuple(
+                        (target, anchors[target]) if target in anchors else (people[target].name, "")
+                        for target in entry["targets"]
+                    ),
+                    view=views.get(entry["id"], ""),
+                )
+                messages.append(message)
+                used.add(anchor)
+            self.blocks.append(Fold(title, tuple(messages)))
 
 
 def anchors_of(entries: Sequence[Entry]) -> dict[str, str]:
@@ -73,42 +100,6 @@ def anchors_of(entries: Sequence[Entry]) -> dict[str, str]:
         key = entry["id"]
         anchors.setdefault(key, key if ENTRY_ID.fullmatch(key) else f"e{position}")
     return anchors
-
-
-def read_transcript(document: DebateDocument, people: People, anchors: dict[str, str]) -> Transcript:
-    """Build the blocks of a document's transcript."""
-    entries = document["transcript"]
-    views = {
-        receipt["entry_id"]: f"{grouped(receipt['total_tokens'])} of {grouped(receipt['budget'])}"
-        for receipt in document["receipts"]
-    }
-    chunks, blocks, used = _chunks(entries), [], set[str]()
-    for title, chunk in zip(_titles(chunks), chunks, strict=True):
-        messages: list[Message] = []
-        for entry in chunk:
-            anchor = anchors[entry["id"]]
-            message = Message(
-                entry=entry,
-                anchor="" if anchor in used else anchor,
-                label=entry["id"] or anchor,
-                person=people[entry["speaker"]],
-                new_phase=entry["phase"] not in ("", messages[-1].entry["phase"] if messages else ""),
-                targets=tuple(
-                    (target, anchors[target]) if target in anchors else (people[target].name, "")
-                    for target in entry["targets"]
-                ),
-                view=views.get(entry["id"], ""),
-            )
-            messages.append(message)
-            used.add(anchor)
-        blocks.append(Fold(title, tuple(messages)))
-    characters = sum(len(entry["content"]) for entry in entries)
-    return Transcript(
-        blocks=tuple(blocks),
-        count=len(entries),
-        lazy=len(entries) > LAZY_ABOVE or characters > LAZY_CHARACTERS,
-        open=len(entries) <= OPEN_UP_TO,
-    )
 
 
 def _chunks(entries: Sequence[Entry]) -> list[list[Entry]]:

@@ -23,7 +23,6 @@ from moot.state.verdict import (
     CriterionScale,
     Decision,
     Outcome,
-    PanelReport,
     Verdict,
 )
 
@@ -52,70 +51,84 @@ class CriterionRow:
     scores: tuple[Score, ...]
 
 
-@dataclass(frozen=True)
 class VerdictView:
     """One verdict. `headline` is all that a hurried reader needs; a failed one never names a winner."""
 
-    record: Decision
-    """A judge's verdict has no more of it than every verdict has."""
-    judge: str
-    headline: str
-    winner: Person | None = None
-    confidence: int | None = None
-    criteria: tuple[CriterionRow, ...] = ()
-    totals: tuple[Score, ...] = ()
-    outcome: Outcome | None = None
-    """How several judges came to it; `None` for one judge's own."""
-
-    @property
-    def failed(self) -> bool:
-        """Whether it is nobody's judgement."""
-        return self.record["status"] == "failed"
-
-    @property
-    def placeholder(self) -> bool:
-        """Whether no model judged this."""
-        return self.record.get("placeholder", False)
-
-    @property
-    def flipped(self) -> bool | None:
-        """Whether the winner changed with the order of presentation; `None` where one order alone counts."""
-        return self.record["flip"]["flipped"]
-
-    @property
-    def cases(self) -> Mapping[str, Case]:
-        """By debater, what speaks for its answer and against it; nothing that nobody judged."""
-        return {} if self.failed or self.placeholder else self.record.get("cases", {})
-
-    @property
-    def changed(self) -> str:
+    def __init__(
+        self, verdict: Verdict, people: People, named: Mapping[str, Sequence[CriterionScale]], rules: Protocol
+    ) -> None:
+        self.record = record = cast(Decision, verdict)
+        """A judge's verdict has no more of it than every verdict has."""
+        self.judge = _JUDGES.get(record["judge"], record["judge"])
+        self.changed = changed_text(record)
         """What did not count as it was said, in a sentence."""
-        return changed_text(self.record)
-
-    @property
-    def solution(self) -> str:
+        self.flipped = record["flip"]["flipped"]
+        """Whether the winner changed with the order of presentation; `None` where one order alone counts."""
+        self.failed, self.placeholder = record["status"] == "failed", record.get("placeholder", False)
+        self.solution = "" if self.failed else record["solution_markdown"]
         """The answer that the judge wrote."""
-        return "" if self.failed else self.record["solution_markdown"]
+        self.winner: Person | None = None
+        self.confidence: int | None = None
+        self.criteria: Sequence[CriterionRow] = ()
+        self.totals: Sequence[Score] = ()
+        self.outcome: Outcome | None = None
+        """How several judges came to it; `None` for one judge's own."""
+        self.cases: Mapping[str, Case] = {}
+        """By debater, what speaks for its answer and against it."""
+        if self.failed or self.placeholder:  # nobody's judgement
+            self.headline = PLACEHOLDER.capitalize() if self.placeholder else "The verdict failed"
+            return
+        self.headline = rules.headline(record, {person.id: person.name for person in people.values()})
+        if record["winner"] and record["winner"] not in NO_WINNER:
+            self.winner = people[record["winner"]]
+        self.confidence = confidence_of(record)
+        self.criteria = _criteria(record, people, record.get("criteria") or named.get(record["rubric"], []))
+        totals = {people[key].id: total for key, total in record["totals"].items()}
+        self.totals = [
+            Score(person, totals[person.id], _bar(totals[person.id] / _FULL))
+            for person in _in_order(record["totals"], people)
+        ]
+        self.outcome = record.get("outcome") if record["judge"] == PANEL else None
+        self.cases = record.get("cases", {})
 
 
-@dataclass(frozen=True)
 class Panel:
     """What was decided, and the judges side by side."""
 
-    decision: VerdictView | None
-    """The decision, or the failed verdict of a lone judge: never another judge's in its place."""
-    verdicts: tuple[VerdictView, ...]
-    """Those that the decision was made of."""
-    earlier: tuple[VerdictView, ...]
-    """Those of earlier judgings, the oldest first."""
-    later: tuple[VerdictView, ...]
-    """Those of later judgings: all failed, else the decision were theirs."""
-    agreement: PanelReport
+    def __init__(self, document: DebateDocument, people: People) -> None:
+        """Tell by their numbers which verdicts the decision was made of, and show them beside the others.
 
-    @property
-    def alpha(self) -> float | None:
+        A decision from before there were numbers was made of the last verdicts that have none.
+        """
+        decision, verdicts = document["verdict"], document["verdicts"]
+        self.agreement = agreement = document.get("agreement", {})
+        self.alpha = agreement.get("alpha")
         """Krippendorff's α over the judges' scores."""
-        return self.agreement.get("alpha")
+        if number := decision.get("judging", 0) if decision else 0:
+            own = [verdict for verdict in verdicts if verdict.get("judging", 0) == number]
+            earlier = [verdict for verdict in verdicts if verdict.get("judging", 0) < number]
+            later = [verdict for verdict in verdicts if verdict.get("judging", 0) > number]
+        else:
+            later = [verdict for verdict in verdicts if verdict.get("judging")] if decision else []
+            unnumbered = [verdict for verdict in verdicts if verdict not in later]
+            sat = agreement.get("judges", 0) + agreement.get("failed", 0)
+            first = max(0, len(unnumbered) - sat) if sat else 0
+            own, earlier = unnumbered[first:], unnumbered[:first]
+        scales, rules = _named_scales(document), rules_of(document)
+
+        def views(of: Sequence[Verdict]) -> tuple[VerdictView, ...]:
+            return tuple(VerdictView(verdict, people, scales, rules) for verdict in of)
+
+        self.verdicts = views(own)
+        """Those that the decision was made of."""
+        self.earlier = views(earlier)
+        """Those of earlier judgings, the oldest first."""
+        self.later = views(later)
+        """Those of later judgings: all failed, else the decision were theirs."""
+        failed = all(verdict["status"] == "failed" for verdict in verdicts)
+        alone = verdicts[-1:] if failed else []
+        self.decision = next(iter(views([decision] if decision else alone)), None)
+        """The decision, or the failed verdict of a lone judge: never another judge's in its place."""
 
     @property
     def others(self) -> tuple[tuple[str, str], ...]:
@@ -129,33 +142,6 @@ class Panel:
         )
 
 
-def read_panel(document: DebateDocument, people: People) -> Panel:
-    """Tell by their numbers which verdicts the decision was made of, and show them beside the others.
-
-    A decision from before there were numbers was made of the last verdicts that have none.
-    """
-    decision, verdicts, agreement = document["verdict"], document["verdicts"], document.get("agreement", {})
-    if number := decision.get("judging", 0) if decision else 0:
-        own = [verdict for verdict in verdicts if verdict.get("judging", 0) == number]
-        earlier = [verdict for verdict in verdicts if verdict.get("judging", 0) < number]
-        later = [verdict for verdict in verdicts if verdict.get("judging", 0) > number]
-    else:
-        later = [verdict for verdict in verdicts if verdict.get("judging")] if decision else []
-        unnumbered = [verdict for verdict in verdicts if verdict not in later]
-        sat = agreement.get("judges", 0) + agreement.get("failed", 0)
-        first = max(0, len(unnumbered) - sat) if sat else 0
-        own, earlier = unnumbered[first:], unnumbered[:first]
-    failed = all(verdict["status"] == "failed" for verdict in verdicts)
-    shown = decision or (verdicts[-1] if verdicts and failed else None)
-    scales, rules = _named_scales(document), rules_of(document)
-
-    def views(of: Sequence[Verdict]) -> tuple[VerdictView, ...]:
-        return tuple(_view(cast(Decision, verdict), people, scales, rules) for verdict in of)
-
-    decided = _view(cast(Decision, shown), people, scales, rules) if shown else None
-    return Panel(decided, views(own), views(earlier), views(later), agreement)
-
-
 def _named_scales(document: DebateDocument) -> dict[str, list[CriterionScale]]:
     """Return the rubrics that older verdicts may name: those that ship, and the configuration's."""
     rubrics = shipped_rubrics()
@@ -165,30 +151,6 @@ def _named_scales(document: DebateDocument) -> dict[str, list[CriterionScale]]:
             rubric = parse_rubric(seat.get("rubric"))
             rubrics = {**rubrics, rubric.name: rubric}
     return {name: rubric.scales() for name, rubric in rubrics.items()}
-
-
-def _view(
-    record: Decision, people: People, named: Mapping[str, Sequence[CriterionScale]], protocol: Protocol
-) -> VerdictView:
-    judge, chosen = _JUDGES.get(record["judge"], record["judge"]), record["winner"]
-    if record.get("placeholder", False):
-        return VerdictView(record, judge, PLACEHOLDER.capitalize())
-    if record["status"] == "failed":
-        return VerdictView(record, judge, "The verdict failed")
-    totals = {people[key].id: total for key, total in record["totals"].items()}
-    return VerdictView(
-        record=record,
-        judge=judge,
-        headline=protocol.headline(record, {person.id: person.name for person in people.values()}),
-        winner=people[chosen] if chosen and chosen not in NO_WINNER else None,
-        confidence=confidence_of(record),
-        criteria=_criteria(record, people, record.get("criteria") or named.get(record["rubric"], [])),
-        totals=tuple(
-            Score(person, totals[person.id], _bar(totals[person.id] / _FULL))
-            for person in _in_order(record["totals"], people)
-        ),
-        outcome=record.get("outcome") if record["judge"] == PANEL else None,
-    )
 
 
 def _criteria(record: Verdict, people: People, scales: Sequence[CriterionScale]) -> tuple[CriterionRow, ...]:

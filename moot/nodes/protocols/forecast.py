@@ -5,7 +5,6 @@ many there are at least and at most. Token figures are estimates: *expected* goe
 *most* by the budgets. Tools, retries, and answers that are asked for again with more room, come on top.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from moot.nodes.calls import Purpose
@@ -94,28 +93,20 @@ class Forecast:
         """Return how long the run takes where every call takes `latency_s`, our own work not counted."""
         return self.critical_path * latency_s
 
-    def seconds_at_most(self, latency_s: float) -> float:
-        """Return how long it can take where every call takes `latency_s`."""
-        return self.critical_path_at_most * latency_s
-
-    def expected(self, of: Callable[[Batch], Tokens]) -> int:
-        """Return the tokens of all planned calls."""
-        return round(sum(of(batch).expected * batch.all_calls for batch in self.batches))
-
-    def most(self, of: Callable[[Batch], Tokens]) -> int:
-        """Return the tokens of all calls that there can be, each at its budget."""
-        return sum(of(batch).most * batch.calls * batch.times_at_most for batch in self.batches)
-
     def to_json(self) -> JsonObject:
-        """Return the forecast as JSON types; keys that `usage` has too mean the same there."""
+        """Return the forecast as JSON types; keys that `usage` has too mean the same there.
+
+        Tokens at most are those of all calls that there can be, each at its budget.
+        """
+        most = [(batch, batch.calls * batch.times_at_most) for batch in self.batches]
         return {
             "calls": self.calls,
             "calls_at_least": self.calls_at_least,
             "calls_at_most": self.calls_at_most,
-            "prompt_tokens": self.expected(lambda batch: batch.prompt),
-            "prompt_tokens_at_most": self.most(lambda batch: batch.prompt),
-            "completion_tokens": self.expected(lambda batch: batch.reply),
-            "completion_tokens_at_most": self.most(lambda batch: batch.reply),
+            "prompt_tokens": round(sum(each.prompt.expected * each.all_calls for each in self.batches)),
+            "prompt_tokens_at_most": sum(batch.prompt.most * calls for batch, calls in most),
+            "completion_tokens": round(sum(each.reply.expected * each.all_calls for each in self.batches)),
+            "completion_tokens_at_most": sum(batch.reply.most * calls for batch, calls in most),
             "critical_path_calls": self.critical_path,
             "critical_path_calls_at_most": self.critical_path_at_most,
             "concurrency": self.concurrency,

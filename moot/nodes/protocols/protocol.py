@@ -16,7 +16,7 @@ from moot.nodes.views.scene import Scene
 from moot.state.config import DebateConfig
 from moot.state.config.section import Terms
 from moot.state.conversation import ConversationState, Floor, StateValues, Step, StepKind
-from moot.state.entries import Entry, JsonObject
+from moot.state.entries import Entry, EntryKind, JsonObject
 from moot.state.errors import ConfigError
 from moot.state.verdict import NO_WINNER, Decision
 
@@ -96,6 +96,10 @@ class Protocol(Terms):
     """Whether `answer` follows what the verdict gave, instead of standing in for it."""
     goes_on: bool = True
     """Whether more turns make a debate go on that has come to its end."""
+    entry_kinds: Mapping[str, EntryKind] = MappingProxyType({})
+    """The kind of entry that a floor of each phase produces, where that is no speech."""
+    won: str = "{} wins"
+    """What it means that a judge named somebody, who stands for the braces."""
     result: str = "Verdict"
     """What a debate of this kind comes to, as a heading."""
     answer_leads: str = ""
@@ -127,10 +131,6 @@ class Protocol(Terms):
     def instruction(self, scene: Scene) -> str:
         """Return what the floor's speaker is asked to do, as a model and a person are told it."""
         return scene.floor["instruction"]
-
-    def entry_kind(self, phase: str) -> str:
-        """Return the kind of entry that a floor of this phase produces."""
-        return "speech"
 
     def stand_in(
         self, state: ConversationState, config: DebateConfig, floor: Floor, error: str
@@ -171,11 +171,7 @@ class Protocol(Terms):
         if not winner:
             return "Judged, without a winner"
         nobody = NO_WINNER.get(winner, "")
-        return nobody.capitalize() or self.won(names.get(winner, winner))
-
-    def won(self, winner: str) -> str:
-        """Return what it means that a judge named somebody, by display name."""
-        return f"{winner} wins"
+        return nobody.capitalize() or self.won.format(names.get(winner, winner))
 
     # What forecasts go by
 

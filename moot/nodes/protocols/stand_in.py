@@ -36,7 +36,7 @@ from moot.nodes.views.head import head_tokens
 from moot.state.config import DebateConfig
 from moot.state.config.memory_config import NO_SUMMARY
 from moot.state.conversation import ConversationState, Floor, StateValues, Step
-from moot.state.entries import Entry, EntryKind, JsonObject, make_entry
+from moot.state.entries import Entry, JsonObject, make_entry
 from moot.state.ledger import Evidence
 from moot.state.reducers import latest
 
@@ -227,7 +227,7 @@ class StandIn:
         entry = make_entry(
             len(transcript),
             floor["speaker"],
-            cast(EntryKind, self.protocol.entry_kind(step["phase"])),
+            self.protocol.entry_kinds.get(step["phase"], "speech"),
             " " * int(tokens * CHARS_PER_TOKEN),
             phase=step["phase"],
             round=step["round"],

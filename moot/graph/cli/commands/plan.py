@@ -74,7 +74,7 @@ def plan(
         **planned.to_json(),
         "latency_s": latency,
         "seconds": round(planned.seconds(latency), 3),
-        "seconds_at_most": round(planned.seconds_at_most(latency), 3),
+        "seconds_at_most": round(planned.critical_path_at_most * latency, 3),
         **({} if isinstance(cost, list) else cost),
     }
     print_answer(data, *plan_parts(planned, latency, cost), as_json=as_json)
@@ -102,7 +102,7 @@ def plan_parts(planned: Forecast, latency: float, cost: ExpectedCost | list[str]
     least, most = planned.calls_at_least, planned.calls_at_most
     calls = "" if least == most else f" (at least {least:,}, at most {most:,})"
     path, longest = planned.critical_path, planned.critical_path_at_most
-    longer = "" if path == longest else f" (at most {longest:,}: {planned.seconds_at_most(latency):,.1f} s)"
+    longer = "" if path == longest else f" (at most {longest:,}: {longest * latency:,.1f} s)"
     if isinstance(cost, list):
         dollars = f"unknown: nobody lists {', '.join(cost)}; give prices under `models`"
     elif not cost["usd_at_most"]:

@@ -6,7 +6,7 @@ debater's last refinement. It ends after the last round, or once the judge finds
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from moot.nodes.calls import Flow
@@ -43,13 +43,13 @@ from moot.nodes.text.tokens import TokenCounter
 from moot.nodes.views.scene import Scene
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConvergenceCheck, ConversationState, Floor, StateValues, Step
-from moot.state.entries import Entry, JsonObject
+from moot.state.entries import Entry, EntryKind, JsonObject
 
 WANTED = load_prompt("wanted", home=__package__)
 
 CHECK_TOKENS = 270
 """What an answer on convergence has: 200 words."""
-KINDS = {"propose": "proposal", "critique": "critique", "refine": "refinement"}
+KINDS: Mapping[str, EntryKind] = {"propose": "proposal", "critique": "critique", "refine": "refinement"}
 """Phases of a round, in order, and the kind of entry that each makes."""
 
 
@@ -71,6 +71,8 @@ class Council(Protocol):
     brief = JudgeBrief(wanted=WANTED.render(), solution=True, rubric=RUBRIC, swap=False)
     perspectives = True
     shows_summary = False
+    entry_kinds = KINDS
+    won = "{}'s proposal, as it stands"
     answer_leads = "Solution"
     bounded_by = ("rounds",)
 
@@ -110,10 +112,6 @@ class Council(Protocol):
         """What the phase asks, with what the speaker's role minds in it."""
         return council_instruction(scene)
 
-    def entry_kind(self, phase: str) -> str:
-        """Each phase makes entries of its own kind."""
-        return KINDS[phase]
-
     def stand_in(
         self, state: ConversationState, config: DebateConfig, floor: Floor, error: str
     ) -> str | None:
@@ -131,10 +129,6 @@ class Council(Protocol):
     def look(self, state: ConversationState, config: DebateConfig, count: TokenCounter) -> Flow[JsonObject]:
         """Ask how far the proposals agree."""
         return check_convergence(state, config, count)
-
-    def won(self, winner: str) -> str:
-        """A proposal was chosen, and nobody beaten."""
-        return f"{winner}'s proposal, as it stands"
 
     def evidence(self, state: ConversationState) -> list[Entry] | None:
         """The final proposals; the final round's critiques too, unless the judge has its own summary."""

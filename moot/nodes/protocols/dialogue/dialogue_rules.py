@@ -96,6 +96,7 @@ class Dialogue(Protocol):
     brief = JudgeBrief(
         wanted="Weigh who engaged with the others' strongest points and who moved for a reason."
     )
+    won = "{} engaged best with the others"
     always_answers = True
     answer_leads = "Where it stands"
     goes_on = False
@@ -129,10 +130,6 @@ class Dialogue(Protocol):
     ) -> str | None:
         """Go on without one speaker, and say so."""
         return f"{config.names()[floor['speaker']]} could not be heard: {error}"
-
-    def won(self, winner: str) -> str:
-        """Nobody was to be beaten."""
-        return f"{winner} engaged best with the others"
 
     def answer(self, state: ConversationState) -> str:
         """Return claims with stances, agreements, evidence, flip conditions and paths to a resolution."""

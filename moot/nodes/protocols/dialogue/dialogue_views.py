@@ -40,7 +40,10 @@ def dialogue_view(scene: Scene) -> list[Block]:
         "reply": _exchange,
         "closing": _everything,
     }
-    given = [_given_piece(scene, entry) for entry in given_entries(scene, "document", "answer")]
+    given = [
+        given_piece(scene, entry, said=EXCHANGE, document=BACKGROUND)
+        for entry in given_entries(scene, "document", "answer")
+    ]
     pieces = [*given, *material.get(scene.step["phase"], _room)(scene)]
     cold = scene.step["phase"] in ("opening", "closing")
     aspect = scene.step.get("aspect") or OVERALL
@@ -124,7 +127,7 @@ def _said(
     ranks = {entry["id"]: BACKGROUND for entry in background} | dict.fromkeys(subjects, SUBJECT)
     for _, entry in sorted(shown.items()):
         if kind_of(entry).gift == "remark" and entry["id"] not in subjects:
-            yield _given_piece(scene, entry)
+            yield given_piece(scene, entry, said=EXCHANGE, document=BACKGROUND)
             continue
         rank = ranks.get(entry["id"], EXCHANGE)
         yield from tool_pieces(scene, entry, rank)
@@ -132,10 +135,6 @@ def _said(
         between = scene.state["crux_rooms"][entry["room"]]["between"] if apart else ()
         who = " and ".join(display_name(one, scene.names) for one in between)
         yield entry_piece(scene, entry, rank, heading=f"(in a room, {who} alone)" if apart else "")
-
-
-def _given_piece(scene: Scene, entry: Entry) -> Block:
-    return given_piece(scene, entry, said=EXCHANGE, document=BACKGROUND)
 
 
 def _everything(scene: Scene) -> Iterator[Block]:
