@@ -1,6 +1,6 @@
 """The reference pages of command, configuration and Python, made from what they are about.
 
-`python -m moot.graph.cli.reference` writes them into a folder, `docs` by default.
+`python -m moot.graph.cli.reference` writes them into `docs`.
 """
 
 import inspect
@@ -130,4 +130,4 @@ def _text(thing: object) -> str:
 
 if __name__ == "__main__":
     for file_name, text in pages().items():
-        (Path(sys.argv[1] if len(sys.argv) > 1 else "docs") / file_name).write_text(text, encoding="utf-8")
+        Path("docs", file_name).write_text(text, encoding="utf-8")

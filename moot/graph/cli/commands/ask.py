@@ -10,7 +10,7 @@ from typer import Argument, Option
 from moot.graph.cli.database import opened_debate
 from moot.graph.cli.options import DbOption, DebateArgument, JsonOption, QuietOption
 from moot.graph.cli.screen.output import MarkdownText, print_json, print_result, print_text, remark
-from moot.graph.cli.screen.terminal_text import one_line
+from moot.graph.cli.screen.terminal_text import debater_names, one_line
 from moot.nodes.text.plain import amount
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def ask(
 def _lines(debate: Debate, answer: DebateAnswer) -> list[str]:
     """Return the answer and, below it, where it comes from and what was not found."""
     values = debate.state().values
-    names = {row["id"]: row["name"] for row in values["config"]["debaters"]}
+    names = debater_names(values["config"], 60)
     lines = [answer.text or "The record does not say."]
     cited = () if answer.placeholder else answer.citations
     if cited:

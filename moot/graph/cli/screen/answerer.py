@@ -48,7 +48,7 @@ class Answerer:
         at_terminal: whether a person may be asked at the terminal.
     """
 
-    def __init__(self, prepared: object = None, *, at_terminal: bool = False) -> None:
+    def __init__(self, prepared: object, *, at_terminal: bool) -> None:
         self._prepared = self._given = prepared
         self._asked: dict[str, PersonQuestion] = {}
         self._at_terminal = at_terminal and sys.stdin.isatty() and sys.stderr.isatty()
