@@ -92,14 +92,9 @@ class Replayed:
 def replay_without(
     session: DebateSession, kind: str, first: int, last: int, *, model: str | None = None
 ) -> list[Replayed]:
-    """Ask for turns again as they were asked, without one kind of memory; nothing is stored.
+    """Ask for turns, `first` to `last` from 1, again without one kind of memory; nothing is stored.
 
-    Args:
-        session: of the debate.
-        kind: a `MemoryKind` that speeches are shown.
-        first: the first turn, from 1.
-        last: the last turn.
-        model: who answers instead of the speakers' own models.
+    A `model` answers instead of the speakers' own.
 
     Raises:
         InputError: there is no such kind or turn, a person took it, or the offline model, unnamed, would.

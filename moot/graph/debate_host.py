@@ -39,12 +39,9 @@ class DebateHost:
         self._hearers: dict[str, list[Hearer]] = {}
 
     async def make(self, question: str, said: Mapping[str, object]) -> Debate:
-        """Make a debate of what a client says.
+        """Make a debate of what a client says: a question, and settings over the operator's, unless empty.
 
-        Args:
-            question: what is argued.
-            said: settings, over the operator's; an empty one says nothing. `turns` are the speeches at most,
-                whatever bounds the protocol.
+        `turns` among them are the speeches at most, whatever bounds the protocol.
 
         Raises:
             ConfigError: it cannot be used, is longer, or reaches what the operator does not allow.

@@ -53,12 +53,8 @@ def measure_judge(
 ) -> BenchmarkResult:
     """Let the configured judge say which answer is right, session by session.
 
-    Args:
-        path: human-judged sessions, see `moot.nodes.judging.calibration`.
-        config: whose judge and limits count.
-        environment: models.
-        limit: only the first so many sessions that people finished judging.
-        swap: whether each is judged in both orders of the answers.
+    The sessions are human-judged ones, see `moot.nodes.judging.calibration`; `limit` takes only the first so
+    many that people finished judging, and `swap` has each judged in both orders of the answers.
 
     Raises:
         InputError: the file cannot be read, or nobody judged anything in it.

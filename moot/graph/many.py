@@ -42,10 +42,7 @@ P = TypeVar("P", bound=PlannedDebate)
 def run_many(debates: Debates, planned: Sequence[P], workers: int) -> Iterator[tuple[P, str]]:
     """Begin or go on with debates, so many at a time; one that is over and judged is left as it is.
 
-    Args:
-        debates: an open database; other processes may work on the same debates.
-        planned: what is to be run, each under an id of its own.
-        workers: how many run at the same time.
+    Each has an id of its own; other processes may work on the same ones.
 
     Yields:
         Each as it ends, with why it is not over, `""` where it is. Who stops early pauses those under way.

@@ -43,10 +43,7 @@ NO_JUDGE = (
 def check_config(claim: Claim, environment: Environment, *, imports: bool = True) -> None:
     """Check everything that a configuration names: protocol, models, rubrics, summarisers, tools, context.
 
-    Args:
-        claim: it is to be admitted, first of all.
-        environment: models and counters.
-        imports: whether what it names is imported, to see that it can be.
+    First of all it has to be admitted. With `imports`, what it names is imported, to see that it can be.
 
     Raises:
         ConfigError: what is wrong and what to do.
@@ -74,12 +71,7 @@ def check_config(claim: Claim, environment: Environment, *, imports: bool = True
 
 
 def check_judges(config: DebateConfig, models: Iterable[str], environment: Environment) -> None:
-    """Refuse the offline model, which nobody named, as judge of what people or models said.
-
-    Args:
-        config: how it is judged.
-        models: of what was said; `""` for people's.
-        environment: who is asked.
+    """Refuse the offline model, which nobody named, as judge of what people, `""`, or models said.
 
     Raises:
         ConfigError: a judge would be the offline model.

@@ -104,12 +104,9 @@ class DebateSession:
         call_from_sync(lambda: self.graph.ainvoke(start, self.run_config, durability="sync", **options))
 
     def update(self, values: Values, snapshot: StateSnapshot, following: Sequence[str] = ()) -> None:
-        """Write into the state without moving the debate: what was to run next runs next, if anything was.
+        """Write into the latest state without moving the debate: what was to run next runs next, if any was.
 
-        Args:
-            values: the update.
-            snapshot: the latest state. What it asks a person is asked again: an update drops open questions.
-            following: what runs next instead.
+        Or what is `following` does. What a person is asked is asked again: an update drops open questions.
         """
         to_run = following or snapshot.next
         self.update_after(before_node(self.graph, to_run[0]) if to_run else "close", values)

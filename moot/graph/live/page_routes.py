@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import get_args
+from typing import cast, get_args
 
 from anyio import Event
 from pydantic import ConfigDict, Field, ValidationError
@@ -24,6 +24,7 @@ from starlette.staticfiles import StaticFiles
 from moot.graph.api import Debate, DebateConfig, Debates, open_debates
 from moot.graph.compare import compare_debates, render_comparison
 from moot.graph.debate_host import DebateHost
+from moot.graph.documents import DebateDocument
 from moot.graph.embedding import DebateRequest, DebaterRequest
 from moot.graph.live.debate_feed import DebateReader, follow
 from moot.graph.live.doorkeeper import COOKIE, PAGE, Doorkeeper, PlainJson, WithHeaders, body_of, mistake
@@ -56,6 +57,9 @@ FILES: dict[str, tuple[str, Callable[[JsonObject], str]]] = {
 """What can be downloaded of a debate, by the file's ending."""
 
 
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
 class NewDebate(DebateRequest):
     """A debate that is asked for: data alone, everything else is the operator's."""
 
@@ -81,22 +85,22 @@ class LivePage:
 
     def routes(self) -> list[BaseRoute]:
         """Return the routes, all under `/moot`."""
-        debate, api = "/api/debates/{debate}", self._answering
+        debate, read, act = "/api/debates/{debate}", self._reading, self._answering
         inner: list[BaseRoute] = [
-            Route("/api/setup", api(self._setup)),
-            Route("/api/compare", api(self._compare)),
-            Route("/api/debates", api(self._list)),
-            Route("/api/debates", api(self._start), methods=["POST"]),
-            Route(debate, api(self._debate)),
-            Route(f"{debate}/events", api(self._events)),
-            Route(f"{debate}/entries", api(self._entries)),
-            Route(f"{debate}/find", api(self._find)),
-            Route(f"{debate}/parts/{{part}}", api(self._part)),
-            Route(f"{debate}/ledger", api(self._ledger)),
-            Route(f"{debate}/receipts", api(self._receipts)),
-            Route(f"{debate}/prompts/{{what}}", api(self._prompt)),
-            Route(f"{debate}/files/{{form}}", api(self._file)),
-            Route(f"{debate}/{{action}}", api(self._act), methods=["POST"]),
+            Route("/api/setup", read(self._setup)),
+            Route("/api/compare", read(self._compare)),
+            Route("/api/debates", read(self._list)),
+            Route("/api/debates", act(self._start), methods=["POST"]),
+            Route(debate, read(self._debate)),
+            Route(f"{debate}/events", act(self._events)),
+            Route(f"{debate}/entries", read(self._entries)),
+            Route(f"{debate}/find", read(self._find)),
+            Route(f"{debate}/parts/{{part}}", read(self._part)),
+            Route(f"{debate}/ledger", read(self._ledger)),
+            Route(f"{debate}/receipts", read(self._receipts)),
+            Route(f"{debate}/prompts/{{what}}", read(self._prompt)),
+            Route(f"{debate}/files/{{form}}", read(self._file)),
+            Route(f"{debate}/{{action}}", act(self._act), methods=["POST"]),
             Route("/static/report.css", lambda _: FileResponse(TEMPLATES / "report.css")),
             Mount("/static", StaticFiles(directory=STATIC)),
             Route("/", self._page),
@@ -128,17 +132,16 @@ class LivePage:
                 self._reader = DebateReader(self._host)
         return self._host
 
-    def _answering(
-        self, answer: Callable[[Request, DebateHost], Awaitable[object]]
-    ) -> Callable[[Request], Awaitable[Response]]:
+    def _answering(self, answer: Callable[[Request, DebateHost], Awaitable[object]]) -> Endpoint:
         async def endpoint(request: Request) -> Response:
             told = await answer(request, await self.open())
             return told if isinstance(told, Response) else PlainJson(told)
 
         return endpoint
 
-    async def _document(self, request: Request, host: DebateHost) -> JsonObject:
-        return (await in_thread(self._reader.read, await _debate_of(request, host))).document
+    def _reading(self, read: Callable[[Request, DebateHost], object]) -> Endpoint:
+        """Answer from the database, on a worker thread."""
+        return self._answering(lambda request, host: in_thread(read, request, host))
 
     async def _page(self, request: Request) -> Response:
         if token := request.query_params.get("token"):
@@ -147,7 +150,7 @@ class LivePage:
             return answer
         return FileResponse(STATIC / "index.html")
 
-    async def _setup(self, request: Request, host: DebateHost) -> JsonObject:
+    def _setup(self, request: Request, host: DebateHost) -> JsonObject:
         named = (*host.usual.model_names(), environment.default_model() or "", *environment.allowed_models())
         graph = host.debates.graph.get_graph()
         load_plugged()
@@ -162,25 +165,21 @@ class LivePage:
             "files": list(FILES),
         }
 
-    async def _list(self, request: Request, host: DebateHost) -> JsonObject:
+    def _list(self, request: Request, host: DebateHost) -> JsonObject:
         words, status = request.query_params.get("q", "").casefold(), request.query_params.get("status")
-
-        def listed() -> JsonObject:
-            outcomes = host.debates.records.outcomes.all()
-            known = [
-                {**asdict(row), **(asdict(outcomes[row.id]) if row.id in outcomes else {})}
-                for row in host.debates.rows()
-            ]
-            keys = ("name", "topic", "model", "winner")
-            found = [
-                row
-                for row in known
-                if status in (None, "", row["status"])
-                and words in "\n".join(str(row.get(key, "")) for key in keys).casefold()
-            ]
-            return {"debates": found[:MOST_ROWS], "found": len(found), "all": len(known)}
-
-        return await in_thread(listed)
+        outcomes = host.debates.records.outcomes.all()
+        known = [
+            {**asdict(row), **(asdict(outcomes[row.id]) if row.id in outcomes else {})}
+            for row in host.debates.rows()
+        ]
+        keys = ("name", "topic", "model", "winner")
+        found = [
+            row
+            for row in known
+            if status in (None, "", row["status"])
+            and words in "\n".join(str(row.get(key, "")) for key in keys).casefold()
+        ]
+        return {"debates": found[:MOST_ROWS], "found": len(found), "all": len(known)}
 
     async def _start(self, request: Request, host: DebateHost) -> JsonObject:
         said = (await body_of(request, NewDebate)).model_dump(exclude_defaults=True)
@@ -188,11 +187,11 @@ class LivePage:
         host.run(debate)
         return {"id": debate.id}
 
-    async def _debate(self, request: Request, host: DebateHost) -> JsonObject:
-        return await in_thread(self._reader.overview, await _debate_of(request, host))
+    def _debate(self, request: Request, host: DebateHost) -> JsonObject:
+        return self._reader.overview(_debate_of(request, host))
 
     async def _events(self, request: Request, host: DebateHost) -> Response:
-        debate, ending = await _debate_of(request, host), Event()
+        debate, ending = await in_thread(_debate_of, request, host), Event()
 
         async def events() -> AsyncIterator[dict[str, str]]:
             async for told in follow(host, self._reader, debate, ending.is_set):
@@ -203,82 +202,82 @@ class LivePage:
 
         return EventSourceResponse(events(), shutdown_event=ending, shutdown_grace_period=1.0)
 
-    async def _entries(self, request: Request, host: DebateHost) -> object:
-        document, first = await self._document(request, host), _number(request, "from")
+    def _document(self, request: Request, host: DebateHost) -> JsonObject:
+        return self._reader.read(_debate_of(request, host)).document
+
+    def _entries(self, request: Request, host: DebateHost) -> object:
+        document, first = self._document(request, host), _number(request, "from")
         transcript = document["transcript"]
         if ids := request.query_params.getlist("id"):
             wanted = [entry for entry in transcript if entry["id"] in ids]
         else:
             wanted = transcript[first : min(first + MOST_ENTRIES, _number(request, "to", len(transcript)))]
-        shown = await in_thread(render_messages, wanted, document)
         return [
             {
-                **{key: each.entry[key] for key in ("id", "seq", "speaker", "kind", "phase", "room")},
+                **_some(each.entry, "id", "seq", "speaker", "kind", "phase", "room"),
                 "tone": each.person.tone,
                 "new_phase": each.new_phase,
                 "prompt": bool(each.view),
                 "html": html,
             }
-            for each, html in shown
+            for each, html in render_messages(wanted, cast(DebateDocument, document))
         ]
 
-    async def _find(self, request: Request, host: DebateHost) -> object:
-        words, document = request.query_params.get("q", "").casefold(), await self._document(request, host)
+    def _find(self, request: Request, host: DebateHost) -> object:
+        words, document = request.query_params.get("q", "").casefold(), self._document(request, host)
         return [each["seq"] for each in document["transcript"] if words in each["content"].casefold()]
 
-    async def _part(self, request: Request, host: DebateHost) -> JsonObject:
+    def _part(self, request: Request, host: DebateHost) -> JsonObject:
         part = request.path_params["part"]
         if part not in get_args(ReportPart):
             raise HTTPException(404, f"a report has no part {part!r}")
-        return {"html": await in_thread(render_part, await self._document(request, host), part)}
+        return {"html": render_part(self._document(request, host), part)}
 
-    async def _ledger(self, request: Request, host: DebateHost) -> JsonObject:
-        document = await self._document(request, host)
-        board = document["blackboard"]
+    def _ledger(self, request: Request, host: DebateHost) -> JsonObject:
+        document = self._document(request, host)
         rooms = document["state"].get("crux_rooms", {})
-        return {"propositions": board["standing"]["propositions"], "rooms": list(rooms.values())}
+        standing = document["blackboard"]["standing"]
+        return {"propositions": standing["propositions"], "rooms": list(rooms.values())}
 
-    async def _receipts(self, request: Request, host: DebateHost) -> JsonObject:
-        document, keys = await self._document(request, host), ("sections", "total_tokens", "budget")
+    def _receipts(self, request: Request, host: DebateHost) -> JsonObject:
+        document, keys = self._document(request, host), ("sections", "total_tokens", "budget")
         return {
             "prompts": [_some(each, "entry_id", "seq", "speaker", *keys) for each in document["receipts"]],
             "calls": [_some(each, "id", "purpose", "makes", *keys) for each in document["calls"]],
         }
 
-    async def _prompt(self, request: Request, host: DebateHost) -> JsonObject:
-        what, debate = request.path_params["what"], await _debate_of(request, host)
-        wanted = int(what) if what.isdecimal() else what
-        return (await in_thread(look_back, debate.session, wanted)).to_json()
+    def _prompt(self, request: Request, host: DebateHost) -> JsonObject:
+        what = request.path_params["what"]
+        session = _debate_of(request, host).session
+        return look_back(session, int(what) if what.isdecimal() else what).to_json()
 
-    async def _file(self, request: Request, host: DebateHost) -> Response:
-        form, debate = request.path_params["form"], await _debate_of(request, host)
+    def _file(self, request: Request, host: DebateHost) -> Response:
+        form, document = request.path_params["form"], self._document(request, host)
         if form not in FILES:
             raise HTTPException(404, f"no file of a debate ends in {form!r}")
         kind, render = FILES[form]
-        text = await in_thread(render, await self._document(request, host))
-        named = {"Content-Disposition": f'attachment; filename="debate-{debate.id[:8]}.{form}"'}
-        return Response(redacted(text).encode("utf-8", "replace"), media_type=kind, headers=named)
+        text = redacted(render(document)).encode("utf-8", "replace")
+        named = {"Content-Disposition": f'attachment; filename="debate-{document["id"][:8]}.{form}"'}
+        return Response(text, media_type=kind, headers=named)
 
-    async def _compare(self, request: Request, host: DebateHost) -> JsonObject:
+    def _compare(self, request: Request, host: DebateHost) -> JsonObject:
         names = request.query_params.getlist("debate")
         if len(names) < 2:
             raise HTTPException(400, "give two debates or more")
-
-        def compared() -> str:
-            documents = [self._reader.read(host.debates.get(name)).document for name in names]
-            return str(Prose({}).block(render_comparison(compare_debates(documents)), base=1))
-
-        return {"html": await in_thread(compared)}
+        documents = [self._reader.read(host.debates.get(name)).document for name in names]
+        side_by_side = render_comparison(compare_debates(documents))
+        return {"html": str(Prose({}).block(side_by_side, base=1))}
 
     async def _act(self, request: Request, host: DebateHost) -> JsonObject:
         kind = ACTIONS.get(request.path_params["action"])
         if kind is None:
             raise HTTPException(404, "no such action")
-        return await (await body_of(request, kind)).carry_out(host, await _debate_of(request, host))
+        action = await body_of(request, kind)
+        return await action.carry_out(host, await in_thread(_debate_of, request, host))
 
 
-async def _debate_of(request: Request, host: DebateHost) -> Debate:
-    return await in_thread(host.debates.get, request.path_params["debate"])
+def _debate_of(request: Request, host: DebateHost) -> Debate:
+    return host.debates.get(request.path_params["debate"])
 
 
 def _number(request: Request, name: str, default: int = 0) -> int:
