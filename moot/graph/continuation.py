@@ -96,7 +96,7 @@ async def _events(session: DebateSession, answer: object, *, tokens: bool) -> As
 def _set_out(session: DebateSession, turns: int | None, answer: object) -> None:
     """Extend a debate, or have a failed verdict judged again, before it runs on."""
     snapshot = session.caught_up()
-    session.claim(snapshot.values).admitted()  # `open` would begin with the defaults where there is none
+    session.claim(snapshot.values).admit()  # `open` would begin with the defaults where there is none
     _check_answer(asked_in(snapshot), answer)
     if turns:
         _check_extension(snapshot)

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 from moot.graph.api import Debate, DebateConfig, Debates, Event
 from moot.graph.preflight import shorten_debate
-from moot.state.config.boundary import Claim, reaches, requested
+from moot.state.config.boundary import Claim, reaches, requested_config
 from moot.state.errors import DebatePaused, MootError, WaitingForPerson
 from moot.state.event_loop import cancel_all, in_thread
 
@@ -50,10 +50,10 @@ class DebateHost:
 
         def made() -> Debate:
             told = {key: value for key, value in said.items() if value}
-            config, allowed = requested(self.usual, told), self.debates.environment.harmless
+            config, allowed = requested_config(self.usual, told), self.debates.environment.harmless
             if isinstance(turns := told.get("turns"), int):
                 config = shorten_debate(config, turns)
-            return self.debates.start(question, Claim(config, reaches(self.usual), allowed).admitted())
+            return self.debates.start(question, Claim(config, reaches(self.usual), allowed).admit())
 
         return await in_thread(made)
 

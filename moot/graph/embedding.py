@@ -20,7 +20,7 @@ from moot.nodes.models.registry import ChatSource
 from moot.nodes.protocols.protocol_table import PROTOCOLS
 from moot.nodes.text.tokens import counter, cut_end
 from moot.state.config import DebateConfig
-from moot.state.config.boundary import requested
+from moot.state.config.boundary import requested_config
 from moot.state.conversation import ConversationInput, ConversationOutput
 from moot.state.errors import InputError, MootError
 from moot.state.event_loop import in_thread
@@ -130,7 +130,7 @@ def debate_tool(
     async def adebate(question: str, protocol: str = "", turns: int = 0) -> str:
         place = ""
         try:
-            settings = requested(usual, {"protocol": protocol or None, "turns": turns or None})
+            settings = requested_config(usual, {"protocol": protocol or None, "turns": turns or None})
             if protocol or turns:
                 settings = shorten_debate(settings, min(turns or most_turns, most_turns))
             async with aopen_debates(database, environment=env) as debates:

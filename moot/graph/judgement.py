@@ -16,7 +16,7 @@ from moot.state.config import DebateConfig, slug
 from moot.state.config.boundary import Claim, Reach, reaches
 from moot.state.config.config_files import make_config
 from moot.state.config.debaters import free_id
-from moot.state.conversation import CallReceipt, ConversationState, StateValues
+from moot.state.conversation import CallReceipt, ConversationState, StateValues, step_no
 from moot.state.entries import JsonObject
 from moot.state.errors import InputError
 from moot.state.reducers import add_up
@@ -141,7 +141,7 @@ def judge_values(
         raise InputError("no debater has said anything yet, so there is nothing to judge")
     flow = assess_debate(cast(ConversationState, values), config, environment.count_for(config))
     made, asked = call_from_sync(run_to_end, flow, environment, claim, place)
-    calls, usage = asked.numbered(values.get("calls") or []), asked.spent
+    calls, usage = asked.numbered_receipts(values.get("calls") or []), asked.spent
     for call in calls:
         call["options"] = options.to_json()
     return Judgement(values["topic"], config.to_json(), made.decision, made.verdicts, usage, calls)
@@ -169,7 +169,7 @@ def judge_debate(session: DebateSession, options: JudgingOptions, *, dry_run: bo
                 "or judge it as it stands with --dry-run"
             )
         values = cast(ConversationState, snapshot.values)
-        step = int((values.get("step") or {}).get("no", 0))
+        step = step_no(values)
         # A crash repeats no call; a second judging makes new ones.
         number = len(values.get("verdicts") or []) + len(values.get("errors") or [])
         anchor = snapshot.config["configurable"]["checkpoint_id"]

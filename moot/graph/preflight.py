@@ -48,7 +48,7 @@ def check_config(claim: Claim, environment: Environment, *, imports: bool = True
     Raises:
         ConfigError: what is wrong and what to do.
     """
-    config = claim.admitted()
+    config = claim.admit()
     protocol = protocol_named(config.protocol)
     protocol.check(config)
     check_tools(config, environment.count_for(config))

@@ -35,7 +35,7 @@ def start_replay(session: DebateSession, name: str | None) -> DebateSession:
     }
     began, extensions = _extensions(session, values)
     replaying = replace(session, graph=graph, environment=environment)
-    made = start_debate(replaying, given, session.claim(began).admitted(), name)
+    made = start_debate(replaying, given, session.claim(began).admit(), name)
     return replace(made, extensions=extensions)
 
 

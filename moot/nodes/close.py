@@ -9,7 +9,7 @@ from moot.nodes.memory.earlier import remember_positions
 from moot.nodes.protocols.protocol_table import protocol_named
 from moot.nodes.text.plain import clip
 from moot.state.config.debate_config import frozen_config
-from moot.state.conversation import ConversationState, StateValues
+from moot.state.conversation import ConversationState, StateValues, step_no
 from moot.state.reducers import OUTCOME
 from moot.state.verdict import PLACEHOLDER, Decision
 
@@ -41,7 +41,7 @@ def with_answer(state: ConversationState, solution: str) -> str:
 
 def outcome_message(values: StateValues) -> AIMessage:
     """Return the last message of a debate that has ended: decision, why, citations and what stays open."""
-    number, no = (values.get("verdict") or {}).get("judging", 0), (values.get("step") or {}).get("no", 0)
+    number, no = (values.get("verdict") or {}).get("judging", 0), step_no(values)
     return AIMessage(outcome_text(values), id=f"{OUTCOME}{no}-{number}", name="judge")
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from moot.nodes.calls import ModelCall
-from moot.state.conversation import StateValues
+from moot.state.conversation import StateValues, step_no
 from moot.state.entries import JsonObject
 from moot.state.failed_runs import FailedRun
 from moot.state.floor import Interjection
@@ -106,8 +106,7 @@ Errand = Generator[Sequence[ModelCall] | Work, Any, T]
 
 def errors_update(state: StateValues, node: str, failures: Iterable[str]) -> Update:
     """Return the update that records what failed in a node and was got over, `{}` where nothing did."""
-    step = state.get("step", {}).get("no", 0)
-    errors = [{"step": step, "node": node, "error": failure} for failure in failures if failure]
+    errors = [{"step": step_no(state), "node": node, "error": failure} for failure in failures if failure]
     return {"errors": errors} if errors else {}
 
 

@@ -28,7 +28,7 @@ def open_debate(state: ConversationState, context: NodeContext) -> Body:
     """Freeze and seed a new debate; let a new message from the floor reopen a finished one."""
     if state.get("config"):
         return (yield from _reopen(state, context))
-    config = context.claim.admitted()
+    config = context.claim.admit()
     protocol_named(config.protocol).check(config)
     documents = yield from _context(config, context)
     asked = foreign_messages(state)

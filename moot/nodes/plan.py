@@ -19,7 +19,7 @@ from moot.nodes.protocols.protocol import Consult, End, make_step
 from moot.nodes.protocols.protocol_table import following, limit_reached, protocol_named
 from moot.state.config import DebateConfig
 from moot.state.config.debate_config import frozen_config
-from moot.state.conversation import ConversationState, StateValues, Step
+from moot.state.conversation import ConversationState, StateValues, Step, step_no
 from moot.state.entries import JsonObject
 from moot.state.failed_runs import failures_update, with_failures
 
@@ -32,7 +32,7 @@ def plan(state: ConversationState, context: NodeContext) -> Body:
         yield Ask(PAUSE)
     step, failures = yield from _next_step(with_failures(state, heard.failed), config)
     memo, rooms = step.pop("memo", {}), step.pop("rooms", {})
-    step["no"] = state.get("step", {}).get("no", 0) + 1
+    step["no"] = step_no(state) + 1
     speakers = [floor["speaker"] for floor in step["floors"]]
     update: JsonObject = {"step": step, "round": step["round"], "current_speaker": ", ".join(speakers)}
     update |= failures_update(state, heard.failed)

@@ -102,6 +102,11 @@ class ConvergenceCheck(TypedDict):
     """What was still in dispute, one point each."""
 
 
+def step_no(state: StateValues) -> int:
+    """Return the number of the step that a state is at, 0 before the first."""
+    return int((state.get("step") or {}).get("no", 0))
+
+
 class SummaryFacts(TypedDict):
     """One version of a summary and its provenance, but for what is behind its text."""
 

@@ -37,7 +37,7 @@ async def rest(seconds: float) -> None:
         await asyncio.sleep(min(left, REST_S))
 
 
-async def landed(call: Coroutine[object, None, T]) -> T:
+async def let_land(call: Coroutine[object, None, T]) -> T:
     """Await a call; one under way when a person asks to stop may still come in: it is paid anyway."""
     calling, until = asyncio.ensure_future(call), math.inf
     while not calling.done():

@@ -9,7 +9,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from moot.state.conversation import StateValues
+from moot.state.conversation import StateValues, step_no
 from moot.state.entries import JsonObject
 from moot.state.reducers import add_up
 from moot.state.sql import DebateTable, Sql
@@ -66,8 +66,7 @@ def failures_update(state: StateValues, failed: Sequence[FailedRun]) -> JsonObje
     A run of a later step than the state's is left: it is another branch's.
     """
     taken = {error.get("run") for error in state.get("errors") or ()} if failed else set()
-    step = int((state.get("step") or {}).get("no", 0))
-    new = [each for each in failed if each.run not in taken and each.step <= step]
+    new = [each for each in failed if each.run not in taken and each.step <= step_no(state)]
     if not new:
         return {}
     return {

@@ -23,7 +23,7 @@ def keep_secret(value: str | None) -> str | None:
     return value
 
 
-def redacted(text: str) -> str:
+def redact(text: str) -> str:
     """Return text without any known secret."""
     for secret in sorted(_known, key=len, reverse=True):
         text = text.replace(secret, HIDDEN)
@@ -34,4 +34,4 @@ def shown_url(url: str) -> str:
     """Return an address, or a line with addresses, without the passwords and keys in it."""
     for place in _IN_URL:
         url = place.sub(rf"\g<1>{HIDDEN}", url)
-    return redacted(url)
+    return redact(url)

@@ -13,8 +13,8 @@ import random
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
+from moot.state.config.model_settings import ModelSettings
 from moot.state.errors import DebateBusy, StorageError
 from moot.state.leases import Lease, Leases
 from moot.state.sql import DebateTable, Row, Sql
@@ -50,19 +50,6 @@ _PROBE = "UPDATE moot_endpoints SET until = CLOCK + ? WHERE endpoint = ? AND unt
 _STANDS = "SELECT until - CLOCK, failures FROM moot_endpoints WHERE endpoint = ?"
 
 
-@dataclass(frozen=True)
-class Rates:
-    """What may be asked of an endpoint; `None` bounds nothing."""
-
-    requests_per_minute: float | None = None
-    tokens_per_minute: float | None = None
-
-    def seconds(self, tokens: int) -> tuple[float, float]:
-        """Return how long a call of so many tokens takes of either rate, seconds."""
-        requests = 60 / self.requests_per_minute if self.requests_per_minute else 0.0
-        return requests, 60 * tokens / self.tokens_per_minute if self.tokens_per_minute else 0.0
-
-
 class Traffic(DebateTable):
     """Endpoints, with when they may be asked again, by the database's clock."""
 
@@ -92,9 +79,12 @@ class Traffic(DebateTable):
             self._read[endpoint] = (now, until, failures)
         return max(0.0, until - now)
 
-    def turn_s(self, endpoint: str, rates: Rates, tokens: int) -> float:
+    def turn_s(self, endpoint: str, rates: ModelSettings, tokens: int) -> float:
         """Take a turn of so many tokens at an endpoint's rates; return how long to wait for it, seconds."""
-        costs = rates.seconds(tokens)
+        costs = (
+            60 / rates.requests_per_minute if rates.requests_per_minute else 0.0,
+            60 * tokens / rates.tokens_per_minute if rates.tokens_per_minute else 0.0,
+        )
         rows = self._run(_TURN, (endpoint, *costs, *costs)) if any(costs) else []
         if not rows:
             return 0.0

@@ -23,10 +23,11 @@ from moot.graph.pruning import prune, shrink
 from moot.nodes.calls import ModelCall, Reply
 from moot.nodes.models.registry import Models
 from moot.state.checkpoints import open_saver
+from moot.state.config.model_settings import ModelSettings
 from moot.state.errors import DebateBusy, DebateNotFound, InputError
 from moot.state.postgres import STANDSTILL, PostgresSql
 from moot.state.records import open_records
-from moot.state.traffic import OPEN_AFTER, Rates
+from moot.state.traffic import OPEN_AFTER
 from tests.support.fakes import FakeModel
 from tests.support.history import past
 from tests.support.postgres_server import new_database, postgres_server, rows
@@ -344,7 +345,7 @@ def test_waits_turns_and_slots_of_endpoints_are_kept_alike(url: str) -> None:
     assert second.is_out("there")
     both[0].sql.execute("UPDATE moot_endpoints SET until = 1")
     assert [first.wait_s("there"), second.wait_s("there")] == [0.0, pytest.approx(5, abs=0.5)]
-    rates = Rates(requests_per_minute=60)
+    rates = ModelSettings(requests_per_minute=60)
     assert [each.turn_s("here", rates, 1) for each in (first, second, first)] == [
         pytest.approx(wait, abs=0.3) for wait in (0, 0, 1)
     ]

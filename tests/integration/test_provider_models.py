@@ -17,7 +17,7 @@ from moot.nodes.models.registry import Models, make_model
 from moot.state.config.boundary import Claim
 from moot.state.config.model_settings import LANGCHAIN_PROVIDERS, OPENAI, ModelSettings
 from moot.state.entries import EntryUsage
-from moot.state.redaction import redacted
+from moot.state.redaction import redact
 from tests.support.model_bench import CALL, FLOOR, Bench
 from tests.support.openai_answers import Json
 from tests.support.openai_server import OpenAIServer
@@ -220,7 +220,7 @@ def test_a_key_goes_to_its_own_endpoint_alone_and_is_shown_nowhere(monkeypatch: 
     assert "sk-of-the-proxy-only" in sent
     assert "real-endpoint" not in sent
     Models().check([CLAUDE])
-    assert redacted("sk-ant-of-the-real-endpoint") == "***"
+    assert redact("sk-ant-of-the-real-endpoint") == "***"
     monkeypatch.delenv("ANTHROPIC_API_KEY")
     with pytest.raises(ConfigError, match=r"no key for .*: set ANTHROPIC_API_KEY"):
         Models().check([CLAUDE])
@@ -264,9 +264,9 @@ def test_a_providers_prefix_is_the_operators_to_allow(monkeypatch: pytest.Monkey
     claim = Claim(DebateConfig(model=CLAUDE))
     monkeypatch.setenv("MOOT_ALLOW_MODELS", "claude*,ollama:*")
     with pytest.raises(ConfigError, match="model: 'anthropic:claude-test' reaches outside"):
-        claim.admitted()
+        claim.admit()
     monkeypatch.setenv("MOOT_ALLOW_MODELS", "anthropic:claude*")
-    assert claim.admitted().model == CLAUDE
+    assert claim.admit().model == CLAUDE
 
 
 @each

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from moot.state.redaction import keep_secret, redacted, shown_url
+from moot.state.redaction import keep_secret, redact, shown_url
 from tests.support.moot_command import Moot
 from tests.support.openai_server import Act, OpenAIServer
 
@@ -81,4 +81,4 @@ def test_what_is_too_short_to_be_a_secret_blots_out_no_words(monkeypatch: pytest
     monkeypatch.setattr("moot.state.redaction._known", set())
     for secret in ("k", "", None, "long-enough-1"):
         keep_secret(secret)
-    assert redacted("kick long-enough-1") == "kick ***"
+    assert redact("kick long-enough-1") == "kick ***"

@@ -16,7 +16,7 @@ from pydantic import BaseModel, TypeAdapter
 from moot import ConfigError, DebateConfig, build_graph, open_debates
 from moot.graph.debate import graph
 from moot.nodes.memory.indexes import embeddings_of
-from moot.state.config.boundary import Claim, ForeignConfig, Reach, reaches, requested
+from moot.state.config.boundary import Claim, ForeignConfig, Reach, reaches, requested_config
 from moot.state.config.config_files import make_config
 from moot.state.config.section import protocol_sections
 from tests.support.openai_server import OpenAIServer
@@ -111,7 +111,7 @@ def nested(place: str, value: object) -> dict[str, Any]:
 
 def refused(config: DebateConfig) -> bool:
     try:
-        Claim(config).admitted()
+        Claim(config).admit()
     except ConfigError:
         return True
     return False
@@ -139,9 +139,9 @@ def test_every_field_of_the_configuration_is_on_one_side_of_the_border() -> None
 def test_what_reaches_outside_is_refused_and_named(place: str) -> None:
     config = make_config(nested(place, OUTSIDE[place]))
     with pytest.raises(ConfigError, match=r"reaches outside.*MOOT_CONFIG") as error:
-        Claim(config).admitted()
+        Claim(config).admit()
     assert place.split(".")[0] in str(error.value).split(" reaches")[0]
-    assert Claim.of_operator(config).admitted() is config
+    assert Claim.of_operator(config).admit() is config
     said = {"topic": "T?", "settings": nested(place, OUTSIDE[place])}
     with pytest.raises(ConfigError, match="reaches outside"):  # also where the context is the operator's
         graph.invoke(said, context=DebateConfig(turns=1))
@@ -318,12 +318,14 @@ def test_what_a_client_says_is_laid_over_section_by_section_and_passes_no_limit_
         "temperature": 0,
         "seed": None,
     }
-    made = requested(usual, said, {"limits": {"wall_clock_s": 5}})
+    made = requested_config(usual, said, {"limits": {"wall_clock_s": 5}})
     assert (made.limits.cost_usd, made.limits.wall_clock_s, made.limits.total_tokens) == (0.5, 5, 900)
     assert (made.memory.budget.total, made.memory.keep_recent, made.temperature) == (4000, 9, 0)
     assert made.models["house"] == usual.models["house"]
     assert made.names() == usual.names()
-    assert make_config({"limits": {"cost_usd": 3}}) == requested(make_config({}), {"limits": {"cost_usd": 3}})
+    assert make_config({"limits": {"cost_usd": 3}}) == requested_config(
+        make_config({}), {"limits": {"cost_usd": 3}}
+    )
 
 
 @pytest.mark.parametrize("context", [None, {"turns": 1}])

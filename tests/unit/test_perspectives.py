@@ -242,5 +242,5 @@ def test_a_debater_keeps_what_it_sets_for_itself_and_takes_the_rest_from_the_deb
     config = council({"mode": "rolling"}, debaters=[{"name": "Ann", "perspective": own}, {"name": "Bo"}])
     stored = DebateConfig.model_validate(config.to_json())
     assert stored.to_json()["debaters"][0]["perspective"] == {"max_chars": 900}
-    merged = stored.memory.perspectives.merged(stored.debaters[0].perspective)
+    merged = stored.memory.perspectives.with_own(stored.debaters[0].perspective)
     assert (merged.mode, merged.max_chars, merged.method) == ("rolling", 900, "llm")

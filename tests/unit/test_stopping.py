@@ -11,7 +11,7 @@ import pytest
 
 from moot.graph.cli.running import terminated_like_interrupted
 from moot.state import event_loop
-from moot.state.event_loop import landed, stop
+from moot.state.event_loop import let_land, stop
 
 
 async def _answer(seconds: float) -> str:
@@ -23,7 +23,7 @@ def _cancelled_after(asked: int, *, twice: bool = False, takes_s: float = 0.3) -
     """Cancel a call under way as LangGraph does, after so many requests to stop; return what it came to."""
 
     async def scenario() -> str:
-        waiting = asyncio.create_task(landed(_answer(takes_s)))
+        waiting = asyncio.create_task(let_land(_answer(takes_s)))
         await asyncio.sleep(0.02)
         stop.times = asked
         waiting.cancel()

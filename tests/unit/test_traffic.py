@@ -17,7 +17,7 @@ from moot.nodes.models.registry import Models
 from moot.state import traffic as traffic_module
 from moot.state.config.model_settings import ModelSettings
 from moot.state.records import Records, open_records
-from moot.state.traffic import OPEN_AFTER, Rates
+from moot.state.traffic import OPEN_AFTER
 from tests.support.model_bench import CALL, Bench
 from tests.support.openai_server import Act, OpenAIServer
 
@@ -66,7 +66,7 @@ def test_after_an_outage_one_asks_first_and_its_answer_lets_all(
 
 
 def test_turns_come_at_the_rates_of_all_together(two: tuple[Records, Records]) -> None:
-    rates = Rates(requests_per_minute=60, tokens_per_minute=6000)
+    rates = ModelSettings(requests_per_minute=60, tokens_per_minute=6000)
     began = time.monotonic()
     waits = [(two[number % 2]).traffic.turn_s(HERE, rates, 50) for number in range(6)]
     long, after = two[1].traffic.turn_s(HERE, rates, 1000), two[0].traffic.turn_s(HERE, rates, 50)
@@ -74,7 +74,7 @@ def test_turns_come_at_the_rates_of_all_together(two: tuple[Records, Records]) -
     assert waits == pytest.approx([max(0, number - 1) for number in range(6)], abs=took)
     assert long == pytest.approx(5, abs=took)
     assert after == pytest.approx(12, abs=took), "those took 13 s of tokens"
-    assert two[0].traffic.turn_s(HERE, Rates(), 10**9) == 0.0
+    assert two[0].traffic.turn_s(HERE, ModelSettings(), 10**9) == 0.0
 
 
 def test_slots_are_as_many_as_configured_in_all(two: tuple[Records, Records]) -> None:

@@ -23,7 +23,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from moot.state import settings as environment
 from moot.state.config.config_mistakes import mistakes_in
 from moot.state.errors import DebateBusy, DebateNotFound
-from moot.state.redaction import redacted
+from moot.state.redaction import redact
 
 IN_PROCESS = "/noauth"
 """Root path of the requests that LangGraph's server makes of itself; nobody outside can set it."""
@@ -98,7 +98,7 @@ class PlainJson(JSONResponse):
 
     def render(self, content: object) -> bytes:
         """Write JSON without any known secret; a lone surrogate becomes a question mark."""
-        return redacted(json.dumps(content, ensure_ascii=False)).encode("utf-8", "replace")
+        return redact(json.dumps(content, ensure_ascii=False)).encode("utf-8", "replace")
 
 
 class WithHeaders:

@@ -39,7 +39,7 @@ from moot.state import settings as environment
 from moot.state.entries import JsonObject
 from moot.state.errors import MootError
 from moot.state.event_loop import in_thread
-from moot.state.redaction import redacted
+from moot.state.redaction import redact
 
 STATIC = Path(__file__).parent / "static"
 MOST_ENTRIES = 100
@@ -256,7 +256,7 @@ class LivePage:
         if form not in FILES:
             raise HTTPException(404, f"no file of a debate ends in {form!r}")
         kind, render = FILES[form]
-        text = redacted(render(document)).encode("utf-8", "replace")
+        text = redact(render(document)).encode("utf-8", "replace")
         named = {"Content-Disposition": f'attachment; filename="debate-{document["id"][:8]}.{form}"'}
         return Response(text, media_type=kind, headers=named)
 

@@ -21,7 +21,7 @@ from moot.state.config.boundary import Claim
 from moot.state.conversation import CallReceipt
 from moot.state.entries import JsonObject
 from moot.state.errors import ConfigError
-from moot.state.event_loop import at_once, landed
+from moot.state.event_loop import at_once, let_land
 from moot.state.journal import JournalKey
 from moot.state.records import Records
 from moot.state.reducers import add_up
@@ -97,7 +97,7 @@ class Answering:
         done = await self.gather([(job.digest, partial(run, job)) for job in work.jobs])
         return [reply.text for reply in done]
 
-    def numbered(self, before: Sequence[CallReceipt]) -> list[CallReceipt]:
+    def numbered_receipts(self, before: Sequence[CallReceipt]) -> list[CallReceipt]:
         """Return the receipts of the calls so far, numbered on from those that a debate has."""
         return [
             {**receipt, "id": f"c{number:06d}"} for number, receipt in enumerate(self.receipts, len(before))
@@ -130,7 +130,7 @@ class Answering:
             models = replace(models, traffic=self.place.records.traffic)
         async with self._limit:
             with call_span(call, self.place.debate) as replies:
-                replies.append(await landed(self._env.complete(call, models, config=self._run)))
+                replies.append(await let_land(self._env.complete(call, models, config=self._run)))
             return replies[0]
 
     async def _once(

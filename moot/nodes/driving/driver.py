@@ -40,9 +40,9 @@ from moot.nodes.effects import (
 )
 from moot.nodes.people.interjections import said_outside
 from moot.state.config import DebateConfig
-from moot.state.config.boundary import Claim, ForeignConfig, reaches, requested
+from moot.state.config.boundary import Claim, ForeignConfig, reaches, requested_config
 from moot.state.config.debate_config import frozen_config
-from moot.state.conversation import ConversationState
+from moot.state.conversation import ConversationState, step_no
 from moot.state.earlier_builds import up_to_date
 from moot.state.entries import JsonObject
 from moot.state.errors import ConfigError, ModelError
@@ -71,7 +71,7 @@ class _Run:
         claim = _claim(state, runtime.context, env)
         checkpoint, nested = (info.checkpoint_id, is_nested(info.checkpoint_ns)) if info else ("", False)
         self.context = NodeContext(env, claim, debate, checkpoint, nested)
-        step = int(state.get("step", {}).get("no", 0))
+        step = step_no(state)
         again = bool(state.get("step", {}).get("again"))
         self._answer = said_outside(state) if again else None
         self._place = JournalPlace(self.records, debate, step, name, self.context.checkpoint, again)
@@ -91,7 +91,7 @@ class _Run:
         if self.answering.batches:
             spent = {**self.answering.spent, "elapsed_s": time.monotonic() - self._started}
             update["usage"] = add_up(spent, [update.get("usage", {})])
-        if receipts := self.answering.numbered(self.state.get("calls") or []):
+        if receipts := self.answering.numbered_receipts(self.state.get("calls") or []):
             update["calls"] = receipts
         return update
 
@@ -153,7 +153,7 @@ def _claim(state: ConversationState, given: object, env: Environment) -> Claim:
     usual = operators or env.usual()
     said = [given.said] if isinstance(given, ForeignConfig) else []
     said += [state["settings"]] if state.get("settings") else []
-    return Claim(requested(usual, *said) if said else usual, reaches(usual), env.harmless)
+    return Claim(requested_config(usual, *said) if said else usual, reaches(usual), env.harmless)
 
 
 def _granted(claim: Claim, records: Records, place: JournalPlace) -> Claim:
@@ -162,7 +162,7 @@ def _granted(claim: Claim, records: Records, place: JournalPlace) -> Claim:
         records.grants.add(place.debate, claim.granted)
     claim = replace(claim, granted={*claim.granted, *records.grants.of(place.debate)})
     with suppress(ConfigError):  # told to whoever uses it; here, since looking it up reads files
-        claim.admitted()
+        claim.admit()
     return claim
 
 

@@ -105,7 +105,7 @@ class Environment:
         Raises:
             ConfigError: they are not admitted.
         """
-        config = claim.admitted("model", "endpoint")
+        config = claim.admit("model", "endpoint")
         key = repr((sorted(config.models.items()), config.limits.retry_for))
         if key not in self._models:
             self._models[key] = Models(

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from moot.state.config import DebateConfig, JudgeSeat
 from moot.state.config.config_files import data_in
 from moot.state.config.config_mistakes import mistakes_in
-from moot.state.config.section import repeated
+from moot.state.config.section import repeats
 from moot.state.errors import ConfigError
 from moot.state.verdict import CriterionScale
 
@@ -69,7 +69,7 @@ class Rubric(BaseModel):
 
     @model_validator(mode="after")
     def _ids_are_unique(self) -> Rubric:
-        if twice := repeated([criterion.id for criterion in self.criteria]):
+        if twice := repeats([criterion.id for criterion in self.criteria]):
             raise ValueError(f"criteria share the id {twice[0]!r}")
         return self
 

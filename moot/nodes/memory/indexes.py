@@ -91,7 +91,7 @@ def embeddings_of(claim: Claim, given: Any = None) -> Any:
     """
     if given is not None:
         return given
-    name = claim.admitted("embeddings").memory.retrieval.embeddings
+    name = claim.admit("embeddings").memory.retrieval.embeddings
     return load_embeddings(name) if name else None
 
 

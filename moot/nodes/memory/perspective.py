@@ -68,7 +68,7 @@ def perspective_of(state: StateValues, debater: str) -> Perspective:
 
 def perspective_settings(config: DebateConfig, debater: DebaterConfig) -> PerspectiveConfig:
     """Return a debater's settings: its own where it has any, else the debate's."""
-    return config.memory.perspectives.merged(debater.perspective)
+    return config.memory.perspectives.with_own(debater.perspective)
 
 
 def past_threshold(entries: Sequence[Entry], settings: PerspectiveConfig) -> bool:

@@ -41,7 +41,7 @@ from moot.nodes.models.usage import counted_usage, reported_usage
 from moot.state.config.model_settings import provider_of
 from moot.state.entries import EntryUsage, clean_text
 from moot.state.errors import UserError
-from moot.state.redaction import redacted
+from moot.state.redaction import redact
 from moot.state.reducers import add_up
 
 MAX_EMPTY = 2
@@ -331,7 +331,7 @@ class _Asking:
         if answer.text or message.tool_calls:
             return
         if refusal := message.additional_kwargs.get("refusal"):
-            raise Failure(f"the model refused: {redacted(str(refusal))[:300]}", refused=True)
+            raise Failure(f"the model refused: {redact(str(refusal))[:300]}", refused=True)
         if answer.finish_reason in REFUSALS:
             raise Failure("the provider's content filter withheld the answer", refused=True)
         if message.invalid_tool_calls:

@@ -11,7 +11,7 @@ from moot.state import settings as environment
 from moot.state.config.model_settings import ModelSettings, bare_name, provider_of
 from moot.state.entries import JsonObject
 from moot.state.errors import ConfigError
-from moot.state.redaction import keep_secret, redacted
+from moot.state.redaction import keep_secret, redact
 
 EXTRAS = {"anthropic": "anthropic", "google_genai": "google-genai", "ollama": "ollama"}
 """Extras of Moot that install what a provider needs."""
@@ -58,9 +58,9 @@ def _make(name: str, given: JsonObject) -> BaseChatModel:
         ) from error
     except ValidationError as error:  # which prints what it was given, keys too
         said = "; ".join(each["msg"] for each in error.errors(include_input=False))
-        raise ConfigError(f"the model {name!r} cannot be made: {redacted(said)}") from None
+        raise ConfigError(f"the model {name!r} cannot be made: {redact(said)}") from None
     except Exception as error:
-        raise ConfigError(f"the model {name!r} cannot be made: {redacted(str(error))}") from error
+        raise ConfigError(f"the model {name!r} cannot be made: {redact(str(error))}") from error
     return made
 
 

@@ -15,7 +15,7 @@ from moot.state.config.model_settings import bare_name, is_built_in
 from moot.state.event_loop import to_the_end
 from moot.state.leases import Lease
 from moot.state.redaction import shown_url
-from moot.state.traffic import Rates, Traffic
+from moot.state.traffic import Traffic
 
 SLOT_S = 0.1
 """Seconds between two looks for a free slot."""
@@ -66,9 +66,8 @@ async def _admission(models: Models, name: str, traffic: Traffic, tokens: int) -
         if wait > 1:
             tell_of_wait(name, busy, wait, f"asked in {wait:.0f} s")
         await backoff.sleep(backoff.wait_s(1, wait))
-    rates = Rates(settings.requests_per_minute, settings.tokens_per_minute)
-    if rates != Rates():
-        await backoff.sleep(await asyncio.to_thread(traffic.turn_s, endpoint, rates, tokens))
+    if settings.requests_per_minute or settings.tokens_per_minute:
+        await backoff.sleep(await asyncio.to_thread(traffic.turn_s, endpoint, settings, tokens))
     slot = None
     while settings.concurrency and not slot:
         if not (slot := await asyncio.to_thread(traffic.slot, endpoint, settings.concurrency)):

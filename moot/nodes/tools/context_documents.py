@@ -64,7 +64,7 @@ def context_sandbox(claim: Claim) -> Sandbox | None:
     Raises:
         ConfigError: it is not admitted, or lies outside `MOOT_CONTEXT_ROOT` by now.
     """
-    context = claim.admitted("context", "tool").context
+    context = claim.admit("context", "tool").context
     if context is None:
         return None
     read_context(context)
@@ -77,5 +77,5 @@ def context_document(claim: Claim) -> dict[str, str] | None:
     Raises:
         ConfigError: it is not admitted, or cannot be read.
     """
-    context = claim.admitted("context").context
+    context = claim.admit("context").context
     return None if context is None else read_context(context)

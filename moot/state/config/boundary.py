@@ -98,7 +98,7 @@ class Claim:
         """Return the claim of whoever runs this program, which is granted."""
         return cls(config, reaches(config))
 
-    def admitted(self, *kinds: ReachKind) -> DebateConfig:
+    def admit(self, *kinds: ReachKind) -> DebateConfig:
         """Return the configuration, to be used for these kinds of reaches, without any for all of them.
 
         Raises:
@@ -164,7 +164,7 @@ class ForeignConfig(BaseModel):
         return self.model_extra or {}
 
 
-def requested(usual: DebateConfig, *said: Mapping[str, object]) -> DebateConfig:
+def requested_config(usual: DebateConfig, *said: Mapping[str, object]) -> DebateConfig:
     """Return the operator's configuration with what a client says in it, section by section.
 
     Debaters that nobody named are the protocol's. A model that the operator has settings for keeps them, and

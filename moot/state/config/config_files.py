@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from moot.state.config.debate_config import DebateConfig
-from moot.state.config.section import repeated
+from moot.state.config.section import repeats
 from moot.state.errors import ConfigError
 
 ENDINGS = {".yaml", ".yml", ".toml", ".json"}
@@ -118,5 +118,5 @@ def _pairs(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _refuse_twice(keys: Sequence[str]) -> None:
-    if twice := repeated(keys):
+    if twice := repeats(keys):
         raise ConfigError(f"given twice: {', '.join(map(repr, twice))}: leave one out")

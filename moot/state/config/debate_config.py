@@ -31,7 +31,7 @@ from moot.state.config.debaters import (
 from moot.state.config.judge_config import JudgeConfig
 from moot.state.config.memory_config import BlackboardConfig, MemoryConfig
 from moot.state.config.model_settings import OFFLINE, ModelSettings, check_model_name
-from moot.state.config.section import Section, protocol_sections, repeated, terms_of, terms_table
+from moot.state.config.section import Section, protocol_sections, repeats, terms_of, terms_table
 from moot.state.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ class DebateConfig(Section):
     def _check_debaters(cls, value: tuple[DebaterConfig, ...]) -> tuple[DebaterConfig, ...]:
         if not value:
             raise ValueError("0 debaters: give at least one, or leave the key out for two")
-        if twice := repeated([debater.id for debater in value]):
+        if twice := repeats([debater.id for debater in value]):
             raise ValueError(f"duplicate debater ids {twice}: give each debater an id of its own")
         return value
 
@@ -145,7 +145,7 @@ class DebateConfig(Section):
     def _check_people(self) -> DebateConfig:
         if HUMAN in self.model_names():
             raise ValueError(f"only a debater's model can be {HUMAN!r}: everything else needs a real one")
-        if twice := repeated([debater.name for debater in self.debaters if debater.is_human]):
+        if twice := repeats([debater.name for debater in self.debaters if debater.is_human]):
             raise ValueError(f"several people are called {', '.join(twice)}: give each a name of their own")
         return self
 

@@ -11,7 +11,7 @@ from slugify import slugify
 
 from moot.state.config.memory_config import OwnPerspective
 from moot.state.config.model_settings import check_model_name
-from moot.state.config.section import Section, repeated
+from moot.state.config.section import Section, repeats
 from moot.state.verdict import SYNTHESIS, TIE
 
 SLUG, SLUG_LENGTH = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}"), 40
@@ -151,7 +151,7 @@ class DebaterConfig(Persona):
     def _check_tools(self) -> DebaterConfig:
         if self.is_human and self.tools:
             raise ValueError(f"{self.name!r} is a person: leave `tools` out")
-        if twice := repeated(self.tools):
+        if twice := repeats(self.tools):
             raise ValueError(f"tools named twice: {', '.join(twice)}")
         return self
 

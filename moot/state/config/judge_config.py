@@ -6,7 +6,7 @@ from pydantic import Field, field_validator
 
 from moot.state.config.debaters import SLUG
 from moot.state.config.model_settings import check_model_name
-from moot.state.config.section import Section, repeated
+from moot.state.config.section import Section, repeats
 from moot.state.verdict import Rule
 
 RubricSource = str | dict[str, Any]
@@ -60,7 +60,7 @@ class JudgeConfig(Section):
     @classmethod
     def _check_panel(cls, value: tuple[JudgeSeat, ...]) -> tuple[JudgeSeat, ...]:
         ids = [seat.id for seat in value]
-        if repeated(ids):
+        if repeats(ids):
             raise ValueError(f"duplicate judge ids in {ids}: give each judge an id of its own")
         return value
 

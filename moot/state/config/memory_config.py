@@ -99,7 +99,7 @@ class PerspectiveConfig(Section):
             return tokens > self.threshold_tokens
         return chars > self.threshold_chars
 
-    def merged(self, own: PerspectiveConfig | None) -> PerspectiveConfig:
+    def with_own(self, own: PerspectiveConfig | None) -> PerspectiveConfig:
         """Return these settings with what a debater sets for itself in their place."""
         set_there = own.model_dump(exclude_unset=True) if own else {}
         # A limit in one unit replaces the same limit in the other.

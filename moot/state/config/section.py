@@ -18,7 +18,7 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-def repeated(names: Sequence[str]) -> list[str]:
+def repeats(names: Sequence[str]) -> list[str]:
     """Return what is named more than once, sorted."""
     return sorted({name for name in names if names.count(name) > 1})
 

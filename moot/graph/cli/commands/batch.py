@@ -17,7 +17,7 @@ from moot.graph.cli.screen.progress_lines import spent_words
 from moot.graph.cli.screen.result_tables import Grid
 from moot.graph.cli.screen.terminal_text import one_line
 from moot.state.errors import ConfigError, DebateNotFound, RunError
-from moot.state.redaction import redacted
+from moot.state.redaction import redact
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -66,7 +66,7 @@ def batch(
         finally:
             results = [_result(debates, each, errors.get(each.id, "not over")) for each in planned]
             if output is not None:
-                lines = [redacted(json.dumps(result, ensure_ascii=False)) for result in results]
+                lines = [redact(json.dumps(result, ensure_ascii=False)) for result in results]
                 write_file(output, "\n".join(lines) + "\n")
     if as_json:
         print_json(results)

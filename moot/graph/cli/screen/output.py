@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from moot.graph.cli.screen.terminal_text import json_text, one_line, safe
 from moot.state.errors import InputError
-from moot.state.redaction import redacted
+from moot.state.redaction import redact
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
@@ -89,7 +89,7 @@ def print_result(*parts: RenderableType) -> None:
 def print_json(value: object) -> None:
     """Print one JSON document on stdout."""
     readable = "utf" in (sys.stdout.encoding or "").lower()
-    sys.stdout.write((json_text(value) if readable else redacted(json.dumps(value, indent=2))) + "\n")
+    sys.stdout.write((json_text(value) if readable else redact(json.dumps(value, indent=2))) + "\n")
     sys.stdout.flush()
 
 
@@ -111,7 +111,7 @@ def acknowledge(data: object, words: str, *, as_json: bool) -> None:
 
 def print_text(text: str) -> None:
     """Print a whole document on stdout; as it is into a file or pipe, made safe on a terminal."""
-    text = (safe(text) if sys.stdout.isatty() else redacted(text)).removesuffix("\n") + "\n"
+    text = (safe(text) if sys.stdout.isatty() else redact(text)).removesuffix("\n") + "\n"
     sys.stdout.buffer.write(text.encode("utf-8", "replace"))
     sys.stdout.flush()
 
@@ -208,7 +208,7 @@ def write_file(path: Path, text: str) -> None:
         # A new name that nobody can know beforehand, readable by its owner alone.
         with NamedTemporaryFile("wb", dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
             draft = Path(file.name)
-            file.write(redacted(text).encode("utf-8", "replace"))
+            file.write(redact(text).encode("utf-8", "replace"))
         draft.replace(path)
     except OSError as error:
         if draft is not None:

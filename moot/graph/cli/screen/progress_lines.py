@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from moot.graph.cli.screen.terminal_text import entry_words, one_line
 from moot.nodes.text.plain import amount
-from moot.state.redaction import redacted
+from moot.state.redaction import redact
 
 if TYPE_CHECKING:
     from moot.graph.api import Event
@@ -134,7 +134,7 @@ class JsonLines(Progress):
         """Write the event with what has been spent."""
         at = datetime.now(UTC).isoformat(timespec="milliseconds")
         line = {"at": at, **event, "tokens": tally.tokens, "cost_usd": tally.cost_usd}
-        print(redacted(json.dumps(line, default=str)), file=sys.stderr, flush=True)
+        print(redact(json.dumps(line, default=str)), file=sys.stderr, flush=True)
 
 
 def header_lines(topic: str, config: DebateConfig) -> list[str]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from moot.state.redaction import redacted
+from moot.state.redaction import redact
 
 if TYPE_CHECKING:
     from moot.state.entries import Entry
@@ -30,7 +30,7 @@ def safe(text: str) -> str:
     Line breaks and tabs stay. The result holds no escape sequence, whatever the text was made of, and any
     part of it can be made safe on its own.
     """
-    return _UNSAFE.sub(_visible, redacted(text).replace("\r\n", "\n"))
+    return _UNSAFE.sub(_visible, redact(text).replace("\r\n", "\n"))
 
 
 def one_line(text: str, width: int) -> str:
@@ -49,7 +49,7 @@ def local_time(at: str) -> str:
 
 def json_text(value: object) -> str:
     """Return JSON in readable characters, with what a terminal would obey as an escape."""
-    text = redacted(json.dumps(value, ensure_ascii=False, indent=2))
+    text = redact(json.dumps(value, ensure_ascii=False, indent=2))
     return _UNSAFE.sub(lambda match: f"\\u{ord(match.group()):04x}", text.replace("\x7f", "\\u007f"))
 
 
