@@ -110,7 +110,8 @@ class Docket:
             return Selection((), 0)
         part = min(others, int(room * OTHERS_SHARE))
         if said + part <= room:
-            return self._with_others([Allotment(entry, room) for entry in self._said], room, None)
+            chosen = [Allotment(entry, room) for entry in self._said]
+            return self._with_others(chosen, room - said, None)
         share = (room - part) // len(self.sides)
         return self._with_others(self._shares(query, share), part, share)
 
@@ -152,8 +153,6 @@ class Docket:
 
     def _with_others(self, chosen: list[Allotment], room: int, share: int | None) -> Selection:
         """Add what others said: first documents, then what a chosen message answers, then the newest."""
-        if share is None:
-            room -= sum(_cost(shown.entry) for shown in chosen)
         answered = {shown.entry["seq"] - 1 for shown in chosen}
         ranked = sorted(
             self._others,

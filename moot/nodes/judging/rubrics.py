@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
+from typing import cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -80,12 +81,7 @@ class Rubric(BaseModel):
 
     def scales(self) -> list[CriterionScale]:
         """Return what a verdict keeps of the criteria: what reads its scores need not find the rubric."""
-        return [
-            CriterionScale(
-                id=c.id, name=c.name, scale_min=c.scale_min, scale_max=c.scale_max, weight=c.weight
-            )
-            for c in self.criteria
-        ]
+        return [cast(CriterionScale, each.model_dump(exclude={"description"})) for each in self.criteria]
 
     def total(self, scores: Mapping[str, float]) -> float | None:
         """Return the weighted total of `scores` (criterion id to score) on 0–100.
