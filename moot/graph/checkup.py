@@ -22,7 +22,7 @@ from moot.graph.session import is_over
 from moot.nodes.calls import Reply, SpeakAs, WireMessage
 from moot.nodes.driving.environment import Environment
 from moot.nodes.models.complete import complete
-from moot.nodes.models.offered import offered_rows
+from moot.nodes.models.offers import offered_rows
 from moot.nodes.models.registry import Models, access_to
 from moot.nodes.prompts.fitting import fit_messages
 from moot.nodes.prompts.request import Voice, make_call

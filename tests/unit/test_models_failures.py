@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.nodes.models.failures import Backoff, Failure, failure_of, retry_after
-from moot.nodes.models.offered import advice
+from moot.nodes.models.offers import advice
 from moot.state.config.model_settings import ModelSettings
 from moot.state.errors import ModelError
 

@@ -138,7 +138,7 @@ def test_who_has_another_model_waits_for_none_that_is_out_of_order(
 
 
 def test_rates_bind_a_model_to_its_place() -> None:
-    from moot.nodes.models.turns import endpoint_of
+    from moot.nodes.models.endpoints import endpoint_of
 
     models = Models(settings={"m": ModelSettings(base_url="https://me:secret1@api.example/v1")})
     assert endpoint_of(models, "m") == "https://me:***@api.example/v1 m"

@@ -24,6 +24,7 @@ from moot.nodes.models.adapters import (
     to_langchain,
     weaker_method,
 )
+from moot.nodes.models.endpoints import endpoint_turn, is_out, tell_of_wait
 from moot.nodes.models.failures import (
     REFUSALS,
     Failure,
@@ -36,7 +37,6 @@ from moot.nodes.models.registry import Models
 from moot.nodes.models.schemas import Method, Parsed, read_answer, with_correction
 from moot.nodes.models.speaker import SpeakerModel
 from moot.nodes.models.thinking import part
-from moot.nodes.models.turns import endpoint_turn, is_out, tell_of_wait
 from moot.nodes.models.usage import counted_usage, reported_usage
 from moot.state.config.model_settings import provider_of
 from moot.state.entries import EntryUsage, clean_text
@@ -90,7 +90,7 @@ async def complete(call: ModelCall, models: Models, *, config: RunnableConfig | 
         tell_of_wait(soonest, failures[soonest], pause_s, again)
         await models.backoff.sleep(pause_s)
         waited += pause_s
-    from moot.nodes.models.offered import explanation  # with a client of its own, for failures alone
+    from moot.nodes.models.offers import explanation  # with a client of its own, for failures alone
 
     each = failures.values()
     return Reply(

@@ -28,7 +28,7 @@ def models(
     import httpx
 
     from moot.graph.cli.usual_config import usual_config
-    from moot.nodes.models.offered import offered_rows
+    from moot.nodes.models.offers import offered_rows
     from moot.nodes.models.registry import Models, access_to
 
     known = Models(usual_config(config, {}).models)
