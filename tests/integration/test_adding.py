@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage
@@ -16,22 +16,18 @@ from moot.nodes.driving.environment import Environment
 from moot.nodes.memory.summarizers.summarizer import Draft, SummaryRequest
 from moot.nodes.memory.summarizers.summarizer_table import SUMMARIZERS, summarizer_named
 from moot.nodes.models.local import ScriptedModel
-from moot.nodes.tools.tool import Arguments, Surroundings
+from moot.nodes.tools.tool import Surroundings, Tool
 from moot.nodes.tools.tool_table import TOOLS
 
 
-class DiceArguments(Arguments):
+class Dice(Tool):
+    name = "dice"
+    about = "Throws a die."
+
     sides: int = 6
 
-
-class Dice:
-    name: ClassVar[str] = "dice"
-    about: ClassVar[str] = "Throws a die."
-    arguments: ClassVar[type[Arguments]] = DiceArguments
-    needs_context: ClassVar[bool] = False
-
-    def run(self, given: DiceArguments, around: Surroundings) -> str:
-        return f"a {given.sides - 2}"
+    def run(self, around: Surroundings) -> str:
+        return f"a {self.sides - 2}"
 
 
 class Nothing:
@@ -43,7 +39,7 @@ class Nothing:
 
 
 def test_a_class_and_a_row_are_a_tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(TOOLS, "dice", Dice())
+    monkeypatch.setitem(TOOLS, "dice", Dice)
     debaters: list[Any] = [{"name": "Ada", "tools": ["dice"]}]
     config = DebateConfig(turns=1, debaters=debaters, model="m", judge={"enabled": False})
     call = {"id": "c1", "name": "dice", "args": {"sides": 6}}

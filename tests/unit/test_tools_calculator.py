@@ -116,6 +116,6 @@ def test_any_jumble_of_arithmetic_gives_a_number_or_is_refused(text: str) -> Non
 
 
 def test_a_wrong_argument_is_a_result_that_says_so() -> None:
-    assert run_tool(Calculator(), {}, Surroundings()).startswith("error: argument 'expression'")
-    assert run_tool(Calculator(), {"expression": "1/0"}, Surroundings()) == "error: division by zero"
-    assert run_tool(Calculator(), {"expression": "6*7"}, Surroundings()) == "6*7 = 42"
+    assert run_tool(Calculator, {}, Surroundings()).startswith("error: argument 'expression'")
+    assert run_tool(Calculator, {"expression": "1/0"}, Surroundings()) == "error: division by zero"
+    assert run_tool(Calculator, {"expression": "6*7"}, Surroundings()) == "6*7 = 42"

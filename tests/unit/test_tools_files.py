@@ -48,32 +48,32 @@ def _run(tool: Any, root: Path, **arguments: Any) -> str:
 
 
 def test_search_finds_lines_with_the_most_words_first(folder: Path) -> None:
-    found = _run(Search(), folder, query="build minutes").splitlines()
+    found = _run(Search, folder, query="build minutes").splitlines()
     assert found[0] == "3 matches for 'build minutes'"
     assert found[1] == "notes/build.md:2: The build takes 41 minutes."
 
 
 def test_search_says_when_there_is_nothing(folder: Path) -> None:
-    assert _run(Search(), folder, query="zebra") == "no matches for 'zebra'"
-    assert _run(Search(), folder, query="?!").startswith("error: ")
-    assert _run(Search(), folder, query="build", files="*.txt") == "no matches for 'build'"
+    assert _run(Search, folder, query="zebra") == "no matches for 'zebra'"
+    assert _run(Search, folder, query="?!").startswith("error: ")
+    assert _run(Search, folder, query="build", files="*.txt") == "no matches for 'build'"
 
 
 def test_read_file_numbers_lines_and_reads_on(folder: Path) -> None:
-    assert _run(ReadFile(), folder, path="notes/build.md", start=2, lines=1) == (
+    assert _run(ReadFile, folder, path="notes/build.md", start=2, lines=1) == (
         "notes/build.md, lines 2 to 2 of 3\n2: The build takes 41 minutes."
     )
 
 
 def test_list_files_shows_what_may_be_read_alone(folder: Path) -> None:
-    assert _run(ListFiles(), folder).splitlines() == [
+    assert _run(ListFiles, folder).splitlines() == [
         "4 files",
         "a.txt (5 bytes)",
         "data.bin (2 bytes)",
         "latin.txt (4 bytes)",
         "notes/build.md (61 bytes)",
     ]
-    assert _run(ListFiles(), folder, path="notes").splitlines()[0] == "1 files"
+    assert _run(ListFiles, folder, path="notes").splitlines()[0] == "1 files"
 
 
 @pytest.mark.parametrize(
@@ -100,15 +100,15 @@ def test_list_files_shows_what_may_be_read_alone(folder: Path) -> None:
     ],
 )
 def test_no_path_leads_out_and_nothing_but_text_is_read(folder: Path, path: str) -> None:
-    result = _run(ReadFile(), folder, path=path)
+    result = _run(ReadFile, folder, path=path)
     assert result.startswith("error: ")
     assert OUTSIDE not in result
     assert str(folder.parent) not in result
 
 
 def test_search_never_follows_links(folder: Path) -> None:
-    assert _run(Search(), folder, query="secret") == "no matches for 'secret'"
-    assert _run(ListFiles(), folder, path="link").startswith("error: ")
+    assert _run(Search, folder, query="secret") == "no matches for 'secret'"
+    assert _run(ListFiles, folder, path="link").startswith("error: ")
 
 
 def test_a_folder_that_becomes_a_link_meanwhile_is_not_followed(
@@ -154,16 +154,16 @@ def _shared_folder() -> Path:
 
 def test_too_large_a_file_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sandbox, "MAX_FILE_BYTES", 10)
-    assert "more than the 10 allowed" in _run(ReadFile(), folder, path="notes/build.md")
+    assert "more than the 10 allowed" in _run(ReadFile, folder, path="notes/build.md")
 
 
 def test_a_search_reads_no_more_than_its_limit(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "MAX_SEARCHED_BYTES", 20)
-    assert _run(Search(), folder, query="build") == "no matches for 'build'"
+    assert _run(Search, folder, query="build") == "no matches for 'build'"
 
 
 def test_without_a_folder_the_tools_say_so() -> None:
-    assert run_tool(Search(), {"query": "x"}, Surroundings()) == "error: there is no context folder"
+    assert run_tool(Search, {"query": "x"}, Surroundings()) == "error: there is no context folder"
 
 
 def test_the_debate_itself_can_be_searched() -> None:
@@ -172,7 +172,7 @@ def test_the_debate_itself_can_be_searched() -> None:
         make_entry(1, "ada", "speech", "Builds take 41 minutes."),
         make_entry(2, "tools", "tool_result", "builds builds"),
     ]
-    found = run_tool(SearchDebate(), {"query": "builds"}, Surroundings(transcript=entries))
+    found = run_tool(SearchDebate, {"query": "builds"}, Surroundings(transcript=entries))
     assert found == "1 match for 'builds'\nada [m000001]: Builds take 41 minutes."
 
 

@@ -14,6 +14,7 @@ from moot.graph.debate import build_graph
 from moot.graph.lookback import look_back
 from moot.nodes.calls import ModelCall, Reply
 from moot.nodes.text.tokens import counter, prompt_tokens
+from moot.nodes.tools.calculator import Calculator
 from moot.nodes.tools.exchange import LEFT_OUT, Exchange, ToolCall, exchange_messages, wire_tokens
 from moot.nodes.tools.tool_table import TOOLS
 from moot.state.config import DebateConfig
@@ -186,16 +187,13 @@ def test_what_tools_return_is_journalled_so_that_a_resume_uses_it_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     runs: list[str] = []
-    real = TOOLS["calculator"]
 
-    class Counted:
-        name, about, arguments, needs_context = real.name, real.about, real.arguments, False
-
-        def run(self, given: Any, around: Any) -> str:
-            runs.append(given.expression)
+    class Counted(Calculator):
+        def run(self, around: Any) -> str:
+            runs.append(self.expression)
             return f"run {len(runs)}"
 
-    monkeypatch.setitem(TOOLS, "calculator", Counted())
+    monkeypatch.setitem(TOOLS, "calculator", Counted)
     crashed: list[bool] = []
 
     def crashing(call: ModelCall) -> Reply:

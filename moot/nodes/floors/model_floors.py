@@ -9,10 +9,13 @@ from functools import partial
 
 from moot.nodes.calls import ModelCall, Reply
 from moot.nodes.effects import Errand, Job, Work
-from moot.nodes.tools.exchange import Exchange, ToolCall, arguments_text
+from moot.nodes.tools.exchange import Exchange, ToolCall
 from moot.nodes.tools.tool import Surroundings, run_tool
 from moot.nodes.tools.tool_table import TOOLS
 from moot.state.entries import JsonObject
+
+ARGUMENT_CHARS = 1000
+"""Longest arguments that are repeated to the model."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +107,9 @@ def _exchange(floor: ModelFloor, spoken: Spoken, results: Sequence[str]) -> Exch
     calls: list[ToolCall] = []
     for call, result in zip(spoken.reply.tool_calls, results, strict=True):
         name = call["name"] if call["name"] in floor.tools else "unknown_tool"
+        arguments = json.dumps(call["args"], ensure_ascii=False, sort_keys=True)
+        if len(arguments) > ARGUMENT_CHARS:
+            arguments = json.dumps({"cut": arguments[: ARGUMENT_CHARS // 2]})
         number = spoken.calls + 1 + len(calls)
-        calls.append(ToolCall(f"call_{number}", name, arguments_text(call["args"]), result))
+        calls.append(ToolCall(f"call_{number}", name, arguments, result))
     return Exchange(spoken.reply, tuple(calls))

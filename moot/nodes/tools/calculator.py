@@ -13,12 +13,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from decimal import Context, Decimal, Inexact, localcontext
 from fractions import Fraction
-from typing import ClassVar
 
 from pydantic import Field
 from simpleeval import InvalidExpression, SimpleEval
 
-from moot.nodes.tools.tool import Arguments, Surroundings, ToolFailed
+from moot.nodes.tools.tool import Surroundings, Tool, ToolFailed
 
 Number = Fraction | float
 
@@ -33,28 +32,22 @@ _ARITHMETIC = re.compile(r"[\w\s.,+*/%()-]+", re.ASCII)
 _GLUED = re.compile(r"\d(?![eE][+-]?\d)[A-Za-z]")
 
 
-class CalculatorArguments(Arguments):
-    """Of `calculator`."""
+class Calculator(Tool):
+    """Works out an expression."""
+
+    name = "calculator"
+    about = (
+        "Work out arithmetic exactly: + - * / // % ** and parentheses; abs, ceil, cos, exp, factorial, "
+        "floor, gcd, ln, log10, log2, max, min, round, sin, sqrt, sum, tan; pi and e."
+    )
 
     expression: str = Field(
         min_length=1, max_length=MAX_CHARS, description="Arithmetic, such as (1200 - 950) / 1200 * 100."
     )
 
-
-class Calculator:
-    """Works out an expression."""
-
-    name: ClassVar[str] = "calculator"
-    about: ClassVar[str] = (
-        "Work out arithmetic exactly: + - * / // % ** and parentheses; abs, ceil, cos, exp, factorial, "
-        "floor, gcd, ln, log10, log2, max, min, round, sin, sqrt, sum, tan; pi and e."
-    )
-    arguments: ClassVar[type[Arguments]] = CalculatorArguments
-    needs_context: ClassVar[bool] = False
-
-    def run(self, given: CalculatorArguments, around: Surroundings) -> str:
+    def run(self, around: Surroundings) -> str:
         """Return the expression with its value."""
-        return f"{given.expression.strip()} {shown(evaluate(given.expression))}"
+        return f"{self.expression.strip()} {shown(evaluate(self.expression))}"
 
 
 def evaluate(expression: str) -> Number:

@@ -1,27 +1,25 @@
 """`search_debate`: what was said before, also long before the window."""
 
-from typing import ClassVar
-
 from moot.nodes.text.plain import excerpt
-from moot.nodes.tools.files import QueryArguments, matches_text, query_words
-from moot.nodes.tools.tool import Arguments, Surroundings
+from moot.nodes.tools.files import Query, matches_text, query_words
+from moot.nodes.tools.tool import Surroundings, Tool
 from moot.state.entries import kind_of
 
 MAX_HITS = 10
 EXCERPT_CHARS = 300
 
 
-class SearchDebate:
+class SearchDebate(Tool):
     """Messages that hold the query's words, those with most of them first, the newest among equals."""
 
-    name: ClassVar[str] = "search_debate"
-    about: ClassVar[str] = "Search what has been said in this debate. Returns excerpts with message ids."
-    arguments: ClassVar[type[Arguments]] = QueryArguments
-    needs_context: ClassVar[bool] = False
+    name = "search_debate"
+    about = "Search what has been said in this debate. Returns excerpts with message ids."
 
-    def run(self, given: QueryArguments, around: Surroundings) -> str:
+    query: Query
+
+    def run(self, around: Surroundings) -> str:
         """Return the best messages."""
-        words = query_words(given.query)
+        words = query_words(self.query)
         hits = []
         for entry in around.transcript:
             folded = entry["content"].casefold()
@@ -30,4 +28,4 @@ class SearchDebate:
                 passage = excerpt(entry["content"], EXCERPT_CHARS, min(found))
                 hits.append((len(found), entry["seq"], f"{entry['speaker']} [{entry['id']}]: {passage}"))
         best = [line for _, _, line in sorted(hits, reverse=True)[:MAX_HITS]]
-        return matches_text(given.query, len(hits), best)
+        return matches_text(self.query, len(hits), best)

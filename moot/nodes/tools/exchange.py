@@ -6,14 +6,11 @@ from dataclasses import dataclass
 
 from moot.nodes.calls import Reply, WireMessage
 from moot.nodes.text.tokens import TokenCounter, cut_middle, message_tokens
-from moot.state.entries import JsonObject
 
 RESULT_TOKENS = 1000
 """Most of a result that a prompt or the transcript shows."""
 SAID_TOKENS = 200
 """Most of what a model says beside a tool call."""
-ARGUMENT_CHARS = 1000
-"""Longest arguments that are repeated to the model."""
 CALL_TOKENS = 12
 """Frame of one call in an assistant's message: id, type and names, rounded up."""
 LEFT_OUT = "(left out for want of room; call again if it is needed)"
@@ -37,12 +34,6 @@ class Exchange:
 
     reply: Reply
     calls: tuple[ToolCall, ...]
-
-
-def arguments_text(arguments: JsonObject) -> str:
-    """Return arguments as JSON, of those that are too long only the beginning, as a text."""
-    text = json.dumps(arguments, ensure_ascii=False, sort_keys=True)
-    return text if len(text) <= ARGUMENT_CHARS else json.dumps({"cut": text[: ARGUMENT_CHARS // 2]})
 
 
 def exchange_messages(exchanges: Sequence[Exchange], room: int, count: TokenCounter) -> list[WireMessage]:

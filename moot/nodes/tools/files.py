@@ -4,13 +4,13 @@ import re
 from collections import defaultdict
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
-from typing import ClassVar
+from typing import Annotated
 
 from pydantic import Field
 
 from moot.nodes.text.plain import amount
-from moot.nodes.tools.sandbox import MAX_FILE_BYTES, Refused, Sandbox
-from moot.nodes.tools.tool import Arguments, Surroundings, ToolFailed
+from moot.nodes.tools.sandbox import MAX_FILE_BYTES, Refused
+from moot.nodes.tools.tool import Surroundings, Tool, ToolFailed
 
 MAX_HITS = 20
 MAX_LISTED = 200
@@ -22,43 +22,8 @@ LINE_CHARS = 300
 """Characters of one line that are shown."""
 
 
-class QueryArguments(Arguments):
-    """Of `search_debate`, and with files of `search`."""
-
-    query: str = Field(min_length=1, max_length=200, description="Words to look for, in any order.")
-
-
-class SearchArguments(QueryArguments):
-    """Of `search`."""
-
-    files: str = Field("*", max_length=200, description="Only files whose path fits, such as *.md.")
-
-
-class ReadArguments(Arguments):
-    """Of `read_file`."""
-
-    path: str = Field(min_length=1, max_length=500, description="Path within the context folder.")
-    start: int = Field(1, ge=1, description="First line, from 1.")
-    lines: int = Field(LINES, ge=1, le=LINES, description="How many lines.")
-
-
-class ListArguments(Arguments):
-    """Of `list_files`."""
-
-    path: str = Field(".", max_length=500, description="Folder within the context folder.")
-    files: str = Field("*", max_length=200, description="Only files whose path fits, such as *.md.")
-
-
-def sandbox_of(around: Surroundings) -> Sandbox:
-    """Return the context folder.
-
-    Raises:
-        ToolFailed: there is none.
-    """
-    sandbox = around.sandbox()
-    if sandbox is None:
-        raise ToolFailed("there is no context folder")
-    return sandbox
+Query = Annotated[str, Field(min_length=1, max_length=200, description="Words to look for, in any order.")]
+Pattern = Annotated[str, Field(max_length=200, description="Only files whose path fits, such as *.md.")]
 
 
 def query_words(query: str) -> list[str]:
@@ -84,22 +49,22 @@ def _fits(path: str, pattern: str) -> bool:
     return fnmatchcase(path, pattern) or fnmatchcase(path.rsplit("/", 1)[-1], pattern)
 
 
-class Search:
+class Search(Tool):
     """Lines that hold the query's words, those with most of them first."""
 
-    name: ClassVar[str] = "search"
-    about: ClassVar[str] = (
-        "Search the text files of the context folder. Returns lines with their file and line number."
-    )
-    arguments: ClassVar[type[Arguments]] = SearchArguments
-    needs_context: ClassVar[bool] = True
+    name = "search"
+    about = "Search the text files of the context folder. Returns lines with their file and line number."
+    needs_context = True
 
-    def run(self, given: SearchArguments, around: Surroundings) -> str:
+    query: Query
+    files: Pattern = "*"
+
+    def run(self, around: Surroundings) -> str:
         """Return the best lines."""
-        words, sandbox, left = query_words(given.query), sandbox_of(around), MAX_SEARCHED_BYTES
+        words, sandbox, left = query_words(self.query), around.folder(), MAX_SEARCHED_BYTES
         number, kept = 0, defaultdict[int, list[str]](list)  # by how many of the words they hold
         for listed in sandbox.files():
-            if not _fits(listed.path, given.files) or listed.size > min(left, MAX_FILE_BYTES):
+            if not _fits(listed.path, self.files) or listed.size > min(left, MAX_FILE_BYTES):
                 continue
             left -= listed.size
             try:
@@ -113,36 +78,41 @@ class Search:
                     if len(kept[held]) < MAX_HITS:
                         kept[held].append(f"{listed.path}:{at}: {line.strip()[:LINE_CHARS]}")
         best = [line for held in sorted(kept, reverse=True) for line in kept[held]]
-        return matches_text(given.query, number, best[:MAX_HITS])
+        return matches_text(self.query, number, best[:MAX_HITS])
 
 
-class ReadFile:
+class ReadFile(Tool):
     """A file's lines, numbered."""
 
-    name: ClassVar[str] = "read_file"
-    about: ClassVar[str] = f"Read a text file of the context folder, at most {LINES} lines at once."
-    arguments: ClassVar[type[Arguments]] = ReadArguments
-    needs_context: ClassVar[bool] = True
+    name = "read_file"
+    about = f"Read a text file of the context folder, at most {LINES} lines at once."
+    needs_context = True
 
-    def run(self, given: ReadArguments, around: Surroundings) -> str:
+    path: str = Field(min_length=1, max_length=500, description="Path within the context folder.")
+    start: int = Field(1, ge=1, description="First line, from 1.")
+    lines: int = Field(LINES, ge=1, le=LINES, description="How many lines.")
+
+    def run(self, around: Surroundings) -> str:
         """Return the lines asked for and how many there are."""
-        lines = sandbox_of(around).read(given.path).splitlines()
-        end = min(len(lines), given.start - 1 + given.lines)
-        chosen = enumerate(lines[given.start - 1 : end], given.start)
+        lines = around.folder().read(self.path).splitlines()
+        end = min(len(lines), self.start - 1 + self.lines)
+        chosen = enumerate(lines[self.start - 1 : end], self.start)
         shown = "\n".join(f"{number}: {line[:LINE_CHARS]}" for number, line in chosen)
-        return f"{given.path}, lines {given.start} to {end} of {len(lines)}\n{shown}"
+        return f"{self.path}, lines {self.start} to {end} of {len(lines)}\n{shown}"
 
 
-class ListFiles:
+class ListFiles(Tool):
     """The files below a folder."""
 
-    name: ClassVar[str] = "list_files"
-    about: ClassVar[str] = "List the files of the context folder, with their sizes."
-    arguments: ClassVar[type[Arguments]] = ListArguments
-    needs_context: ClassVar[bool] = True
+    name = "list_files"
+    about = "List the files of the context folder, with their sizes."
+    needs_context = True
 
-    def run(self, given: ListArguments, around: Surroundings) -> str:
+    path: str = Field(".", max_length=500, description="Folder within the context folder.")
+    files: Pattern = "*"
+
+    def run(self, around: Surroundings) -> str:
         """Return paths and sizes."""
-        files = [each for each in sandbox_of(around).files(given.path) if _fits(each.path, given.files)]
+        files = [each for each in around.folder().files(self.path) if _fits(each.path, self.files)]
         shown = "\n".join(f"{each.path} ({each.size:,} bytes)" for each in files[:MAX_LISTED])
         return f"{len(files)} files\n{shown}" if files else "no files"

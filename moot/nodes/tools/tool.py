@@ -1,8 +1,8 @@
-"""What a tool is: a name, what it says of itself to a model, and a function of its arguments."""
+"""What a tool is: a name, what it says of itself to a model, its arguments, and what it does with them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -17,12 +17,6 @@ class ToolFailed(Exception):
     """A tool cannot do what was asked; the message goes to the model, which may ask otherwise."""
 
 
-class Arguments(BaseModel):
-    """Base of tools' arguments: what a model says is checked before it counts."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True)
-
-
 @dataclass(frozen=True)
 class Surroundings:
     """What tools may look at."""
@@ -32,29 +26,41 @@ class Surroundings:
     transcript: Sequence[Entry] = ()
     """What has been said."""
 
+    def folder(self) -> Sandbox:
+        """Return the context folder.
 
-class Tool(Protocol):
-    """One tool."""
+        Raises:
+            ToolFailed: there is none.
+        """
+        sandbox = self.sandbox()
+        if sandbox is None:
+            raise ToolFailed("there is no context folder")
+        return sandbox
+
+
+class Tool(BaseModel):
+    """One call of a tool; its fields are the arguments: what a model says is checked before it counts."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
 
     name: ClassVar[str]
     about: ClassVar[str]
     """What it does and when to use it, for the model."""
-    arguments: ClassVar[type[Arguments]]
-    needs_context: ClassVar[bool]
+    needs_context: ClassVar[bool] = False
     """Whether it is of no use without a context folder."""
 
-    def run(self, given: Any, around: Surroundings) -> str:
+    def run(self, around: Surroundings) -> str:
         """Return the result.
 
         Raises:
             ToolFailed: what was asked cannot be done.
         """
-        ...
+        raise NotImplementedError
 
 
-def function_of(tool: Tool) -> JsonObject:
+def function_of(tool: type[Tool]) -> JsonObject:
     """Return a tool in OpenAI's function form."""
-    schema = tool.arguments.model_json_schema()
+    schema = tool.model_json_schema()
     properties = {
         name: {key: value for key, value in field.items() if key != "title"}
         for name, field in schema["properties"].items()
@@ -66,10 +72,10 @@ def function_of(tool: Tool) -> JsonObject:
     }
 
 
-def run_tool(tool: Tool, arguments: JsonObject, around: Surroundings) -> str:
+def run_tool(tool: type[Tool], arguments: JsonObject, around: Surroundings) -> str:
     """Run a tool and return its result; what goes wrong is a result too, beginning with `error: `."""
     try:
-        return tool.run(tool.arguments.model_validate(dict(arguments)), around)[:MAX_RESULT_CHARS]
+        return tool.model_validate(dict(arguments)).run(around)[:MAX_RESULT_CHARS]
     except ValidationError as error:
         detail = error.errors()[0]
         return f"error: argument {'.'.join(map(str, detail['loc']))!r}: {detail['msg']}"

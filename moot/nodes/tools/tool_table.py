@@ -10,13 +10,13 @@ from moot.nodes.tools.files import ListFiles, ReadFile, Search
 from moot.nodes.tools.tool import Tool, function_of
 from moot.state.errors import ConfigError
 
-TOOLS: dict[str, Tool] = {
-    tool.name: tool for tool in (Search(), ReadFile(), ListFiles(), SearchDebate(), Calculator())
+TOOLS: dict[str, type[Tool]] = {
+    tool.name: tool for tool in (Search, ReadFile, ListFiles, SearchDebate, Calculator)
 }
 """Tools by name; a new one is a class with the fields of `Tool` and a row here."""
 
 
-def tool_named(name: str) -> Tool:
+def tool_named(name: str) -> type[Tool]:
     """Return the tool of this name.
 
     Raises:
