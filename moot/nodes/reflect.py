@@ -54,7 +54,7 @@ def reflect(state: ConversationState, context: NodeContext) -> Body:
         update["crux_cards"], update["crux_rooms"] = {}, {}
         for room, data in zip(rooms, found, strict=True):
             card = card_by_model(state, config, room, data) if data else card_by_rule(state, config, room)
-            closes = room_closes(state, config, room, card)
+            closes = room_closes(state, room, card)
             update["crux_rooms"][room["id"]] = {**room, "assessed": room["cycle"], "closed": closes}
             if closes:
                 update["crux_cards"][card["id"]] = card

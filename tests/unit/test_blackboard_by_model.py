@@ -304,8 +304,8 @@ def test_by_rule_a_concession_in_the_last_words_resolves_a_room() -> None:
 def test_a_room_closes_at_its_cap_and_not_before() -> None:
     open_card = _card()
     room, entries = _room()
-    assert not room_closes(_state(entries=entries), CONFIG, room, open_card)
-    assert room_closes(_state(entries=entries), CONFIG, _room(cycle=2)[0], open_card)
+    assert not room_closes(_state(entries=entries), room, open_card)
+    assert room_closes(_state(entries=entries), _room(cycle=2)[0], open_card)
     assert stage_of(ledger_of(_state()), "p001", [open_card], over=True) == "abandoned"
 
 

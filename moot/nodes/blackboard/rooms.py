@@ -187,9 +187,10 @@ def card_events(
         debaters=room["between"],
         by="model",
     )
+    names = {who: config.names()[who] for who in room["between"]}
     for side in data["sides"]:
         entry = entries.get(cited_id(side["message_id"]))
-        who = known_debater(side["debater"], {who: config.names()[who] for who in room["between"]})
+        who = known_debater(side["debater"], names)
         held = minutes.ledger.stance(who, room["claim"])
         known = held and (held["message_id"], held["kind"]) == (cited_id(side["message_id"]), side["now"])
         if entry is not None and entry["speaker"] == who and not known:
@@ -201,9 +202,23 @@ def card_events(
 
 def card_by_rule(state: ConversationState, config: DebateConfig, room: Room) -> CruxCard:
     """Return a card without a model: resolved where somebody gives up this very statement at last."""
-    sides = {who: _ruled_side(state, config, room, who) for who in room["between"]}
-    moved, text = [who for who, side in sides.items() if side["answer"] == "nuanced"], claim_text(state, room)
-    moved_names = " and ".join(config.names()[who] for who in moved)
+    text, names = claim_text(state, room), config.names()
+    entries, claim = entries_of(room["message_ids"], state["full_transcript"]), term_set(text)
+    sides: dict[str, CruxSide] = {}
+    for who in room["between"]:
+        # A side is as the ledger has it, nuanced where its last words give the statement up.
+        own = [entry["content"] for entry in entries if entry["speaker"] == who]
+        said = [each.text for each in split_sentences(own[-1])] if own else []
+        about = [each for each in said if 2 * len(term_set(each) & claim) >= len(claim)]
+        moved = any(concedes(each) or shifts(each) for each in about) and not any(map(keeps_position, said))
+        stands = "yes" if ledger_of(state).sign(who, room["claim"]) > 0 else "no"
+        flips = config.debater(who).flip_conditions
+        sides[who] = {
+            "answer": "nuanced" if moved else stands,  # type: ignore[typeddict-item]  # one of the three
+            "reasoning": noted(about[-1], LONG) if about else "",
+            "falsifier": noted(flips[0], LONG) if flips else "",
+        }
+    movers = " and ".join(names[who] for who, side in sides.items() if side["answer"] == "nuanced")
     return {
         "id": f"card-{room['id']}",
         "claim": room["claim"],
@@ -214,12 +229,12 @@ def card_by_rule(state: ConversationState, config: DebateConfig, room: Room) -> 
         "sides": sides,
         "type": "claim",
         "diagnosis": "The two differ on this statement.",
-        "resolved": bool(moved),
-        "resolution": f"{moved_names} moved towards the other side." if moved else "",
+        "resolved": bool(movers),
+        "resolution": f"{movers} moved towards the other side." if movers else "",
     }
 
 
-def room_closes(state: ConversationState, config: DebateConfig, room: Room, card: CruxCard) -> bool:
+def room_closes(state: ConversationState, room: Room, card: CruxCard) -> bool:
     """Return whether a room is over: converged, at its cap, or going in circles."""
     at_cap = room["cycle"] >= room.get("cycles", CYCLES)
     if card["resolved"] or at_cap or not claim_now(state, room):
@@ -237,23 +252,3 @@ def claim_text(state: Mapping[str, Any], room: Room) -> str:
     """Return what a room is about, in words."""
     known = ledger_of(state).propositions.get(room["claim"])
     return noted(known["text"]) if known else ""
-
-
-def _ruled_side(state: ConversationState, config: DebateConfig, room: Room, who: str) -> CruxSide:
-    """Return a side as the rules see it: as the ledger has it, nuanced where its last words give it up."""
-    own = [
-        entry
-        for entry in entries_of(room["message_ids"], state["full_transcript"])
-        if entry["speaker"] == who
-    ]
-    said = [each.text for each in split_sentences(own[-1]["content"])] if own else []
-    claim = term_set(claim_text(state, room))
-    about = [text for text in said if 2 * len(term_set(text) & claim) >= len(claim)]
-    moved = any(concedes(text) or shifts(text) for text in about) and not any(map(keeps_position, said))
-    stands = "yes" if ledger_of(state).sign(who, room["claim"]) > 0 else "no"
-    flips = config.debater(who).flip_conditions
-    return {
-        "answer": "nuanced" if moved else stands,  # type: ignore[typeddict-item]  # one of the three
-        "reasoning": noted(about[-1], LONG) if about else "",
-        "falsifier": noted(flips[0], LONG) if flips else "",
-    }
