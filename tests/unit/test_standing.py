@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moot.nodes.blackboard.folding import empty_ledger, fold_notes, grown
+from moot.nodes.blackboard.folding import empty_ledger, fold_notes, grow_ledger
 from moot.nodes.blackboard.outcome import findings_text
 from moot.nodes.blackboard.standing import stage_of
 from moot.state.ledger import MOTION, CruxCard, Note, Outlook
@@ -327,5 +327,5 @@ def test_a_look_from_outside_has_seen_what_was_noted_before_it_in_whatever_piece
     said = [plain(1, "ada", "asserts"), plain(2, "bob", "denies")]
     notes: list[Any] = [*opened("p001"), *said, look, plain(3, "bob", "concedes")]
     for cut in range(len(notes) + 1):
-        ledger = grown(grown(empty_ledger(""), notes[:cut]), notes[cut:])
+        ledger = grow_ledger(grow_ledger(empty_ledger(""), notes[:cut]), notes[cut:])
         assert [note["id"] for note in ledger.notes["event"][ledger.seen :]] == [notes[-1]["id"]]

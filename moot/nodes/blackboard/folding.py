@@ -60,7 +60,9 @@ def fold_notes(notes: Sequence[Note], topic: str = "") -> Ledger:
     known = max(before, key=lambda each: len(each[0]), default=None)
     if known and len(known[0]) == len(notes):
         return known[2]
-    ledger = grown(known[2], notes[len(known[0]) :]) if known else grown(empty_ledger(topic), notes)
+    ledger = (
+        grow_ledger(known[2], notes[len(known[0]) :]) if known else grow_ledger(empty_ledger(topic), notes)
+    )
     _recent.append((notes, topic, ledger))
     return ledger
 
@@ -71,7 +73,7 @@ def empty_ledger(topic: str) -> Ledger:
     return Ledger({}, {MOTION: motion}, {}, {}, {}, {}, [], [])
 
 
-def grown(ledger: Ledger, new: Sequence[Note]) -> Ledger:
+def grow_ledger(ledger: Ledger, new: Sequence[Note]) -> Ledger:
     """Return a ledger with more notes."""
     kinds: dict[str, list[Any]] = {kind: list(notes) for kind, notes in ledger.notes.items()}
     added: dict[str, list[Any]] = defaultdict(list)

@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 from moot.nodes.blackboard.board_words import noted
 from moot.nodes.blackboard.by_model import debater_lines, known_debater, shown_entries, structured_call
 from moot.nodes.blackboard.digest import render_blackboard
-from moot.nodes.blackboard.folding import empty_ledger, grown, ledger_of
+from moot.nodes.blackboard.folding import empty_ledger, grow_ledger, ledger_of
 from moot.nodes.blackboard.standing import Ledger
 from moot.nodes.calls import ModelCall
 from moot.nodes.prompts.library import load_prompt
@@ -88,7 +88,7 @@ def news_of(ledger: Ledger) -> News:
     for key, proposition in ledger.propositions.items():
         if key in touched and ledger.status(key) == "disputed":
             earlier = [turn.event for turn in ledger.course(key) if turn.event["id"] not in new]
-            if grown(empty_ledger(""), [proposition, *earlier]).status(key) != "disputed":
+            if grow_ledger(empty_ledger(""), [proposition, *earlier]).status(key) != "disputed":
                 disputes.append(key)
     shifts = [change.event for change in ledger.changes if change.event["id"] in new]
     moved = {event["id"] for event in shifts}

@@ -37,33 +37,31 @@ class RuleBased:
 
 
 def fold_points(request: SummaryRequest) -> SummaryPoints:
-    """Fold what is new into the points so far; all that was said where there are none."""
-    previous = _pool_of(request.previous)
-    entries = request.past if previous is None else request.entries
-    names = request.config.names()
-    errors = request.config.memory.preserve_errors
-    return fold(
-        previous, entries, max_tokens=request.max_tokens, count=request.count, names=names, errors=errors
-    )
+    """Fold what is new into the points so far; all that was said where there are none.
 
-
-def _pool_of(summary: Mapping[str, Any]) -> SummaryPoints | None:
-    """Return the pool of points behind a summary; of one from a document, the points that it showed.
-
-    `None` where there is no pool of all that the summary covers, as behind another package's.
+    Behind a summary from a document these are the points that it showed; there are none where the pool is not
+    of all that the summary covers, as behind another package's.
     """
-    pool = summary.get("points") or {}
-    covered = int(summary.get("covers_through_seq", -1))
-    if isinstance(pool, Mapping):
-        known = pool.get("covers_through_seq") == covered
-        return cast(SummaryPoints, {**empty(), **pool}) if known else None
-    shown: Any = {
-        "points": list(pool),
-        "messages": int(summary.get("messages", len(pool))),
-        "speakers": {str(point["speaker"]): 1 for point in pool},
-        "covers_through_seq": covered,
-    }
-    return SummaryPoints(**{**empty(), **shown})
+    pool, covered = request.previous.get("points") or {}, int(request.previous.get("covers_through_seq", -1))
+    previous: Any = None
+    if not isinstance(pool, Mapping):
+        previous = {
+            **empty(),
+            "points": list(pool),
+            "messages": int(request.previous.get("messages", len(pool))),
+            "speakers": {str(point["speaker"]): 1 for point in pool},
+            "covers_through_seq": covered,
+        }
+    elif pool.get("covers_through_seq") == covered:
+        previous = {**empty(), **pool}
+    return fold(
+        previous,
+        request.past if previous is None else request.entries,
+        max_tokens=request.max_tokens,
+        count=request.count,
+        names=request.config.names(),
+        errors=request.config.memory.preserve_errors,
+    )
 
 
 def empty() -> SummaryPoints:
