@@ -9,7 +9,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from moot.state.conversation import StateValues, step_no
+from moot.state.conversation import Problem, StateValues, step_no
 from moot.state.entries import JsonObject
 from moot.state.reducers import add_up
 from moot.state.sql import DebateTable, Sql
@@ -19,13 +19,8 @@ from moot.state.sql import DebateTable, Sql
 class FailedRun:
     """One run of a node that failed for good."""
 
-    run: str
-    """UUID."""
-    step: int
-    node: str
-    error: str
-    at: str
-    """UTC time, ISO 8601."""
+    problem: Problem
+    """What the state's `errors` will say of it."""
     usage: dict[str, float]
     """What its failed calls used, and its seconds; calls that were answered are in the journal."""
 
@@ -45,18 +40,18 @@ class FailedRuns(DebateTable):
 
     def add(self, debate: str, failed: FailedRun) -> None:
         """Keep a failed run."""
-        self._insert({"debate": debate, **vars(failed), "usage": json.dumps(failed.usage)})
+        self._insert({"debate": debate, **failed.problem, "usage": json.dumps(failed.usage)})
 
     def of(self, debate: str) -> list[FailedRun]:
         """Return the failed runs of a debate, the oldest first."""
         rows = self._execute(
-            "SELECT run, step, node, error, at, usage FROM moot_failed_runs WHERE debate = ? "
+            "SELECT step, node, error, at, run, usage FROM moot_failed_runs WHERE debate = ? "
             "ORDER BY at, run",
             (debate,),
         )
         return [
-            FailedRun(run, step, node, error, at, json.loads(usage))
-            for run, step, node, error, at, usage in rows
+            FailedRun(Problem(step=step, node=node, error=error, at=at, run=run), json.loads(usage))
+            for step, node, error, at, run, usage in rows
         ]
 
 
@@ -66,16 +61,11 @@ def failures_update(state: StateValues, failed: Sequence[FailedRun]) -> JsonObje
     A run of a later step than the state's is left: it is another branch's.
     """
     taken = {error.get("run") for error in state.get("errors") or ()} if failed else set()
-    new = [each for each in failed if each.run not in taken and each.step <= step_no(state)]
+    at = step_no(state)
+    new = [each for each in failed if each.problem["run"] not in taken and each.problem["step"] <= at]
     if not new:
         return {}
-    return {
-        "usage": add_up({}, [each.usage for each in new]),
-        "errors": [
-            {"step": each.step, "node": each.node, "error": each.error, "at": each.at, "run": each.run}
-            for each in new
-        ],
-    }
+    return {"usage": add_up({}, [each.usage for each in new]), "errors": [each.problem for each in new]}
 
 
 def with_failures(state: StateValues, failed: Sequence[FailedRun]) -> JsonObject:

@@ -113,7 +113,7 @@ class DebateTable:
             return self._sql.execute(statement, parameters, durable=durable)
         return self._sql.transact([(statement, parameters)], self._permit, durable=durable)
 
-    def _insert(self, row: Mapping[str, Value], otherwise: str = "", *, durable: bool = False) -> list[Row]:
+    def _insert(self, row: Mapping[str, Any], otherwise: str = "", *, durable: bool = False) -> list[Row]:
         """Add a row and return what the statement does, which `otherwise` ends, such as `ON CONFLICT …`."""
         columns, marks = ", ".join(row), ", ".join("?" * len(row))
         statement = f"INSERT INTO {self.name} ({columns}) VALUES ({marks}) {otherwise}"  # noqa: S608  # constants of ours

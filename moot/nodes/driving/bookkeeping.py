@@ -61,4 +61,4 @@ def note_failure(records: Records, debate: str, state: StateValues, failed: Fail
     """Keep a failed run, and write to the catalogue that the debate failed and what it has used."""
     records.failed.add(debate, failed)
     values = _values(with_failures(state, records.failed.of(debate)), {"status": "failed"})
-    records.catalogue.update(debate, **values, updated_at=failed.at)
+    records.catalogue.update(debate, **values, updated_at=failed.problem["at"])

@@ -42,7 +42,7 @@ from moot.nodes.people.interjections import said_outside
 from moot.state.config import DebateConfig
 from moot.state.config.boundary import Claim, ForeignConfig, reaches, requested_config
 from moot.state.config.debate_config import frozen_config
-from moot.state.conversation import ConversationState, step_no
+from moot.state.conversation import ConversationState, Problem, step_no
 from moot.state.earlier_builds import up_to_date
 from moot.state.entries import JsonObject
 from moot.state.errors import ConfigError, ModelError
@@ -97,11 +97,16 @@ class _Run:
 
     def failed(self, error: ModelError) -> FailedRun:
         """Return what is kept of this run, which failed."""
-        usage = {**self.answering.failed, "elapsed_s": time.monotonic() - self._started}
         place = self.answering.place
-        return FailedRun(
-            str(uuid.uuid4()), place.step, place.node, str(error), self.context.env.clock(), usage
-        )
+        usage = {**self.answering.failed, "elapsed_s": time.monotonic() - self._started}
+        problem: Problem = {
+            "step": place.step,
+            "node": place.node,
+            "error": str(error),
+            "at": self.context.env.clock(),
+            "run": str(uuid.uuid4()),
+        }
+        return FailedRun(problem, usage)
 
     async def _carry_out(self, effect: Effect) -> Any:
         if isinstance(effect, Ask):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.runnables import RunnableConfig
@@ -24,13 +23,9 @@ _KEY = "__moot_span"  # LangGraph writes no key that begins like this into a che
 Facts = Mapping[str, object]
 
 
-def _opentelemetry() -> ModuleType | None:
-    return sys.modules.get("opentelemetry.trace")
-
-
 def _start(name: str, facts: Facts, parent: object = None, *, client: bool = False) -> Span | None:
     """Begin a span, under the current one where no parent is given."""
-    trace = _opentelemetry()
+    trace = sys.modules.get("opentelemetry.trace")
     if trace is None:
         return None
     kind = trace.SpanKind.CLIENT if client else trace.SpanKind.INTERNAL
@@ -46,12 +41,12 @@ def _known(facts: Facts) -> dict[str, Any]:
 @contextmanager
 def _within(span: Span | None, *, current: bool = True) -> Iterator[None]:
     """End a span with a `with` block, under which other spans begin; of a failure its kind alone is told."""
-    trace = _opentelemetry()
-    if span is None or trace is None:
+    if span is None:
         yield
         return
     try:
         if current:
+            trace = sys.modules["opentelemetry.trace"]
             with trace.use_span(span, record_exception=False, set_status_on_exception=False):
                 yield
         else:
