@@ -52,7 +52,6 @@ def render_html(document: Mapping[str, object]) -> str:
         "report.html.j2",
         report,
         contents=_contents(report),
-        style=Markup((TEMPLATES / "report.css").read_text(encoding="utf-8")),  # noqa: S704  # our own file
         script=Markup(script),  # noqa: S704  # our own file
         script_hash=base64.b64encode(digest).decode("ascii"),
     )

@@ -1,16 +1,16 @@
 """A debate as Markdown, each form a template of its own: the whole report, one page, a decision record."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import quote
 
-from markupsafe import Markup, escape
+from markupsafe import escape
 
 from moot.graph.reports.cast import Person
 from moot.graph.reports.contents import Report
-from moot.graph.reports.html import TEMPLATES, template_environment
+from moot.graph.reports.html import template_environment
 from moot.graph.reports.markdown_quotes import plain, quoted, section
 from moot.graph.reports.prose import Prose
 from moot.nodes.blackboard.board_words import noted
@@ -28,9 +28,9 @@ class Option:
     """One debater's answer, and what speaks for it and against it, the strongest first."""
 
     person: Person
-    pros: tuple[Reason, ...]
-    cons: tuple[Reason, ...]
-    remarks: tuple[Reason, ...]
+    pros: Sequence[Reason]
+    cons: Sequence[Reason]
+    remarks: Sequence[Reason]
     """What the judge says of how it was argued, where it says nothing of the matter."""
 
 
@@ -67,7 +67,7 @@ def render_brief(document: Mapping[str, object], form: Literal["brief", "adr"] =
     """
     report = Report(document)
     environment = template_environment(plain=plain, quoted=quoted, section=section, cited=_cited)
-    options = [option_of(report, person) for person in report.people.values()]
+    options = [_option(report, person) for person in report.people.values()]
     text = environment.get_template(f"{form}.md.j2").render(
         report=report,
         options=options,
@@ -84,43 +84,32 @@ def render_brief_html(document: Mapping[str, object]) -> str:
 
 def as_page(text: str, title: str, kicker: str = "In brief") -> str:
     """Render Markdown as a self-contained HTML page: `title` for its first line, `kicker` above it."""
-    rest = text.partition("\n")[2]
-    style = Markup((TEMPLATES / "report.css").read_text(encoding="utf-8"))  # noqa: S704  # our own file
-    page = template_environment().get_template("brief.html.j2")
-    body = Prose({}).block(rest, base=2)
-    return page.render(title=title, style=style, body=body, kicker=kicker)
+    body = Prose({}).block(text.partition("\n")[2], base=2)
+    return template_environment().get_template("brief.html.j2").render(title=title, body=body, kicker=kicker)
 
 
-def option_of(report: Report, person: Person) -> Option:
+def _option(report: Report, person: Person) -> Option:
     """Return an answer with its judge's reasons, else with what the ledger holds of it, in its own words."""
     verdict = report.verdict
     if verdict and (case := verdict.cases.get(person.id)):
-        return Option(person, tuple(case["pros"]), tuple(case["cons"]), ())
-    standing = next((each for each in report.standings if each.person.id == person.id), None)
-    holdings = standing.holdings if standing else ()
+        return Option(person, case["pros"], case["cons"], ())
     scores = [
         (row.name, score)
         for row in (verdict.criteria if verdict else ())
         for score in row.scores
         if score.person.id == person.id and score.reasoning
     ]
-    return Option(
-        person,
-        pros=tuple(
-            Reason(text=noted(text, REASON_CHARS), citations=[])
-            for holding in holdings
-            for text in holding.evidence
-        ),
-        cons=tuple(
-            Reason(text=noted(text, REASON_CHARS), citations=[])
-            for holding in holdings
-            for text in holding.challenged
-        ),
-        remarks=tuple(
-            Reason(text=f"{name}: {noted(score.reasoning, REASON_CHARS)}", citations=list(score.citations))
-            for name, score in sorted(scores, key=lambda each: -each[1].share)
-        ),
-    )
+    remarks = [
+        Reason(text=f"{name}: {noted(score.reasoning, REASON_CHARS)}", citations=list(score.citations))
+        for name, score in sorted(scores, key=lambda each: -each[1].share)
+    ]
+    pros: list[Reason] = []
+    cons: list[Reason] = []
+    for standing in report.standings:
+        for holding in standing.holdings if standing.person.id == person.id else ():
+            pros += [Reason(text=noted(text, REASON_CHARS), citations=[]) for text in holding.evidence]
+            cons += [Reason(text=noted(text, REASON_CHARS), citations=[]) for text in holding.challenged]
+    return Option(person, pros, cons, remarks)
 
 
 def _cited(reason: Reason) -> str:

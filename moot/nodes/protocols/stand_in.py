@@ -35,7 +35,7 @@ from moot.nodes.protocols.protocol_table import protocol_named
 from moot.nodes.views.head import head_tokens
 from moot.state.config import DebateConfig
 from moot.state.config.memory_config import NO_SUMMARY
-from moot.state.conversation import ConversationState, Floor, StateValues, Step
+from moot.state.conversation import ConversationState, StateValues, Step
 from moot.state.entries import Entry, JsonObject, make_entry
 from moot.state.ledger import Evidence
 from moot.state.reducers import latest
@@ -202,8 +202,7 @@ class StandIn:
         self._spend(Outlay("turn", phase, asked, shown + self._own_past, words, frame=self.protocol.frame))
         reserve = self.config.memory.budget.reply
         each = reserve if self.course == "most" else min(words, reserve)
-        for floor in floors:
-            self._enter(step, floor, each)
+        self._enter(step, each)
 
         self._unread += len(floors) * each
         waits = any(awaits_second(room) for room in self.state.get("crux_rooms", {}).values())
@@ -221,29 +220,30 @@ class StandIn:
         }
         self._update({"crux_rooms": rooms})
 
-    def _enter(self, step: Step, floor: Floor, tokens: float) -> None:
-        """Put an utterance of so many tokens into the transcript."""
+    def _enter(self, step: Step, tokens: float) -> None:
+        """Put an utterance of so many tokens for each floor of a step into the transcript."""
         transcript = self.state["full_transcript"]
-        entry = make_entry(
-            len(transcript),
-            floor["speaker"],
-            self.protocol.entry_kinds.get(step["phase"], "speech"),
-            " " * int(tokens * CHARS_PER_TOKEN),
-            phase=step["phase"],
-            round=step["round"],
-            room=floor["room"],
-            targets=floor["targets"],
-            tokens=int(tokens),
-        )
-        transcript.append(entry)
-        self.state["turn_count"] += 1
-        # Whoever speaks brings something new; one such note is enough to say so.
+        for floor in step["floors"]:
+            entry = make_entry(
+                len(transcript),
+                floor["speaker"],
+                self.protocol.entry_kinds.get(step["phase"], "speech"),
+                " " * int(tokens * CHARS_PER_TOKEN),
+                phase=step["phase"],
+                round=step["round"],
+                room=floor["room"],
+                targets=floor["targets"],
+                tokens=int(tokens),
+            )
+            transcript.append(entry)
+            self.state["turn_count"] += 1
+        # Whoever speaks brings something new; one note of the newest is enough to say so.
         new = Evidence(
             note="evidence",
             id="x001",
             kind="case",
-            debater=entry["speaker"],
-            message_id=entry["id"],
+            debater=transcript[-1]["speaker"],
+            message_id=transcript[-1]["id"],
             quote="",
             proposition="",
             by="rule",

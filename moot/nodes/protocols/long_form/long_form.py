@@ -86,16 +86,10 @@ def speech_step(
     last: bool = False,
     order: str = "",
 ) -> Step:
-    """Return the step of one speech; a speaker's first turn opens, its last one closes.
+    """Return the step of one speech: a speaker's first turn opens, its last one closes.
 
-    Args:
-        state: the debate's.
-        config: the debate's.
-        speaker: whose turn it is.
-        first: whether it is its first; `None` where no order tells: then whoever has not spoken opens, and
-            the debate's last turns close.
-        last: whether it is its last.
-        order: a moderator's, which stands for what every argument is asked for.
+    Where no order tells which these are (`first` is `None`), whoever has not spoken opens, and the debate's
+    last turns close. A moderator's `order` stands for what every argument is asked for.
     """
     turn, turns, size = state.get("turn_count", 0), config.total_turns(), len(config.turn_order())
     if first is None:
