@@ -16,7 +16,7 @@ from moot.nodes.people.interjections import (
     planned_interjections,
 )
 from moot.nodes.protocols.protocol import Consult, End, make_step
-from moot.nodes.protocols.protocol_table import following, limit_reached, protocol_named
+from moot.nodes.protocols.protocol_table import limit_reached, next_step, protocol_named
 from moot.state.config import DebateConfig
 from moot.state.config.debate_config import frozen_config
 from moot.state.conversation import ConversationState, StateValues, Step, step_no
@@ -68,7 +68,7 @@ def _next_step(
     if clarifying is not None:
         return clarifying, []
     failures: list[str] = []
-    planned = following(state, config)
+    planned = next_step(state, config)
     while isinstance(planned, Consult):
         replies = yield planned.calls()
         failures += [reply.error for reply in replies if not reply.ok]

@@ -17,7 +17,7 @@ from moot.nodes.memory.summarizers.rule_based import RuleBased
 from moot.nodes.memory.summarizers.summarizer import SummaryRequest
 from moot.nodes.memory.window import uncovered
 from moot.nodes.protocols.protocol import Consult, End
-from moot.nodes.protocols.protocol_table import following, protocol_named
+from moot.nodes.protocols.protocol_table import next_step, protocol_named
 from moot.state.config.debate_config import frozen_config
 from moot.state.conversation import ConversationState
 from moot.state.entries import Entry, kind_of
@@ -51,7 +51,7 @@ def perspectives_due(state: ConversationState) -> list[str]:
     config = frozen_config(state)
     if not protocol_named(config.protocol).perspectives or not state.get("step"):
         return []
-    step = following(state, config)
+    step = next_step(state, config)
     if isinstance(step, End | Consult) or step["round"] <= state["step"]["round"]:
         return []
     return due_debaters(state, config)
@@ -68,7 +68,7 @@ def unsummarised(state: ConversationState) -> Sequence[Entry]:
         return []
     protocol, memory = protocol_named(config.protocol), config.memory
     free = memory.summarizer == RuleBased.name or not state.get("step")
-    if protocol.shows_summary and (free or not isinstance(following(state, config), End)):
+    if protocol.shows_summary and (free or not isinstance(next_step(state, config), End)):
         return entries
     judged = config.judge.enabled and protocol.brief.judged and protocol.judge_reads_summary
     sides = [debater.id for debater in config.debaters]

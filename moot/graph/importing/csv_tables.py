@@ -42,7 +42,7 @@ def read_csv(text: str) -> ParsedTranscript:
         return ParsedTranscript([])
     columns = headers.get(delimiter)
     if columns is None:
-        columns = _guessed(rows)
+        columns = _columns_by_content(rows)
     else:
         rows = rows[1:]
     return ParsedTranscript([_utterance(number, row, columns, delimiter) for number, row in rows])
@@ -77,7 +77,7 @@ def _place(names: Sequence[str], keys: Sequence[str]) -> int | None:
     return next((names.index(key.casefold()) for key in keys if key.casefold() in names), None)
 
 
-def _guessed(rows: Sequence[tuple[int, list[str]]]) -> _Columns:
+def _columns_by_content(rows: Sequence[tuple[int, list[str]]]) -> _Columns:
     """Tell the columns by what they hold: the first of words is the speaker, the longest other the text.
 
     Clock times are the time wherever they stand, plain numbers where they come before the text.

@@ -47,7 +47,7 @@ _PARTICLE = re.compile(r"d[aeiou]|dos|del|der|den|van|von|l[ae]|el|al|bin|ibn|y|
 def read_txt(text: str) -> ParsedTranscript:
     """Read `NAME: text` with its continuation lines; a time in brackets may stand beside the name."""
     lines = text.split("\n")
-    return _spoken(lines, _line_heads(lines), "NAME: text")
+    return _speeches_under(lines, _line_heads(lines), "NAME: text")
 
 
 def _line_heads(lines: Sequence[str]) -> Heads:
@@ -98,11 +98,11 @@ def read_md(text: str) -> ParsedTranscript:
     repeated = len(set(names.values())) < len(names)
     # What stands in a list or under one heading is a speaker only where nothing else is.
     if not repeated and any(map(BOLD.match, lines)):
-        return _spoken(lines, _bold_heads(BOLD, lines, fenced), "**NAME:** text")
+        return _speeches_under(lines, _bold_heads(BOLD, lines, fenced), "**NAME:** text")
     if not repeated and len(names) < 2 and is_listed(lines):
-        return _spoken(lines, _bold_heads(LISTED, lines, fenced), "- **NAME**: text")
+        return _speeches_under(lines, _bold_heads(LISTED, lines, fenced), "- **NAME**: text")
     if names:
-        return _spoken(lines, {at: _headed(name, "") for at, name in names.items()}, "## NAME")
+        return _speeches_under(lines, {at: _headed(name, "") for at, name in names.items()}, "## NAME")
     return read_txt(text)
 
 
@@ -127,7 +127,7 @@ def _headed(head: str, text: str) -> ParsedSpeech:
     return ParsedSpeech(match["name"], text, match["before"] or match["after"] or "")
 
 
-def _spoken(lines: Sequence[str], heads: Heads, form: str) -> ParsedTranscript:
+def _speeches_under(lines: Sequence[str], heads: Heads, form: str) -> ParsedTranscript:
     """Split lines into speeches; what stands before the first is the topic."""
     if not heads:
         raise InputError(f"line 1: no speaker found; write each speech as `{form}`")

@@ -70,7 +70,7 @@ def parse_transcript(text: str, *, format: str | None = None, filename: str = ""
             line (or entry) and what to do.
     """
     text = clean_text(text).removeprefix("\ufeff")
-    chosen = format or ENDINGS.get(PurePath(filename).suffix.lower()) or _sniffed(text)
+    chosen = format or ENDINGS.get(PurePath(filename).suffix.lower()) or _format_of(text)
     if chosen not in FORMATS:
         raise InputError(f"unknown transcript format {chosen!r}: use one of {', '.join(FORMATS)}")
     if not text.strip():
@@ -79,11 +79,11 @@ def parse_transcript(text: str, *, format: str | None = None, filename: str = ""
         value = parse_json(text)
         if isinstance(value, dict) and str(value.get("format", "")).startswith("moot.debate/"):
             return _from_document(value)
-        return _gathered(read_json(value), filename)
-    return _gathered(_READERS[chosen](text.replace("\r\n", "\n").replace("\r", "\n")), filename)
+        return _with_speakers(read_json(value), filename)
+    return _with_speakers(_READERS[chosen](text.replace("\r\n", "\n").replace("\r", "\n")), filename)
 
 
-def _gathered(read: ParsedTranscript, filename: str) -> ImportedTranscript:
+def _with_speakers(read: ParsedTranscript, filename: str) -> ImportedTranscript:
     """Tell the speakers apart, and leave out who says nothing."""
     names: dict[str, str] = {}
     """As the transcript first wrote them, by what tells them apart."""
@@ -117,7 +117,7 @@ def slugs(names: Iterable[str]) -> dict[str, str]:
     return ids
 
 
-def _sniffed(text: str) -> str:
+def _format_of(text: str) -> str:
     start = text.lstrip()[:1]
     lines = [line for line in text.splitlines() if line.strip()]
     if start in ("{", "["):

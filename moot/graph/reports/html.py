@@ -48,7 +48,7 @@ def render_html(document: Mapping[str, object]) -> str:
     report = Report(document)
     script = (TEMPLATES / "report.js").read_text(encoding="utf-8")
     digest = hashlib.sha256(script.encode("utf-8")).digest()
-    return _rendered(
+    return _render(
         "report.html.j2",
         report,
         contents=_contents(report),
@@ -59,7 +59,7 @@ def render_html(document: Mapping[str, object]) -> str:
 
 def render_part(document: Mapping[str, object], part: ReportPart) -> str:
     """Render one part of the page that `render_html` makes, for a page that has its style."""
-    return _rendered("part.html.j2", Report(document), part=f"{part}.html.j2")
+    return _render("part.html.j2", Report(document), part=f"{part}.html.j2")
 
 
 def render_messages(entries: Sequence[Entry], among: DebateDocument) -> list[tuple[Message, str]]:
@@ -74,7 +74,7 @@ def render_messages(entries: Sequence[Entry], among: DebateDocument) -> list[tup
     return [(each, str(template.message(each))) for fold in folds for each in fold.messages]  # type: ignore[attr-defined]  # a macro
 
 
-def _rendered(template: str, report: Report, **more: object) -> str:
+def _render(template: str, report: Report, **more: object) -> str:
     floor_sizes = (WIDE, NARROW) if report.transcript.count > 3 and len(report.people) else ()
     prompt_sizes = (WIDE, NARROW) if len(report.prompts.receipts) > 1 else ()
     environment = _environment(Prose(report.anchors))

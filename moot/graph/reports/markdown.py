@@ -66,7 +66,7 @@ def render_brief(document: Mapping[str, object], form: Literal["brief", "adr"] =
         form: which of the two.
     """
     report = Report(document)
-    environment = template_environment(plain=plain, quoted=quoted, section=section, cited=_cited)
+    environment = template_environment(plain=plain, quoted=quoted, section=section, cited=_reason_text)
     options = [_option(report, person) for person in report.people.values()]
     text = environment.get_template(f"{form}.md.j2").render(
         report=report,
@@ -112,7 +112,7 @@ def _option(report: Report, person: Person) -> Option:
     return Option(person, pros, cons, remarks)
 
 
-def _cited(reason: Reason) -> str:
+def _reason_text(reason: Reason) -> str:
     """Return a reason with the first messages that show it."""
     shown = f" ({plain(', '.join(reason['citations'][:MOST_CITED]))})" if reason["citations"] else ""
     return plain(reason["text"]) + shown

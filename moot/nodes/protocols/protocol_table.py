@@ -84,7 +84,7 @@ def load_plugged() -> None:
         find_protocol(name)
 
 
-def following(state: ConversationState, config: DebateConfig) -> Step | End | Consult:
+def next_step(state: ConversationState, config: DebateConfig) -> Step | End | Consult:
     """Return what comes next: the end at a limit, else what the protocol says."""
     limit = limit_reached(state, config)
     if limit:

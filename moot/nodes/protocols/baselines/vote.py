@@ -115,10 +115,10 @@ class Vote(Alone):
         """The answer itself, with how many gave it."""
         outcome, given = verdict.get("outcome"), verdict["solution_markdown"]
         if verdict["judge"] != COUNT or outcome is None:
-            return clip(_stated(given), SHOWN_CHARS) if given else super().headline(verdict, names)
+            return clip(_answer_as_written(given), SHOWN_CHARS) if given else super().headline(verdict, names)
         votes, of = max(outcome["tally"].values()), outcome["judges"]
         if verdict["winner"] != TIE:
-            return f"{clip(_stated(given), SHOWN_CHARS)} ({votes:g} of {of})"
+            return f"{clip(_answer_as_written(given), SHOWN_CHARS)} ({votes:g} of {of})"
         return f"none has the most votes: {', '.join(outcome['tied'])} ({votes:g} of {of} each)"
 
     def answer(self, state: ConversationState) -> str:
@@ -145,12 +145,12 @@ def final_answer(text: str) -> str:
     Case, markup, punctuation at the edges, and width of characters do not tell answers apart; nor does the
     grouping of digits.
     """
-    plain = unicodedata.normalize("NFKC", _stated(text)).casefold()
+    plain = unicodedata.normalize("NFKC", _answer_as_written(text)).casefold()
     plain = re.sub(r"(?<=\d),(?=\d{3}(?!\d))", "", plain)
     return " ".join(plain.split()).strip(_EDGES)
 
 
-def _stated(text: str) -> str:
+def _answer_as_written(text: str) -> str:
     """Return the answer that a text ends with, as it is written: its last `Answer:` line, else all of it."""
     marked: list[str] = _LAST_LINE.findall(text)
     return marked[-1] if marked else " ".join(text.split())

@@ -36,7 +36,7 @@ def room_step(state: ConversationState, config: DebateConfig, rooms: Mapping[str
 
     Both say at once where they stand; then they take turns, so that whoever is next can answer.
     """
-    moved = {key: _advanced(state, room) for key, room in rooms.items()}
+    moved = {key: _at_next_floor(state, room) for key, room in rooms.items()}
     names, floors = config.names(), []
     for room in moved.values():
         pairs = [room["between"], room["between"][::-1]]
@@ -55,7 +55,7 @@ def room_step(state: ConversationState, config: DebateConfig, rooms: Mapping[str
     return {**make_step(f"crux-{stage}", state.get("round", 0), floors, aspect=aspect), "rooms": moved}
 
 
-def _advanced(state: ConversationState, room: Room) -> Room:
+def _at_next_floor(state: ConversationState, room: Room) -> Room:
     """Return a room at its next floor: both positions, then exchange and steelman, one after the other.
 
     Where its claim is settled and the two differ on another now, it goes on with that.
@@ -74,7 +74,7 @@ def new_rooms(state: ConversationState, config: DebateConfig) -> dict[str, Room]
     crux, taken = DialogueConfig.of(config).crux, set[str]()
     rooms: dict[str, Room] = {}
     number = len(state.get("crux_rooms", {}))
-    for contest in _worthy(state, config):
+    for contest in _worthy_contests(state, config):
         if not taken & set(contest.between) and number < crux.max_rooms:
             number += 1
             taken |= set(contest.between)
@@ -96,7 +96,7 @@ class Contest(NamedTuple):
     """How much a finding would move: what rests on it × how sure it is × whether an answer could be found."""
 
 
-def _worthy(state: ConversationState, config: DebateConfig) -> list[Contest]:
+def _worthy_contests(state: ConversationState, config: DebateConfig) -> list[Contest]:
     """Return the contests that deserve a room, the most promising first."""
     crux, ledger, ids = DialogueConfig.of(config).crux, ledger_of(state), set(config.names())
     rooms, now = state.get("crux_rooms", {}).values(), state.get("round", 0)
@@ -159,13 +159,13 @@ def supposed_dispute(
     calm: list[Note] = [{"note": "retraction", "of": key, "why": "", "by": "model"} for key in past]
     for pair in pairs:
         number = len(ledger.propositions)
-        notes: list[Note] = [*calm, *_supposed(state, pair, f"p{number:03d}")]
-        if _worthy({**state, "minutes": [*minutes, *notes]}, config):
+        notes: list[Note] = [*calm, *_dispute_notes(state, pair, f"p{number:03d}")]
+        if _worthy_contests({**state, "minutes": [*minutes, *notes]}, config):
             return notes
     return calm
 
 
-def _supposed(state: ConversationState, pair: Sequence[str], key: str) -> list[Note]:
+def _dispute_notes(state: ConversationState, pair: Sequence[str], key: str) -> list[Note]:
     last = state["full_transcript"][-1]
     kinds: tuple[EventKind, EventKind] = ("asserts", "denies")
     return [

@@ -116,7 +116,7 @@ class Dialogue(Protocol):
             if rooms:
                 return room_step(state, config, rooms)
         aspects = list(memory["aspects"])
-        stage, aspect, mini = _following(place, len(aspects), DialogueConfig.of(config).minirounds)
+        stage, aspect, mini = _next_place(place, len(aspects), DialogueConfig.of(config).minirounds)
         if stage == "end":
             return End(all_done(len(aspects), "aspect", "talked through"))
         return _main_floor(state, config, aspects, stage, aspect, mini)
@@ -211,7 +211,7 @@ def aspects_by_rule(topic: str, most: int) -> list[str]:
     return (parts if len(parts) > 1 else list(LENSES))[:most]
 
 
-def _following(place: JsonObject, aspects: int, minirounds: int) -> tuple[str, int, int]:
+def _next_place(place: JsonObject, aspects: int, minirounds: int) -> tuple[str, int, int]:
     """Return stage, aspect and miniround that come after a place on the main floor."""
     stage, aspect, mini = place["stage"], place["aspect"], place["mini"]
     if stage == "opening":

@@ -1,4 +1,4 @@
-"""Random: the long form with speakers drawn by a seed."""
+"""Random: the long form with speakers draw by a seed."""
 
 import hashlib
 
@@ -14,9 +14,9 @@ from moot.state.conversation import ConversationState, Step
 
 
 class RandomOrder(LongForm):
-    """Speakers are drawn: the same for the same seed; with more than two, nobody twice in a row.
+    """Speakers are draw: the same for the same seed; with more than two, nobody twice in a row.
 
-    Nobody, and no pair, who makes no progress is drawn for ever.
+    Nobody, and no pair, who makes no progress is draw for ever.
     """
 
     name = "random"
@@ -26,12 +26,9 @@ class RandomOrder(LongForm):
         """Draw the next speaker."""
         last = recent_speakers(state, config)[-1:] if len(config.debaters) > 2 else []
         free = [debater for debater in config.names() if debater not in last]
-        moving = [who for who in free if not is_stuck(state, config, who)]
-        speaker = drawn(moving or free, config.seed or 0, state.get("turn_count", 0))
+        candidates = [who for who in free if not is_stuck(state, config, who)] or free
+        # Seed and turn alone decide, so that a debate that is taken up again goes on as it would have.
+        turn = state.get("turn_count", 0)
+        digest = hashlib.sha256(f"{config.seed or 0}:{turn}".encode()).digest()
+        speaker = candidates[int.from_bytes(digest[:8], "big") % len(candidates)]
         return speech_step(state, config, speaker)
-
-
-def drawn(candidates: list[str], seed: int, turn: int) -> str:
-    """Return one of the candidates, decided by seed and turn alone, evenly over turns."""
-    digest = hashlib.sha256(f"{seed}:{turn}".encode()).digest()
-    return candidates[int.from_bytes(digest[:8], "big") % len(candidates)]
