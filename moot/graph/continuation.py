@@ -115,7 +115,7 @@ def _set_out(session: DebateSession, turns: int | None, answer: object) -> None:
     if waiting == ("turn",) and _failures_reach_a_limit(session, values):
         update, following = {**update, "status": "running"}, ("plan",)  # which ends it
     if update:
-        session.update(update, snapshot, following)
+        session.update(update, following)
     if waiting or update:
         session.note_status("running")
 

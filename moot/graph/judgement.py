@@ -188,7 +188,7 @@ def judge_debate(session: DebateSession, options: JudgingOptions, *, dry_run: bo
         if judgement.failed:
             update["errors"] = [{"step": step, "node": "judge", "error": decision["error"]}]
         update["messages"] = [outcome_message({**values, **update})]
-        held.update(update, snapshot)
+        held.update(update)
         spent = row_amounts(add_up(values.get("usage") or {}, [judgement.usage]))
         held.records.outcomes.note(session.thread, values, update)
         held.records.catalogue.update(session.thread, **spent, updated_at=environment.clock())

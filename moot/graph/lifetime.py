@@ -145,7 +145,7 @@ def store_import(
             if row.status in OVER:
                 made.update_after("close", {"status": row.status})
             else:
-                made.update({"status": "running"}, made.state())
+                made.update({"status": "running"})
             stored = made.state().values
             made.records.outcomes.note(row.id, stored, {})
             # What ran above noted its own progress; the row is the import's.

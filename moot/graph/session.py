@@ -103,11 +103,12 @@ class DebateSession:
         start = cast(ConversationInput | None, given)
         call_from_sync(lambda: self.graph.ainvoke(start, self.run_config, durability="sync", **options))
 
-    def update(self, values: Values, snapshot: StateSnapshot, following: Sequence[str] = ()) -> None:
-        """Write into the latest state without moving the debate: what was to run next runs next, if any was.
+    def update(self, values: Values, following: Sequence[str] = ()) -> None:
+        """Write into the state without moving the debate: what was to run next, or `following`, runs next.
 
-        Or what is `following` does. What a person is asked is asked again: an update drops open questions.
+        What a person is asked is asked again: an update drops open questions.
         """
+        snapshot = self.state()
         to_run = following or snapshot.next
         self.update_after(before_node(self.graph, to_run[0]) if to_run else "close", values)
         if not following and any(not is_pause(each.value) for each in snapshot.interrupts):

@@ -182,12 +182,12 @@ class Debate:
         check_config(Claim(config, granted, self.session.environment.harmless), self.session.environment)
         with self.session.writing() as held:
             held.records.grants.add(self.id, added)
-            snapshot = held.caught_up()
+            values = held.caught_up().values
             following: Sequence[str] = ()
             update: dict[str, object] = {"config": config.to_json()}
-            if snapshot.values.get("status") == "limit" and not limit_reached(snapshot.values, config):
+            if values.get("status") == "limit" and not limit_reached(values, config):
                 following, update = ("plan",), {**update, "status": "running"}
-            held.update(update, snapshot, following)
+            held.update(update, following)
 
     def correct(
         self, note: str, kind: str = "", *, why: str = "", same_as: str = "", opposite: bool = False
@@ -209,13 +209,12 @@ class Debate:
             DebateBusy: another process writes this debate.
         """
         with self.session.writing() as held:
-            snapshot = held.caught_up()
-            values = cast(ConversationState, snapshot.values)
+            values = cast(ConversationState, held.caught_up().values)
             if same_as:
                 notes = unite_propositions(values, note, same_as, opposite=opposite)
             else:
                 notes = correct_note(values, note, kind, why)
-            held.update({"minutes": notes}, snapshot)
+            held.update({"minutes": notes})
         return notes
 
     def pin(self, message: str, *, pinned: bool = True) -> list[str]:
@@ -233,11 +232,11 @@ class Debate:
             DebateBusy: another process writes this debate.
         """
         with self.session.writing() as held:
-            snapshot = held.caught_up()
-            key = pinnable(message, snapshot.values["full_transcript"])
-            others = [each for each in snapshot.values.get("pinned") or [] if each != key]
+            values = held.caught_up().values
+            key = pinnable(message, values["full_transcript"])
+            others = [each for each in values.get("pinned") or [] if each != key]
             ids = [*others, key] if pinned else others
-            held.update({"pinned": ids}, snapshot)
+            held.update({"pinned": ids})
         return ids
 
     def differing_keys(self, config: DebateConfig) -> list[str]:

@@ -76,7 +76,7 @@ def test_a_debate_that_goes_on_goes_on_where_it_was(tmp_path: Path) -> None:
     with open_debates(str(tmp_path / "d.sqlite"), environment=FakeModel().environment()) as debates:
         going = debates.start("Should the bridge be built?", name="g")
         following = going.state().next
-        going.session.update({"minutes": [NOTE]}, going.state())
+        going.session.update({"minutes": [NOTE]})
         going.correct("e001", "denies")
         assert going.state().next == following
         assert _stance(going, "advocate")["kind"] == "denies"

@@ -28,8 +28,8 @@ def test_an_update_leaves_what_runs_next(tmp_path: Path) -> None:
     with open_debates(str(tmp_path / "d.sqlite"), environment=FakeModel().environment()) as debates:
         session = debates.start("Does an update move a debate?", CONFIG, name="d").session
         seen = set()
-        while following := (snapshot := session.caught_up()).next:
-            session.update({"solution": "Written."}, snapshot)
+        while following := session.caught_up().next:
+            session.update({"solution": "Written."})
             assert session.state().next == following
             seen |= set(following)
             session.advance(interrupt_after=following)
