@@ -97,7 +97,7 @@ def _set_out(session: DebateSession, turns: int | None, answer: object) -> None:
     """Extend a debate, or have a failed verdict judged again, before it runs on."""
     snapshot = session.caught_up()
     session.claim(snapshot.values).admit()  # `open` would begin with the defaults where there is none
-    _check_answer(asked_in(snapshot), answer)
+    _check_answer(questions_at(snapshot), answer)
     if turns:
         _check_extension(snapshot)
     session.records.floor.take_pause(session.thread)  # whoever goes on wants it to run
@@ -168,6 +168,6 @@ def verdict_failed(values: Values) -> bool:
     return bool((values.get("verdict") or {}).get("status") == "failed")
 
 
-def asked_in(snapshot: StateSnapshot) -> list[PersonQuestion]:
+def questions_at(snapshot: StateSnapshot) -> list[PersonQuestion]:
     """Return what a person is asked at LangGraph's snapshot of a state."""
     return questions_in([each.value for each in snapshot.interrupts])

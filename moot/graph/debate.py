@@ -78,7 +78,7 @@ def _may_read_sources() -> bool:
     return context_schema.cache_info().currsize > 0
 
 
-def _described(schema: JsonObject, kind: type) -> JsonObject:
+def _with_meanings(schema: JsonObject, kind: type) -> JsonObject:
     if _may_read_sources():
         describe(schema, kind)
     return schema
@@ -110,27 +110,27 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
 
     def get_input_jsonschema(self, config: RunnableConfig | None = None) -> JsonObject:
         """Return the input's schema, with every field's meaning where a server reads sources as it starts."""
-        return _described(super().get_input_jsonschema(config), ConversationInput)
+        return _with_meanings(super().get_input_jsonschema(config), ConversationInput)
 
     def get_output_jsonschema(self, config: RunnableConfig | None = None) -> JsonObject:
         """Return the output's schema, likewise."""
-        return _described(super().get_output_jsonschema(config), ConversationOutput)
+        return _with_meanings(super().get_output_jsonschema(config), ConversationOutput)
 
     def stream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Iterator[Any]:
         """Run the debate, yielding what happens; `invoke`, `batch` and the rest run through here."""
-        with self._held(config) as lent, debate_span(lent) as held:
+        with self._hold(config) as lent, debate_span(lent) as held:
             if self.checkpointer and _touches_what_was_said(input, config):
-                input = _taken(input, self.get_state(config or {}))
+                input = _settle_input(input, self.get_state(config or {}))
             yield from super().stream(input, {**held, **UNBOUNDED}, **options)
 
     async def astream(
         self, input: Any, config: RunnableConfig | None = None, **options: Any
     ) -> AsyncIterator[Any]:
         """Run the debate like `stream`."""
-        async with entered_in_thread(self._held(config)) as lent:
+        async with entered_in_thread(self._hold(config)) as lent:
             with debate_span(lent) as held:
                 if self.checkpointer and _touches_what_was_said(input, config):
-                    input = _taken(input, await self.aget_state(config or {}))
+                    input = _settle_input(input, await self.aget_state(config or {}))
                 parts = super().astream(input, {**held, **UNBOUNDED}, **options)
                 async with aclosing(parts):  # type: ignore[type-var]  # a generator
                     async for part in parts:
@@ -140,21 +140,21 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]
     ) -> RunnableConfig:
         """Write into a debate's state, as `update_state` does: changed words become amendments."""
-        with self._held(config) as held:
-            if _to_settle(supersteps):
-                supersteps = self._settled(supersteps, self.get_state(config))
+        with self._hold(config) as held:
+            if _needs_state(supersteps):
+                supersteps = self._settle_updates(supersteps, self.get_state(config))
             return super().bulk_update_state(held, supersteps)
 
     async def abulk_update_state(
         self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]
     ) -> RunnableConfig:
         """Write into a debate's state like `bulk_update_state`."""
-        async with entered_in_thread(self._held(config)) as held:
-            if _to_settle(supersteps):
-                supersteps = self._settled(supersteps, await self.aget_state(config))
+        async with entered_in_thread(self._hold(config)) as held:
+            if _needs_state(supersteps):
+                supersteps = self._settle_updates(supersteps, await self.aget_state(config))
             return await super().abulk_update_state(held, supersteps)
 
-    def _settled(
+    def _settle_updates(
         self, supersteps: Sequence[Sequence[StateUpdate]], snapshot: StateSnapshot
     ) -> list[list[StateUpdate]]:
         """Return updates as the debate takes them: entries at once where it is not `plan` that comes next."""
@@ -182,7 +182,7 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         return _for_parent(await super().ainvoke(input, config, **options), input, config)
 
     @contextmanager
-    def _held(self, config: RunnableConfig | None) -> Iterator[RunnableConfig]:
+    def _hold(self, config: RunnableConfig | None) -> Iterator[RunnableConfig]:
         """Hold the debate of a run's config, unless the config carries its lease; yield one that does."""
         whole = ensure_config(merge_configs(self.config, config))
         saver, place = checkpointer_in(whole) or self.checkpointer, whole["configurable"]
@@ -223,13 +223,13 @@ def _touches_what_was_said(given: object, config: RunnableConfig | None) -> bool
 _SAID = ("topic", "full_transcript", "messages")
 
 
-def _to_settle(supersteps: Sequence[Sequence[StateUpdate]]) -> bool:
+def _needs_state(supersteps: Sequence[Sequence[StateUpdate]]) -> bool:
     """Return whether an update has to be held against the state, which takes loading it."""
     updates = (update.values for superstep in supersteps for update in superstep)
     return any(isinstance(values, dict) and not SETTLED.isdisjoint(values) for values in updates)
 
 
-def _taken(given: Mapping[str, Any], snapshot: StateSnapshot) -> JsonObject:
+def _settle_input(given: Mapping[str, Any], snapshot: StateSnapshot) -> JsonObject:
     """Return a run's input as the thread's debate takes it.
 
     Raises:

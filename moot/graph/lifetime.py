@@ -6,7 +6,7 @@ from dataclasses import replace
 from random import Random
 
 from moot.graph.preflight import check_config
-from moot.graph.session import DebateSession, Values, written
+from moot.graph.session import DebateSession, Values, filled_channels
 from moot.nodes.driving.portal import call_from_sync
 from moot.nodes.memory.earlier import identities, namespace_of
 from moot.state.catalogue import TOPIC_CHARS, DebateRow, new_debate_id, row_amounts
@@ -107,7 +107,9 @@ def fork_debate(session: DebateSession, *, after: int | None, name: str | None) 
     with _making(session, row) as made:
         made.records.grants.add(thread, made.records.grants.of(session.thread))
         # Nothing has been said from the fork's own floor.
-        made.update_after("trim", {**written(values), "config": config, "status": "running", "heard": 0})
+        made.update_after(
+            "trim", {**filled_channels(values), "config": config, "status": "running", "heard": 0}
+        )
         made.note_status(row.status)
     return session.on(thread)
 
@@ -139,7 +141,7 @@ def store_import(
         with _making(session, row) as made:
             made.records.grants.add(made.thread, granted)
             # `new` until all of it is stored: what a process leaves that died meanwhile is dropped.
-            made.update_after("turn" if fresh else "trim", {**written(values), "status": "new"})
+            made.update_after("turn" if fresh else "trim", {**filled_channels(values), "status": "new"})
             if fresh or "summarize" in made.state().next:
                 made.advance(interrupt_before=["plan"])
             if row.status in OVER:

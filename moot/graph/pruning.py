@@ -47,14 +47,14 @@ def prune(session: DebateSession) -> tuple[int, int]:
         named = {each["checkpoint"] for each in told} | {anchor for (anchor,) in anchors}
         channels = held.graph.channels.items()
         deltas = [name for name, channel in channels if isinstance(channel, DeltaChannel)]
-        stored = call_from_sync(_stored, held, named, deltas)
+        stored = call_from_sync(_checkpoints_of, held, named, deltas)
         table = "writes" if isinstance(held.records.sql, SqliteSql) else "checkpoint_writes"
         if statements := _statements(held.thread, stored, deltas, table):
             held.records.sql.transact(statements, held.records.leases.permit(held.lease))
         return sum(not each.needed for each in stored), len(stored)
 
 
-async def _stored(session: DebateSession, named: set[str], deltas: Sequence[str]) -> list[_Stored]:
+async def _checkpoints_of(session: DebateSession, named: set[str], deltas: Sequence[str]) -> list[_Stored]:
     """Return the checkpoints of a debate, the oldest first."""
     found, parents = [], set()
     async for each in session.checkpoints():

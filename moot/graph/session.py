@@ -145,7 +145,7 @@ def is_over(snapshot: StateSnapshot) -> bool:
     return not snapshot.tasks
 
 
-def written(values: Values) -> dict[str, Any]:
+def filled_channels(values: Values) -> dict[str, Any]:
     """Return the values of those channels in which something is."""
     return {key: value for key, value in values.items() if value not in ({}, [], "")}
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from langgraph.types import StateSnapshot
 
-from moot.graph.continuation import Event, arun_on, asked_in, can_go_on, run_on
+from moot.graph.continuation import Event, arun_on, can_go_on, questions_at, run_on
 from moot.graph.documents import make_document
 from moot.graph.judgement import Judgement, JudgingOptions, judge_debate
 from moot.graph.lifetime import delete_debate, fork_debate
@@ -63,7 +63,7 @@ class Debate:
         """Return the debate as a `moot.debate/1` document, as it stands or stood at a snapshot."""
         snapshot = snapshot or self.state()
         values = with_failures(snapshot.values, self.session.records.failed.of(self.id))
-        return {**make_document(self.row, values), "questions": asked_in(snapshot)}
+        return {**make_document(self.row, values), "questions": questions_at(snapshot)}
 
     def run(self, *, turns: int | None = None, answer: object = None) -> JsonObject:
         """Run to the end and return the document; see `stream`."""
@@ -137,7 +137,7 @@ class Debate:
 
     def questions(self) -> list[PersonQuestion]:
         """Return what a person is asked before the debate can go on, `[]` where nothing is."""
-        return asked_in(self.state())
+        return questions_at(self.state())
 
     def judge(self, *, dry_run: bool = False, **options: Any) -> Judgement:
         """Judge a debate that is over once more; the verdicts are stored beside the earlier ones.

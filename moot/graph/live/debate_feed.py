@@ -13,7 +13,7 @@ from typing import NamedTuple
 from langgraph.types import StateSnapshot
 
 from moot.graph.api import Debate, Event
-from moot.graph.continuation import asked_in, can_go_on
+from moot.graph.continuation import can_go_on, questions_at
 from moot.graph.debate_host import DebateHost
 from moot.graph.documents import DebateDocument, as_far_as_it_goes
 from moot.graph.reports.cast import People
@@ -90,7 +90,7 @@ class DebateReader:
             "planned_turns": planned.turns if planned else None,
             "people": [asdict(person) for person in People(told).values()],
             "model": document["config"].get("model", ""),
-            "questions": asked_in(snapshot),
+            "questions": questions_at(snapshot),
             "pinned": values.get("pinned") or [],
         }
 
