@@ -106,10 +106,8 @@ def fork_debate(session: DebateSession, *, after: int | None, name: str | None) 
     )
     with _making(session, row) as made:
         made.records.grants.add(thread, made.records.grants.of(session.thread))
-        # Nothing has been said from the fork's own floor.
-        made.update_after(
-            "trim", {**filled_channels(values), "config": config, "status": "running", "heard": 0}
-        )
+        own = {"config": config, "status": "running", "heard": 0}  # nothing was said from its own floor yet
+        made.update_after("trim", {**filled_channels(values), **own})
         made.note_status(row.status)
     return session.on(thread)
 
