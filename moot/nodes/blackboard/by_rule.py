@@ -17,7 +17,7 @@ from moot.nodes.reading.moves import (
     denies_plainly,
     shifts,
 )
-from moot.nodes.reading.names import debaters_among, mentions
+from moot.nodes.reading.names import mentions
 from moot.nodes.reading.phrases import HYPOTHETICAL, QUESTION, stems, unquoted
 from moot.nodes.reading.standpoints import Side, keeps_position, standpoint
 from moot.nodes.text.sentences import Sentence, split_sentences
@@ -200,7 +200,7 @@ class RuleReader:
             if not to_floor and not asks_somebody(sentence.text):
                 continue
             named = mentions(sentence.text, self.names, entry["speaker"])
-            meant = debaters_among(entry["targets"], self.names, entry["speaker"])
+            meant = [target for target in entry["targets"] if target in others]
             to = [*named, *meant, *others[: len(others) == 1], *[""] * to_floor]
             for whom in to[:1]:
                 item = self._wait("questions", entry, whom, sentence.text)

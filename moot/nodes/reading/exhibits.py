@@ -2,21 +2,11 @@
 
 import re
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import Literal
 
 EvidenceForm = Literal["link", "citation", "quote", "percent", "number", "case"]
 
-
-class Exhibit(NamedTuple):
-    """One piece of evidence in a sentence."""
-
-    form: EvidenceForm
-    value: str
-    """The figure, address, source or quotation itself, at most 120 characters."""
-    start: int
-
-
-_LONGEST_VALUE = 120
+_LONGEST_VALUE = 120  # characters
 # Every repetition is bounded or unambiguous, so that each search is linear in the sentence.
 _FORMS: dict[EvidenceForm, re.Pattern[str]] = {
     "link": re.compile(
@@ -46,16 +36,13 @@ _FORMS: dict[EvidenceForm, re.Pattern[str]] = {
 }
 
 
-def find_evidence(sentence: str) -> list[Exhibit]:
-    """Return the evidence in `sentence`, the first of each form, the most telling form first.
+def find_evidence(sentence: str) -> dict[EvidenceForm, str]:
+    """Return the first evidence of each form in `sentence` as it is written, the most telling form first.
 
     A bare one-digit number is none; digits count in every script.
     """
-    found = []
-    for form, pattern in _FORMS.items():
-        if match := pattern.search(sentence):
-            found.append(Exhibit(form, match.group()[:_LONGEST_VALUE].rstrip(".,"), match.start()))
-    return found
+    matches = {form: pattern.search(sentence) for form, pattern in _FORMS.items()}
+    return {form: each.group()[:_LONGEST_VALUE].rstrip(".,") for form, each in matches.items() if each}
 
 
 _CASE = re.compile(
@@ -73,7 +60,7 @@ _TIMESTAMP = re.compile(r"\[?(?:crosstalk|inaudible)?\s*\d{2}:\d{2}(?::\d{2})*\]
 @lru_cache(4096)
 def shows_evidence(sentence: str) -> EvidenceForm | None:
     """Return the most telling form in which a sentence shows evidence, a case told included."""
-    found = find_evidence(_TIMESTAMP.sub(" ", sentence))
-    if found:
-        return found[0].form
+    forms = list(find_evidence(_TIMESTAMP.sub(" ", sentence)))
+    if forms:
+        return forms[0]
     return "case" if _CASE.search(sentence) else None

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 
 from moot.nodes.text.plain import word_set
@@ -67,8 +67,3 @@ def _aliases(who: str, name: str) -> set[str]:
     usable = {part for part in parts if len(part) >= 3 and part.casefold() not in _NO_NAMES}
     spelled = {name, name[:1].upper() + name[1:], *usable, *(part[:1].upper() + part[1:] for part in usable)}
     return {alias for alias in spelled if any(map(str.isalnum, alias))} | {f"@{who}"}
-
-
-def debaters_among(targets: Iterable[str], names: Mapping[str, str], but: str = "") -> list[str]:
-    """Return those of an entry's `targets` that are debaters, without the id `but`."""
-    return [target for target in dict.fromkeys(targets) if target in names and target != but]
