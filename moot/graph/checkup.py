@@ -14,7 +14,6 @@ from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Literal, cast
 
-import httpx
 from langchain_core.runnables import RunnableConfig, RunnableLambda
 from pydantic import BaseModel
 
@@ -22,8 +21,8 @@ from moot.graph.session import is_over
 from moot.nodes.calls import Reply, SpeakAs, WireMessage
 from moot.nodes.driving.environment import Environment
 from moot.nodes.models.complete import complete
-from moot.nodes.models.offers import offered_rows
-from moot.nodes.models.registry import Models, access_to
+from moot.nodes.models.offers import rows_for
+from moot.nodes.models.registry import Models
 from moot.nodes.prompts.fitting import fit_messages
 from moot.nodes.prompts.request import Voice, make_call
 from moot.nodes.summarize import unsummarised
@@ -234,11 +233,6 @@ async def _ask_for_word(name: str, models: Models) -> tuple[Reply, int]:
 
 async def _context_size(name: str, models: Models) -> int:
     """Return the size of a model's context that its endpoint tells, tokens; 0 where it does not."""
-    if not models.speaks_openai(name):
-        return 0
-    try:
-        listed = await offered_rows(access_to(name, models.settings_of(name)))
-    except (httpx.HTTPError, ValueError, UserError):
-        return 0
-    told = [each.get(key) for each in listed if each["id"] == name for key in _SIZES]
+    rows = await rows_for(name, models)
+    told = [each.get(key) for each in rows if each["id"] == name for key in _SIZES]
     return next((size for size in told if isinstance(size, int) and size > 0), 0)

@@ -70,23 +70,21 @@ def advice(failure: Failure, settings: ModelSettings, base_url: str, model: str)
 async def explanation(name: str, failure: Failure, models: Models) -> str:
     """Return what is said of a model's failure, and what can be done about it."""
     hint = advice(failure, models.settings_of(name), models.base_url(name), name)
-    if failure.status == 404 and not failure.advice and (said := await _offer_instead(name, models)):
-        hint = f"{said}; {OTHER_MODEL}"
+    if failure.status == 404 and not failure.advice:
+        offered = [str(row["id"]) for row in await rows_for(name, models)]
+        if offered and name not in offered:
+            like = difflib.get_close_matches(name, offered, n=3)
+            near = f"did you mean {' or '.join(map(repr, like))}? " if like else ""
+            rest = f" and {len(offered) - FEW} more: `moot models`" if len(offered) > FEW else ""
+            hint = f"{near}The server offers {', '.join(offered[:FEW])}{rest}; {OTHER_MODEL}"
     return clean_text(f"{name}: {failure.text}" + (f" ({hint})" if hint else ""))
 
 
-async def _offer_instead(name: str, models: Models) -> str:
-    """Return what an endpoint offers instead of a model that it does not know, `""` if it does not say."""
+async def rows_for(name: str, models: Models) -> list[JsonObject]:
+    """Return the list of a model's endpoint, none where it does not say."""
     if not models.speaks_openai(name):
-        return ""
+        return []
     try:
-        rows = await offered_rows(access_to(name, models.settings_of(name)))
+        return await offered_rows(access_to(name, models.settings_of(name)))
     except (OSError, ValueError, httpx.HTTPError, UserError):
-        return ""
-    offered = [str(row["id"]) for row in rows]
-    if not offered or name in offered:
-        return ""
-    like = difflib.get_close_matches(name, offered, n=3)
-    rest = f" and {len(offered) - FEW} more: `moot models`" if len(offered) > FEW else ""
-    near = f"did you mean {' or '.join(map(repr, like))}? " if like else ""
-    return f"{near}The server offers {', '.join(offered[:FEW])}{rest}"
+        return []
