@@ -18,7 +18,7 @@ texts = st.lists(st.lists(st.sampled_from(WORDS), max_size=8).map(" ".join), max
 
 
 def columns(index: EvidenceIndex) -> tuple[object, ...]:
-    return (index.seqs, index.tokens, index.important, index.speaker_of, index.postings.lengths)
+    return (index.seqs, index.tokens, index.postings.important, index.speaker_of, index.postings.lengths)
 
 
 @given(texts, st.integers(0, 20))

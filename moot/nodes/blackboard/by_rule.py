@@ -56,10 +56,8 @@ _FORMS: Mapping[EvidenceForm, EvidenceKind] = {
     "case": "case",
 }
 
-
 Waiting = tuple[str, dict[str, Any]]
 """A challenge or question that is not answered: its id, `""` where it is being noted, and what was said."""
-
 
 Earlier = tuple[Entry, Sequence[Sentence]]
 """What was said before, and its sentences."""

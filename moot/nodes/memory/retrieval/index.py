@@ -39,6 +39,8 @@ class Postings:
         """Content words of each text."""
         self.words = 0
         """Content words of all texts."""
+        self.important: array[int] = array("q")
+        """Positions of the texts that are always worth retrieving."""
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -46,13 +48,15 @@ class Postings:
     def __contains__(self, term: str) -> bool:
         return term in self._positions
 
-    def add(self, text: str) -> int:
+    def add(self, text: str, importance: int = 0) -> int:
         """Index `text` and return its position."""
         position = len(self.lengths)
         found = Counter(terms(text))
         for term, count in found.items():
             self._positions.setdefault(term, array("q")).append(position)
             self._counts.setdefault(term, array("q")).append(count)
+        if importance >= IMPORTANT:
+            self.important.append(position)
         self.lengths.append(found.total())
         self.words += self.lengths[-1]
         return position
@@ -98,7 +102,6 @@ class EvidenceIndex:
         self.tokens: array[int] = array("q")
         self.importance: array[int] = array("q")
         self.speaker_of: array[int] = array("q")
-        self.important: array[int] = array("q")
         self.speakers: list[str] = []
         self.names = dict(names or {})
         self.vectors = vectors
@@ -113,7 +116,7 @@ class EvidenceIndex:
         """Index `entry`; one whose `seq` is not newer than the last is ignored, so replays are harmless."""
         if self.seqs and entry["seq"] <= self.seqs[-1]:
             return False
-        position = self.postings.add(entry["content"])
+        self.postings.add(entry["content"], entry["importance"])
         self.seqs.append(entry["seq"])
         self.tokens.append(max(1, entry["tokens"]))
         self.importance.append(entry["importance"])
@@ -121,8 +124,6 @@ class EvidenceIndex:
         if number == len(self.speakers):
             self.speakers.append(entry["speaker"])
         self.speaker_of.append(number)
-        if entry["importance"] >= IMPORTANT:
-            self.important.append(position)
         if self.vectors is not None:
             self.vectors.add(entry["content"], entry["tokens"])
         return True
@@ -158,7 +159,6 @@ class MemoryItems:
     def __init__(self, items: Sequence[MemoryItem] = ()) -> None:
         self.postings = Postings()
         self.items: list[MemoryItem] = []
-        self.important: array[int] = array("q")
         self._latest: dict[str, int] = {}
         for item in items:
             self.add(item)
@@ -168,10 +168,8 @@ class MemoryItems:
         known = self._latest.get(item.id)
         if known is not None and self.items[known] == item:
             return
-        position = self._latest[item.id] = self.postings.add(item.text)
+        self._latest[item.id] = self.postings.add(item.text, item.importance)
         self.items.append(item)
-        if item.importance >= IMPORTANT:
-            self.important.append(position)
 
     def is_current(self, position: int) -> bool:
         """Whether the item at `position` has not been superseded."""

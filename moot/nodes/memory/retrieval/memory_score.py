@@ -8,7 +8,6 @@ highest recency, and what is not relevant enough in absolute terms stays out how
 from __future__ import annotations
 
 import math
-from array import array
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
@@ -148,7 +147,7 @@ def _entries(
     index: EvidenceIndex, wanted: dict[str, float], limit: int, exclude: frozenset[int], meant: str
 ) -> Iterator[_Candidate]:
     """Yield the entries under `limit` that may come back; `meant` is embedded, `""` for words alone."""
-    positions = _matching(index.postings, index.important, wanted, limit)
+    positions = _matching(index.postings, wanted, limit)
     raised: Floats | None = None
     if meant and index.vectors is not None and limit:
         # Cosines of unrelated texts are no zeros: what counts is how far one stands above the mean.
@@ -164,7 +163,7 @@ def _entries(
 
 
 def _items(items: MemoryItems, wanted: dict[str, float], exclude: frozenset[str]) -> Iterator[_Candidate]:
-    positions = _matching(items.postings, items.important, wanted, len(items.items))
+    positions = _matching(items.postings, wanted, len(items.items))
     relevance = _relevance(items.postings, positions, wanted)
     for position, relevant in zip(positions.tolist(), relevance.tolist(), strict=True):
         item = items.items[position]
@@ -172,9 +171,9 @@ def _items(items: MemoryItems, wanted: dict[str, float], exclude: frozenset[str]
             yield _Candidate(position, False, item.seq, item.importance, relevant)
 
 
-def _matching(postings: Postings, important: array[int], wanted: dict[str, float], limit: int) -> Ints:
+def _matching(postings: Postings, wanted: dict[str, float], limit: int) -> Ints:
     """Return positions under `limit`, sorted: the latest that are important or have a wanted term."""
-    flagged = [position for position in important[-4 * MAX_PER_TERM :] if position < limit]
+    flagged = [position for position in postings.important[-4 * MAX_PER_TERM :] if position < limit]
     found, room = set(flagged[-MAX_PER_TERM:]), MAX_CANDIDATES
     for term in sorted(wanted, key=lambda t: (-wanted[t], t)):
         positions = postings.latest(term, before=limit, last=min(MAX_PER_TERM, room))
