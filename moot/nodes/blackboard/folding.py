@@ -50,19 +50,16 @@ def fold_notes(notes: Sequence[Note], topic: str = "") -> Ledger:
     back or replaces one of higher rank on the same message. Where notes are those folded before and some
     more, only what these touch is computed.
     """
-    before = [
-        each
-        for each in list(_recent)
-        if each[1] == topic and 0 < len(each[0]) <= len(notes)
-        # It is how these begin where the very same notes stand at both of its ends.
-        if notes[0] is each[0][0] and notes[len(each[0]) - 1] is each[0][-1]
-    ]
-    known = max(before, key=lambda each: len(each[0]), default=None)
-    if known and len(known[0]) == len(notes):
-        return known[2]
-    ledger = (
-        grow_ledger(known[2], notes[len(known[0]) :]) if known else grow_ledger(empty_ledger(topic), notes)
-    )
+    known: Sequence[Note] = ()
+    ledger = empty_ledger(topic)
+    for before, about, folded in list(_recent):
+        longer = about == topic and len(known) < len(before) <= len(notes)
+        # These begin with those where the very same notes stand at both ends of what was folded.
+        if longer and notes[0] is before[0] and notes[len(before) - 1] is before[-1]:
+            known, ledger = before, folded
+    if known and len(known) == len(notes):
+        return ledger
+    ledger = grow_ledger(ledger, notes[len(known) :])
     _recent.append((notes, topic, ledger))
     return ledger
 
@@ -86,12 +83,14 @@ def grow_ledger(ledger: Ledger, new: Sequence[Note]) -> Ledger:
         seen = events if kind == "outlook" else seen
     for key, notes in added.items():
         kinds[key] = kinds.get(key, []) + notes
+
     propositions: dict[str, Proposition] = {**ledger.propositions}
     if "retraction" in kinds or "same" in kinds or len({note["by"] for note in kinds.get("event", ())}) > 1:
         # What stood may fall: all is folded anew.
         added, propositions = defaultdict(list, kinds), {MOTION: ledger.propositions[MOTION]}
         ledger = empty_ledger(propositions[MOTION]["text"])
     propositions |= {note["id"]: note for note in added["proposition"]}
+
     retracted: dict[str, int] = {}
     for each in kinds.get("retraction", ()):
         retracted[each["of"]] = max(retracted.get(each["of"], 0), RANK[each["by"]])
@@ -100,10 +99,6 @@ def grow_ledger(ledger: Ledger, new: Sequence[Note]) -> Ledger:
     answers = dict(ledger.answers)
     for each in added["answer"]:
         answers.setdefault(each["to"], each)
-    touched: dict[str, list[Event]] = defaultdict(list)
-    for event in _standing_events(added["event"], retracted, leading, every):
-        touched[event["proposition"]].append(event)
-    courses = {key: _longer_course(ledger.course(key), said) for key, said in touched.items()}
 
     def standing(kind: str) -> list[Any]:
         """Return the new notes of a kind that nobody took back, on what stands for their proposition."""
@@ -118,7 +113,7 @@ def grow_ledger(ledger: Ledger, new: Sequence[Note]) -> Ledger:
     return Ledger(
         notes=kinds,
         propositions={key: each for key, each in propositions.items() if key not in leading},
-        courses={**ledger.courses, **courses},
+        courses=_longer_courses(ledger, _standing_events(added["event"], retracted, leading, every)),
         challenges={**ledger.challenges, **{n["id"]: n for n in standing("challenge")}},
         questions={**ledger.questions, **{n["id"]: n for n in standing("question")}},
         answers=answers,
@@ -131,21 +126,26 @@ def grow_ledger(ledger: Ledger, new: Sequence[Note]) -> Ledger:
     )
 
 
-def _longer_course(course: Course, said: Sequence[Event]) -> Course:
-    """Return a course with more events; all of it is worked out anew where they are not the latest."""
-    if course and said_at(said[0]) < said_at(course[-1].event):
-        earlier = (turn.event for turn in course)
-        course, said = NO_COURSE, sorted([*earlier, *said], key=said_at)
-    last = dict(course.last)
-    turns = []
-    for event in said:
-        who = event["debater"]
-        before = last[who].after if who in last else 0
-        again = event["kind"] == "concedes" and who in last and last[who].event["kind"] == "concedes"
-        others = [turn.after for other, turn in last.items() if other != who]
-        last[who] = Turn(event, before, before if again else _sign_after(event, before, others))
-        turns.append(last[who])
-    return Course((*course, *turns))
+def _longer_courses(ledger: Ledger, events: Iterable[Event]) -> Mapping[str, Course]:
+    """Return the courses with more events; one of which they are not the latest is worked out anew."""
+    courses, touched = dict(ledger.courses), defaultdict[str, list[Event]](list)
+    for event in events:
+        touched[event["proposition"]].append(event)
+    for key, said in touched.items():
+        course = ledger.course(key)
+        if course and said_at(said[0]) < said_at(course[-1].event):
+            earlier = (turn.event for turn in course)
+            course, said = NO_COURSE, sorted([*earlier, *said], key=said_at)
+        last, turns = dict(course.last), []
+        for event in said:
+            who = event["debater"]
+            before = last[who].after if who in last else 0
+            again = event["kind"] == "concedes" and who in last and last[who].event["kind"] == "concedes"
+            others = [turn.after for other, turn in last.items() if other != who]
+            last[who] = Turn(event, before, before if again else _sign_after(event, before, others))
+            turns.append(last[who])
+        courses[key] = Course((*course, *turns))
+    return courses
 
 
 def _leading(

@@ -120,6 +120,7 @@ def rank(
         told.update(contents[number])
         room[segments[number]] += costs[number]
 
+    # The quotas: the newest errors that have room, then the best point of each speaker not heard with them.
     for number in reversed(range(len(ordered))):
         if ordered[number].get("error") and costs[number] <= error_chars:
             error_chars -= costs[number]
