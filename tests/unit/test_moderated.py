@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.nodes.calls import Reply
-from moot.nodes.protocols.long_form.long_form import ModeratorConfig, is_stuck
+from moot.nodes.protocols.long_form.long_form import ModeratorConfig, RandomOrder, is_stuck
 from moot.nodes.protocols.long_form.moderated import Moderated
-from moot.nodes.protocols.long_form.random_order import RandomOrder
 from moot.nodes.protocols.protocol import Consult, End, with_agreement
 from moot.nodes.protocols.protocol_table import PROTOCOLS
 from moot.state.config import DebateConfig

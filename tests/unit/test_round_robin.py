@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from moot.nodes.protocols.long_form.round_robin import RoundRobin
+from moot.nodes.protocols.long_form.long_form import RoundRobin
 from moot.state.config.config_files import make_config
 
 PEOPLE = [{"name": "A"}, {"name": "B"}, {"name": "C"}]

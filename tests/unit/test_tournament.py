@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from moot.graph.api import open_debates
 from moot.graph.tournament import make_tournament, pairings, play_tournament
 from moot.nodes.calls import ModelCall, Reply
-from moot.nodes.protocols.long_form.round_robin import RoundRobin
+from moot.nodes.protocols.long_form.long_form import RoundRobin
 from moot.state.errors import ConfigError
 from tests.support.fakes import FakeModel, answer
 

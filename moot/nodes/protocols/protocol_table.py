@@ -9,9 +9,8 @@ from moot.nodes.protocols.baselines.single import Single
 from moot.nodes.protocols.baselines.vote import Vote
 from moot.nodes.protocols.council.council_rules import Council
 from moot.nodes.protocols.dialogue.dialogue_rules import Dialogue
+from moot.nodes.protocols.long_form.long_form import RandomOrder, RoundRobin
 from moot.nodes.protocols.long_form.moderated import Moderated
-from moot.nodes.protocols.long_form.random_order import RandomOrder
-from moot.nodes.protocols.long_form.round_robin import RoundRobin
 from moot.nodes.protocols.protocol import Consult, End, Protocol
 from moot.state.config import DebateConfig
 from moot.state.config.section import protocol_sections

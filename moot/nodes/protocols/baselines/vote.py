@@ -17,7 +17,7 @@ from pydantic import Field
 from moot.nodes.judging.opinion_check import failed_verdict
 from moot.nodes.judging.opinions import JudgeBrief
 from moot.nodes.judging.panel import as_decision
-from moot.nodes.protocols.baselines.alone import PHASE, Alone, answers_since
+from moot.nodes.protocols.baselines.single import PHASE, Alone, answers_since
 from moot.nodes.protocols.protocol import End, make_floor, make_step
 from moot.nodes.text.plain import all_done, clip
 from moot.state.config import DebateConfig, ProtocolSettings

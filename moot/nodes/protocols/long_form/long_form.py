@@ -1,5 +1,6 @@
-"""What the long forms share, whoever gives the floor: settings, phases, instructions, who spoke last."""
+"""The long form: one speaker a turn, for as many turns as configured; in turn, or drawn by a seed."""
 
+import hashlib
 from collections.abc import Sequence
 
 from pydantic import Field
@@ -75,6 +76,47 @@ class LongForm(Protocol):
         """Round by round, until debaters close."""
         size = len(config.turn_order())
         return config.total_turns() - size, size
+
+
+class RoundRobin(LongForm):
+    """Debaters speak in the order of the configuration."""
+
+    name = "round-robin"
+    by_order = True
+
+    def give_floor(self, state: ConversationState, config: DebateConfig) -> Step:
+        """Give it to the next in the order."""
+        turn, order = state.get("turn_count", 0), config.turn_order()
+        place, left = turn % len(order), config.total_turns() - turn - 1
+        speaker, following = order[place], [*order[place + 1 :], *order[: place + 1]]
+        return speech_step(
+            state,
+            config,
+            speaker,
+            first=turn < len(order) and speaker not in order[:place],
+            last=speaker not in following[: max(0, left)],
+        )
+
+
+class RandomOrder(LongForm):
+    """Speakers are drawn: the same for the same seed; with more than two, nobody twice in a row.
+
+    Nobody, and no pair, who makes no progress is drawn for ever.
+    """
+
+    name = "random"
+    settings = ModeratorConfig
+
+    def give_floor(self, state: ConversationState, config: DebateConfig) -> Step:
+        """Draw the next speaker."""
+        last = recent_speakers(state, config)[-1:] if len(config.debaters) > 2 else []
+        free = [debater for debater in config.names() if debater not in last]
+        candidates = [who for who in free if not is_stuck(state, config, who)] or free
+        # Seed and turn alone decide, so that a debate that is taken up again goes on as it would have.
+        turn = state.get("turn_count", 0)
+        digest = hashlib.sha256(f"{config.seed or 0}:{turn}".encode()).digest()
+        speaker = candidates[int.from_bytes(digest[:8], "big") % len(candidates)]
+        return speech_step(state, config, speaker)
 
 
 def speech_step(
