@@ -42,7 +42,7 @@ from moot.state.langgraph_internals import checkpointer_in
 from moot.state.leases import lease_in, with_lease
 from moot.state.records import records_of
 from moot.state.reducers import GIVEN, fold_window
-from moot.state.settings import default_config_path, default_model
+from moot.state.settings import variable
 
 UNBOUNDED: RunnableConfig = {"recursion_limit": 10**9}
 """LangGraph's default would end a debate at about 2,500 turns."""
@@ -290,7 +290,7 @@ def operators_config() -> DebateConfig:
     Raises:
         ConfigError: the file cannot be used.
     """
-    return _operators_config(default_config_path(), default_model())
+    return _operators_config(variable("MOOT_CONFIG"), variable("MOOT_MODEL"))
 
 
 @lru_cache(maxsize=1)

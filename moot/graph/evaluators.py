@@ -70,7 +70,8 @@ def _seat(row: object, number: int, path: Path) -> Evaluator:
         wanted = {"model": "give the model's name", "timeout": "give milliseconds above 0"}
         told = wanted.get(key, error.errors()[0]["msg"])
         raise ConfigError(f"{str(path)!r}: agents[{number}].{key}: {told}") from error
-    reached = PROVIDERS.get((agent.provider or "").lower(), {}) if environment.base_url() is None else {}
+    own_server = environment.variable("OPENAI_BASE_URL") is not None
+    reached = {} if own_server else PROVIDERS.get((agent.provider or "").lower(), {})
     timeout = {"timeout_s": agent.timeout / 1000} if agent.timeout else {}
     id_ = agent.id or f"evaluator-{number + 1}"
     return Evaluator(

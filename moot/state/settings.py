@@ -7,15 +7,43 @@ from pathlib import Path
 from moot.state.errors import ConfigError
 from moot.state.redaction import keep_secret
 
+VARIABLES = {
+    "OPENAI_API_KEY": "key of OpenAI, or of the server that `OPENAI_BASE_URL` names",
+    "OPENAI_BASE_URL": "address of an OpenAI-compatible server",
+    "MOOT_MODEL": "model where neither `--model` nor the configuration names one, servers' too",
+    "MOOT_CONFIG": "configuration file where `--config` gives none, servers' too; all may reach what it does",
+    "MOOT_ALLOW_MODELS": "models that requests and imports may name, or patterns, separated by commas",
+    "MOOT_ALLOW_TOOLS": "tools that they may give debaters, separated by commas",
+    "MOOT_CONTEXT_ROOT": "folder that every context lies in, and that those may choose contexts from",
+    "MOOT_TOKEN": "API key of those who may use a server from elsewhere",
+    "MOOT_ALLOW_HOSTS": "names under which a server that something else guards may be asked",
+    "MOOT_DB": "database where `--db` gives none",
+    "MOOT_BELL": "`1` rings the terminal's bell at the end of every run, as `--bell` does",
+    "MOOT_OTEL": "`1` sends OpenTelemetry's spans as its `OTEL_…` variables say: `pip install 'moot[otel]'`",
+    "MOOT_DEBUG": "`1` shows the traceback of an internal error",
+    "NO_COLOR": "any value: no colours",
+}
+"""What the environment may say, and what that means."""
 
-def api_key(variable: str) -> str | None:
-    """Return the key that an environment variable holds, `None` where it is unset or empty."""
-    return keep_secret(os.environ.get(variable) or None)
+
+def variable(name: str) -> str | None:
+    """Return what a variable says, `None` where it is unset or empty."""
+    return os.environ.get(name) or None
 
 
-def base_url() -> str | None:
-    """Return the configured OpenAI-compatible endpoint."""
-    return os.environ.get("OPENAI_BASE_URL") or None
+def is_on(name: str) -> bool:
+    """Return whether a variable switches something on."""
+    return os.environ.get(name, "") not in ("", "0")
+
+
+def names_in(name: str) -> tuple[str, ...]:
+    """Return the names, separated by commas, that a variable holds."""
+    return tuple(filter(None, (each.strip() for each in os.environ.get(name, "").split(","))))
+
+
+def api_key(name: str) -> str | None:
+    """Return the key that a variable holds, which is never shown from now on."""
+    return keep_secret(variable(name))
 
 
 DOTENV = re.compile(r"OPENAI_BASE_URL|MOOT_MODEL|MOOT_DB|MOOT_BELL|[A-Z0-9_]+_API_KEY")
@@ -54,60 +82,6 @@ def read_dotenv(folder: Path) -> str:
     return f"{words}another endpoint" if idle else ""
 
 
-def default_model() -> str | None:
-    """Return the model that `MOOT_MODEL` names."""
-    return os.environ.get("MOOT_MODEL") or None
-
-
-def default_config_path() -> str | None:
-    """Return the configuration file that `MOOT_CONFIG` names."""
-    return os.environ.get("MOOT_CONFIG") or None
-
-
-def context_root() -> str | None:
-    """Return the folder that every context must lie in, from `MOOT_CONTEXT_ROOT`; `None` allows any."""
-    return os.environ.get("MOOT_CONTEXT_ROOT") or None
-
-
-def allowed_models() -> tuple[str, ...]:
-    """Return the models that requests may name, from `MOOT_ALLOW_MODELS`: names or patterns."""
-    return _listed("MOOT_ALLOW_MODELS")
-
-
-def allowed_tools() -> tuple[str, ...]:
-    """Return the tools that requests may give debaters, from `MOOT_ALLOW_TOOLS`."""
-    return _listed("MOOT_ALLOW_TOOLS")
-
-
-def allowed_hosts() -> tuple[str, ...]:
-    """Return the names under which a server may be asked from elsewhere, from `MOOT_ALLOW_HOSTS`."""
-    return _listed("MOOT_ALLOW_HOSTS")
-
-
-def server_token() -> str | None:
-    """Return what clients from elsewhere prove themselves with, from `MOOT_TOKEN`."""
-    return os.environ.get("MOOT_TOKEN") or None
-
-
-def _listed(variable: str) -> tuple[str, ...]:
-    return tuple(filter(None, (name.strip() for name in os.environ.get(variable, "").split(","))))
-
-
-def debug() -> bool:
-    """Return whether `MOOT_DEBUG` asks for tracebacks."""
-    return os.environ.get("MOOT_DEBUG", "") not in ("", "0")
-
-
-def asks_for_spans() -> bool:
-    """Return whether `MOOT_OTEL` asks the command to send OpenTelemetry's spans."""
-    return os.environ.get("MOOT_OTEL", "") not in ("", "0")
-
-
-def bell() -> bool:
-    """Return whether `MOOT_BELL` asks for a terminal's bell at the end of every run."""
-    return os.environ.get("MOOT_BELL", "") not in ("", "0")
-
-
 def environment_with(**variables: str) -> dict[str, str]:
     """Return the process's environment with some variables set, for a child process."""
     return {**os.environ, **variables}
@@ -115,8 +89,7 @@ def environment_with(**variables: str) -> dict[str, str]:
 
 def database_url() -> str:
     """Return the database: `MOOT_DB`, else `moot.sqlite` under the user's data directory."""
-    configured = os.environ.get("MOOT_DB")
-    if configured:
+    if configured := variable("MOOT_DB"):
         return configured
     from platformdirs import user_data_path
 

@@ -29,8 +29,11 @@ def test_it_says_what_the_environment_does_not(tmp_path: Path, monkeypatch: pyte
         tmp_path, "# mine\nOPENAI_API_KEY='k-1'\nOPENAI_BASE_URL=http://here/v1\nMOOT_MODEL=theirs\n"
     )
     assert settings.read_dotenv(folder) == ""
-    assert (settings.api_key("OPENAI_API_KEY"), settings.base_url()) == ("k-1", "http://here/v1")
-    assert settings.default_model() == "mine"
+    assert (settings.api_key("OPENAI_API_KEY"), settings.variable("OPENAI_BASE_URL")) == (
+        "k-1",
+        "http://here/v1",
+    )
+    assert settings.variable("MOOT_MODEL") == "mine"
 
 
 def test_a_key_of_the_environment_goes_to_no_address_of_a_file(
@@ -38,7 +41,7 @@ def test_a_key_of_the_environment_goes_to_no_address_of_a_file(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-environment")
     said = settings.read_dotenv(_file(tmp_path, "OPENAI_BASE_URL=https://elsewhere.example/v1\n"))
-    assert settings.base_url() is None
+    assert settings.variable("OPENAI_BASE_URL") is None
     assert "OPENAI_BASE_URL of .env is not used" in said
 
 
@@ -56,8 +59,8 @@ def test_imports_and_other_programs_are_no_matter_of_it_and_nothing_is_expanded(
     path = os.environ["PATH"]
     text = "MOOT_CONFIG=evil.yaml\nPATH=/tmp\nOPENAI_BASE_URL=http://x/${PATH}\n"
     settings.read_dotenv(_file(tmp_path, text))
-    assert (settings.default_config_path(), os.environ["PATH"]) == (None, path)
-    assert settings.base_url() == "http://x/${PATH}"
+    assert (settings.variable("MOOT_CONFIG"), os.environ["PATH"]) == (None, path)
+    assert settings.variable("OPENAI_BASE_URL") == "http://x/${PATH}"
 
 
 def test_one_that_is_no_text_is_refused(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from moot.graph.cli.screen.output import complain
 from moot.state.errors import ConfigError, MootError
 from moot.state.redaction import shown_url
-from moot.state.settings import asks_for_spans, debug, read_dotenv
+from moot.state.settings import is_on, read_dotenv
 
 
 def run_command_line() -> None:
@@ -37,7 +37,7 @@ def run_command_line() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except Exception as error:  # the command line's edge: what reaches it is a bug of ours
-        if debug():
+        if is_on("MOOT_DEBUG"):
             complain(shown_url("".join(traceback.format_exception(error))))
         else:
             complain(f"internal error: {type(error).__name__}: {error} (MOOT_DEBUG=1 shows where)")
@@ -47,7 +47,7 @@ def run_command_line() -> None:
 @contextmanager
 def _exporting_spans() -> Iterator[None]:
     """Send OpenTelemetry's spans of a `with` block by OTLP over HTTP, if `MOOT_OTEL` asks for them."""
-    if not asks_for_spans():
+    if not is_on("MOOT_OTEL"):
         yield
         return
     try:

@@ -12,6 +12,7 @@ from pathlib import Path
 from moot.graph.cli.command_table import COMMANDS
 from moot.graph.cli.config_template import template
 from moot.graph.cli.group import HELP, Click, load_command
+from moot.state.settings import VARIABLES
 
 _PACKAGE = sys.modules["moot"]  # which is imported before any part of it
 MADE = "<!-- Written by `python -m moot.graph.cli.reference`; a test keeps it true. -->"
@@ -25,25 +26,13 @@ exactly one JSON document and `--db` chooses the database. Text of debates reach
 characters shown instead of obeyed. `-h` is `--help`, and after `moot --install-completion` your shell
 completes commands, options and the names of debates.
 """
-ENVIRONMENT = """\
-## Environment
-
-| variable | meaning |
-|---|---|
-| `OPENAI_API_KEY` | key of OpenAI, or of the server that `OPENAI_BASE_URL` names |
-| `OPENAI_BASE_URL` | address of an OpenAI-compatible server |
-| `MOOT_MODEL` | model where neither `--model` nor the configuration names one, servers' too |
-| `MOOT_CONFIG` | configuration file where `--config` gives none, servers' too; all may reach what it does |
-| `MOOT_ALLOW_MODELS`, `MOOT_ALLOW_TOOLS` | what requests and imports may name, separated by commas |
-| `MOOT_CONTEXT_ROOT` | folder that every context lies in, and that those may choose contexts from |
-| `MOOT_TOKEN` | API key of those who may use a server from elsewhere |
-| `MOOT_ALLOW_HOSTS` | names under which a server that something else guards may be asked |
-| `MOOT_DB` | database where `--db` gives none |
-| `MOOT_BELL` | `1` rings the terminal's bell at the end of every run, as `--bell` does |
-| `MOOT_OTEL` | `1` sends OpenTelemetry's spans where its `OTEL_…` variables say: `pip install 'moot[otel]'` |
-| `MOOT_DEBUG` | `1` shows the traceback of an internal error |
-| `NO_COLOR` | any value: no colours |
-"""
+ENVIRONMENT = "\n".join(
+    [
+        "## Environment\n\n| variable | meaning |\n|---|---|",
+        *(f"| `{name}` | {meaning} |" for name, meaning in VARIABLES.items()),
+        "",
+    ]
+)
 
 
 def pages() -> Mapping[str, str]:

@@ -103,7 +103,7 @@ def run_to_end(debate: Debate, delivery: Delivery, *, turns: int | None = None, 
         code = error.exit_code
         complain(f"{error}\nThe debate is saved. Go on with: {resume}")
     document = debate.document()
-    if delivery.bell or settings.bell():
+    if delivery.bell or settings.is_on("MOOT_BELL"):
         ring(f"{handle(debate.id, debate.name)}: {document['status']}")
     deliver(debate, document, delivery, finished=code == 0)
     verdict = document["verdict"] or {}

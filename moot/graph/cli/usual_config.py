@@ -11,7 +11,7 @@ from moot.state.config import DebateConfig, slug
 from moot.state.config.config_files import load_config, make_config, with_settings
 from moot.state.entries import JsonObject
 from moot.state.errors import InputError
-from moot.state.settings import default_config_path, default_model
+from moot.state.settings import variable
 
 LENGTHS = ("turns", "rounds")
 """Flags that say how long a debate is."""
@@ -26,7 +26,7 @@ def file_data(path: Path | None) -> JsonObject:
     Raises:
         ConfigError: it cannot be read.
     """
-    chosen = path or default_config_path()
+    chosen = path or variable("MOOT_CONFIG")
     if chosen is None:
         return {}
     data, folder = load_config(chosen), Path(chosen).parent
@@ -60,7 +60,7 @@ def parse_debaters(given: Sequence[str] | None) -> list[dict[str, str]] | None:
 
 def usual_data(path: Path | None, flags: Mapping[str, object]) -> JsonObject:
     """Return the data of a configuration that flags, `--config`, `MOOT_MODEL` make, in this order."""
-    model = default_model()
+    model = variable("MOOT_MODEL")
     return with_settings({**({"model": model} if model else {}), **file_data(path)}, flags)
 
 

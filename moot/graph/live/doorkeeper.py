@@ -71,13 +71,13 @@ class Doorkeeper:
         peer = (request.scope.get("client") or [""])[0]
         if path == "/ok" or (is_loopback(name) and is_loopback(peer)):
             return ""
-        if token := self._token or environment.server_token():
+        if token := self._token or environment.variable("MOOT_TOKEN"):
             once = request.query_params.get("token", "") if path == PAGE else ""
             bearer = request.headers.get("authorization", "").removeprefix("Bearer ")
             given = request.headers.get("x-api-key") or bearer or once or request.cookies.get(COOKIE, "")
             known = secrets.compare_digest(given.encode(), token.encode())
             return "" if known else "give the token of MOOT_TOKEN as x-api-key, or open /moot?token=…"
-        if {name, "*"} & set(environment.allowed_hosts()):
+        if {name, "*"} & set(environment.names_in("MOOT_ALLOW_HOSTS")):
             return ""
         return (
             f"{host!r} is not this machine alone: set MOOT_TOKEN, which clients then give as their API key, "

@@ -151,7 +151,8 @@ class LivePage:
         return FileResponse(STATIC / "index.html")
 
     def _setup(self, request: Request, host: DebateHost) -> JsonObject:
-        named = (*host.usual.model_names(), environment.default_model() or "", *environment.allowed_models())
+        allowed = environment.names_in("MOOT_ALLOW_MODELS")
+        named = (*host.usual.model_names(), environment.variable("MOOT_MODEL") or "", *allowed)
         graph = host.debates.graph.get_graph()
         load_plugged()
         return {

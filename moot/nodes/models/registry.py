@@ -99,7 +99,7 @@ def access_to(name: str, settings: ModelSettings) -> Access:
     """
     if provider_of(name) not in ("", OPENAI):
         raise ConfigError(f"{name!r} is reached by its provider's own package, which lists no models here")
-    base_url = settings.base_url or environment.base_url()
+    base_url = settings.base_url or environment.variable("OPENAI_BASE_URL")
     variable = settings.key_variable
     key = environment.api_key(variable) if variable else None
     if key is None and base_url is None:
@@ -244,7 +244,7 @@ class Models:
         base_url = self.settings_of(name).base_url
         if not self.speaks_openai(name):
             return base_url or ""
-        return base_url or environment.base_url() or OPENAI_URL
+        return base_url or environment.variable("OPENAI_BASE_URL") or OPENAI_URL
 
     def speaks_openai(self, name: str) -> bool:
         """Return whether a model is asked in OpenAI's way, at an address and with a key that Moot knows."""

@@ -9,7 +9,7 @@ from moot.nodes.tools.tool_table import functions_tokens, tool_named
 from moot.state.config import DebateConfig
 from moot.state.config.boundary import Claim
 from moot.state.errors import ConfigError
-from moot.state.settings import context_root
+from moot.state.settings import variable
 
 
 def check_tools(config: DebateConfig, count: TokenCounter) -> None:
@@ -40,7 +40,7 @@ def read_context(context: str) -> dict[str, str] | None:
     Raises:
         ConfigError: it does not exist, cannot be read, is no text, or lies outside `MOOT_CONTEXT_ROOT`.
     """
-    path, root = Path(context), context_root()
+    path, root = Path(context), variable("MOOT_CONTEXT_ROOT")
     if not path.exists():
         raise ConfigError(f"context {context!r} does not exist: give a folder or a text file")
     real = path.resolve()

@@ -121,17 +121,17 @@ class Claim:
 
 def _allowed(reach: Reach) -> bool:
     """Return whether the operator's environment allows everybody to reach a thing."""
-    path = environment.default_config_path()
+    path = environment.variable("MOOT_CONFIG")
     if path is not None and reach in _in_file(path):
         return True
     match reach.kind:
         case "model":
-            patterns = [environment.default_model() or "", *environment.allowed_models()]
+            patterns = [environment.variable("MOOT_MODEL") or "", *environment.names_in("MOOT_ALLOW_MODELS")]
             return any(fnmatchcase(reach.value, pattern) for pattern in patterns)
         case "tool":
-            return reach.value in environment.allowed_tools()
+            return reach.value in environment.names_in("MOOT_ALLOW_TOOLS")
         case "context":
-            root = environment.context_root()
+            root = environment.variable("MOOT_CONTEXT_ROOT")
             return root is not None and Path(reach.value).resolve().is_relative_to(Path(root).resolve())
         case _:
             return False

@@ -59,11 +59,11 @@ def evaluate_debates(
     from moot.graph.scorecards import evaluate_subjects, read_subject, subject_of_document, to_csv, to_json
     from moot.nodes.driving.environment import Environment
     from moot.state.config import OFFLINE, DebateConfig
-    from moot.state.settings import default_model
+    from moot.state.settings import variable
 
     chosen = form_of(form, output, as_json=as_json, forms=get_args(Form))
     if config is None:
-        who = evaluators_named(evaluator or [default_model() or OFFLINE])
+        who = evaluators_named(evaluator or [variable("MOOT_MODEL") or OFFLINE])
     else:
         read = read_evaluators(config)
         who = (*read, *evaluators_named(evaluator or [], [seat.id for seat in read]))
@@ -74,7 +74,7 @@ def evaluate_debates(
             continue
         with opened(db) as debates:
             outcomes.append(subject_of_document(debates.get(each).document(), problem=wanted))
-    if not (evaluator or config or default_model()):
+    if not (evaluator or config or variable("MOOT_MODEL")):
         check_judges(DebateConfig(), [model for each in outcomes for model in each.models], Environment())
 
     cards = evaluate_subjects(outcomes, who, DebateConfig(), Environment())

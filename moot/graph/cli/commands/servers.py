@@ -19,7 +19,7 @@ from moot.graph.cli.group import INTERRUPTED
 from moot.graph.cli.options import ConfigOption, DbOption
 from moot.graph.cli.screen.output import remark
 from moot.state.errors import ConfigError
-from moot.state.settings import environment_with, is_postgres, server_token, sqlite_path
+from moot.state.settings import environment_with, is_postgres, sqlite_path, variable
 
 HostOption = Annotated[str, Option("--host", help="Address to listen on.")]
 PortOption = Annotated[int, Option("--port", min=1, max=65535, help="Port to listen on.")]
@@ -47,7 +47,7 @@ def serve(
     from moot.graph.live.page_routes import serve_page
 
     database, usual = check_database(db), usual_config(config, {"model": model})
-    token = None if is_loopback(host) else server_token() or secrets.token_urlsafe(24)
+    token = None if is_loopback(host) else variable("MOOT_TOKEN") or secrets.token_urlsafe(24)
     address = f"http://{f'[{host}]' if ':' in host else host}:{port}/moot"
     remark(f"Debates of {database} at {address}{f'?token={token}' if token else ''}")
     serve_page(database, usual, host, port, token)

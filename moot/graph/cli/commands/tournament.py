@@ -73,9 +73,9 @@ def read_tournament(path: Path) -> TournamentConfig:
     from moot.graph.cli.named_files import RUBRICS, with_files
     from moot.graph.tournament import make_tournament
     from moot.state.config.config_files import load_config
-    from moot.state.settings import default_model
+    from moot.state.settings import variable
 
-    model = default_model()
+    model = variable("MOOT_MODEL")
     data = {"name": path.stem, **({"model": model} if model else {}), **load_config(path)}
     return make_tournament(with_files(data, path.parent, RUBRICS))
 

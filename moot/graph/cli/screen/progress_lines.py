@@ -141,7 +141,7 @@ def header_lines(topic: str, config: DebateConfig) -> list[str]:
     """Return what is said before a run: topic, protocol, debaters, and which model argues."""
     from moot.state.config import OFFLINE
     from moot.state.config.model_settings import RECORDED
-    from moot.state.settings import api_key, base_url
+    from moot.state.settings import api_key, variable
 
     names = ", ".join(debater.name for debater in config.debaters)
     models = config.model_names()
@@ -153,7 +153,7 @@ def header_lines(topic: str, config: DebateConfig) -> list[str]:
         return lines
 
     advice = "For a real model: --model NAME with OPENAI_API_KEY set, or OPENAI_BASE_URL for another server."
-    if base_url():
+    if variable("OPENAI_BASE_URL"):
         advice = "Your endpoint is set; name a model with --model: `moot models` lists what it offers."
     elif api_key("OPENAI_API_KEY"):
         advice = "Your key is set; name a model with --model."
