@@ -14,7 +14,6 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
 from langgraph.types import StateSnapshot, StateUpdate, TracePolicy
 
-from moot.graph.json_schemas import context_schema, describe
 from moot.graph.routes import ROUTES
 from moot.nodes.clarify import clarify
 from moot.nodes.close import close
@@ -73,17 +72,6 @@ def _writes_of(update: Mapping[str, object] | None) -> JsonObject:
     return {"writes": sorted(update or {})}
 
 
-def _may_read_sources() -> bool:
-    """Return whether whoever starts a server had the schemas made: on its loop nothing may wait for files."""
-    return context_schema.cache_info().currsize > 0
-
-
-def _with_meanings(schema: JsonObject, kind: type) -> JsonObject:
-    if _may_read_sources():
-        describe(schema, kind)
-    return schema
-
-
 TRACED = TracePolicy(process_inputs=_step_of, process_outputs=_writes_of)
 """What traces record of a node: whole states come to a megabyte a turn, and the model runs have the words."""
 
@@ -96,25 +84,30 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
     from its beginning to its end: a second one raises `DebateBusy`.
     """
 
-    def __init__(self, *, environment: Environment | None = None, **parts: Any) -> None:
+    def __init__(
+        self,
+        *,
+        environment: Environment | None = None,
+        schemas: dict[str, JsonObject] | None = None,
+        **parts: Any,
+    ) -> None:
         """Make one of a compiled graph's parts."""
         super().__init__(**parts)
         self.environment = environment or Environment()
+        self.schemas = {} if schemas is None else schemas
+        """`context`, `input` and `output` with every field's meaning, where a server had them made."""
 
     def get_context_jsonschema(self) -> JsonObject | None:
-        """Return the configuration's schema: whole and with every setting's meaning where a server made that.
-
-        A server drops from a request what it does not find in it.
-        """
-        return context_schema() if _may_read_sources() else super().get_context_jsonschema()
+        """Return the configuration's schema; a server drops from a request what it does not find in it."""
+        return self.schemas.get("context") or super().get_context_jsonschema()
 
     def get_input_jsonschema(self, config: RunnableConfig | None = None) -> JsonObject:
-        """Return the input's schema, with every field's meaning where a server reads sources as it starts."""
-        return _with_meanings(super().get_input_jsonschema(config), ConversationInput)
+        """Return the input's schema."""
+        return self.schemas.get("input") or super().get_input_jsonschema(config)
 
     def get_output_jsonschema(self, config: RunnableConfig | None = None) -> JsonObject:
-        """Return the output's schema, likewise."""
-        return _with_meanings(super().get_output_jsonschema(config), ConversationOutput)
+        """Return the output's schema."""
+        return self.schemas.get("output") or super().get_output_jsonschema(config)
 
     def stream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Iterator[Any]:
         """Run the debate, yielding what happens; `invoke`, `batch` and the rest run through here."""

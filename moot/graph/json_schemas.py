@@ -6,6 +6,8 @@ import must not take, so this is done where a schema is wanted.
 `python -m moot.graph.json_schemas > docs/debate.schema.json` writes the copy in the documentation.
 """
 
+from __future__ import annotations
+
 import ast
 import inspect
 import json
@@ -13,7 +15,7 @@ import sys
 import textwrap
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, cast, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, cast, get_args, get_type_hints
 
 from pydantic import BaseModel, Field, TypeAdapter, create_model
 from typing_extensions import is_typeddict
@@ -23,7 +25,11 @@ from moot.nodes.memory.summarizers.summarizer_table import SUMMARIZERS
 from moot.state.config import DebateConfig
 from moot.state.config.memory_config import NO_SUMMARY
 from moot.state.config.section import protocol_sections, terms_table
+from moot.state.conversation import ConversationInput, ConversationOutput
 from moot.state.entries import JsonObject
+
+if TYPE_CHECKING:
+    from moot.graph.debate import DebateGraph
 
 DIALECT = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
 FOREIGN = frozenset({"builtins", "pydantic", "typing", "typing_extensions"})
@@ -60,10 +66,12 @@ def config_schema() -> JsonObject:
     return {**DIALECT, **schema}
 
 
-@lru_cache(maxsize=1)
-def context_schema() -> JsonObject:
-    """Return it for the graph, which a server asks for in every run: made once, since that reads sources."""
-    return config_schema()
+def graph_schemas(graph: DebateGraph) -> dict[str, JsonObject]:
+    """Return what a server tells of the graph: its configuration, input and output, each with its meaning."""
+    given, output = graph.get_input_jsonschema(), graph.get_output_jsonschema()
+    describe(given, ConversationInput)
+    describe(output, ConversationOutput)
+    return {"context": config_schema(), "input": given, "output": output}
 
 
 @lru_cache

@@ -25,7 +25,7 @@ from typing_extensions import override
 from moot.graph.api import open_debates
 from moot.graph.debate import graph, operators_config
 from moot.graph.debate_host import DebateHost
-from moot.graph.json_schemas import context_schema
+from moot.graph.json_schemas import graph_schemas
 from moot.graph.live.doorkeeper import Doorkeeper
 from moot.graph.live.page_routes import LivePage
 from moot.graph.mcp_server import AgentsDoor
@@ -34,8 +34,9 @@ from moot.state.entries import seq_of
 
 T = TypeVar("T")
 
-context_schema(), operators_config()  # as the server starts: its loop must not wait for files
-graph.get_input_jsonschema(), graph.get_output_jsonschema()
+# As the server starts: its loop must not wait for files.
+operators_config()
+graph.schemas.update(graph_schemas(graph))
 _page, _agents = LivePage(open_debates, operators_config), AgentsDoor()
 
 
