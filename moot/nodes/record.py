@@ -45,9 +45,7 @@ def record(state: ConversationState, context: NodeContext) -> Body:
 def record_due(state: ConversationState, leaving: int) -> bool:
     """Return whether there is anything to note, be it who has spoken in a room.
 
-    Args:
-        state: the debate's.
-        leaving: the `seq` up to which messages are about to leave the window, -1 for none.
+    Messages up to the `seq` `leaving` are about to leave the window, -1 for none.
     """
     start = ledger_of(state).read_through + 1
     spoken_in = with_entries(state.get("crux_rooms", {}), state["full_transcript"][start:])

@@ -52,11 +52,8 @@ _NUMBERED = re.compile(r"^ {0,8}\d{1,7}(?:: |\t|→|\| ?)")
 def use_of(name: str, arguments: object, result: str, *, failed: bool | None = None) -> ToolUse:
     """Return the record of a call: its tool, what it was about, and whether it failed.
 
-    Args:
-        name: the tool's.
-        arguments: as the model gave them, an object where it could.
-        result: the whole of it.
-        failed: what the caller knows; `None` asks the tool's own protocol.
+    The arguments are as the model gave them, an object where it could. Where the caller does not know whether
+    the call `failed`, the tool's own protocol says.
     """
     given = arguments if isinstance(arguments, Mapping) else {}
     found = ((sort, given[key]) for sort, keys in _ABOUT.items() for key in keys if given.get(key))
@@ -81,15 +78,13 @@ def tool_use(entry: Entry) -> tuple[ToolUse, str] | None:
 def passages(use: ToolUse, result: str, terms: Mapping[str, int]) -> list[str]:
     """Return what a result says: of a failed call everything, else the passages that bear on the debate.
 
-    Args:
-        use: the record.
-        result: its words.
-        terms: how often each term has been said in the debate.
+    How often each term has been said in the debate, `terms` tells.
     """
     label = " ".join(filter(None, (use["name"], use["about"]))) or "tool"
+    data, said = _unwrapped(result)
     if use["failed"]:
-        return [inert(f"{label} failed: {_unwrapped(result)[1]}")]
-    found = [clip(inert(text), PASSAGE_CHARS) for text in _parts(*_unwrapped(result)) if text.strip()]
+        return [inert(f"{label} failed: {said}")]
+    found = [clip(inert(text), PASSAGE_CHARS) for text in _parts(data, said) if text.strip()]
 
     def worth(text: str) -> float:
         return sum(math.log1p(terms.get(term, 0)) for term in term_set(text)) + bool(find_evidence(text))

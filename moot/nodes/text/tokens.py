@@ -134,10 +134,7 @@ def _label_tokens(label: str, count: TokenCounter) -> int:
 def message_tokens(message: Mapping[str, Any], count: TokenCounter, *, content: int | None = None) -> int:
     """Return what one wire message costs: overhead, role, name and content.
 
-    Args:
-        message: `{role, content, name?}`.
-        count: the token counter.
-        content: tokens of the content where they are known, so that it is not counted again.
+    Where its tokens are known as `content`, the content is not counted again.
     """
     name = message.get("name")
     named = _label_tokens(name, count) + 1 if name else 0

@@ -154,6 +154,10 @@ class EntryLines:
             self._spans[seq] = self.splitting.spans(self.transcript[seq])
         return self._spans[seq]
 
+    def lack(self, seq: int, shown: str) -> int:
+        """Return the tokens of a message that what is shown of it lacks, about."""
+        return max(0, self.transcript[seq]["tokens"] - self.count(shown))
+
     def _line(self, seq: int, content: str) -> str:
         entry = self.transcript[seq]
         who = entry["speaker"]
@@ -215,19 +219,17 @@ def quote(keys: Sequence[int], lines: EntryLines, room: int) -> Quoted:
     while kept and lines.size(text) > room:  # joined lines may count a token more than each
         kept.remove(min(kept, key=lines.key_cost))
         text = lines.passages(kept)
-    shown = dict(by_message(kept))
-    cut = {seq: parts for seq, parts in shown.items() if len(parts) < len(lines.spans(seq))}
-    said = {seq: lines.passages(key_of(Place(seq, part)) for part in parts) for seq, parts in cut.items()}
-    whole = tuple(seq for seq in shown if seq not in cut)
-    return Quoted(text, whole, {seq: _lack(seq, line, lines) for seq, line in said.items()})
+    whole, cut = list[int](), dict[int, int]()
+    for seq, parts in by_message(kept):
+        if len(parts) == len(lines.spans(seq)):
+            whole.append(seq)
+        else:
+            cut[seq] = lines.lack(seq, lines.passages(key_of(Place(seq, part)) for part in parts))
+    return Quoted(text, tuple(whole), cut)
 
 
 def quote_cut(key: int, lines: EntryLines, room: int) -> Quoted:
     """Return one passage cut in its middle, for where not even one has room."""
     text = cut_middle(lines.passages([key]), max(1, room), lines.count)
     seq = place_of(key).seq
-    return Quoted(text, (), {seq: _lack(seq, text, lines)})
-
-
-def _lack(seq: int, shown: str, lines: EntryLines) -> int:
-    return max(0, lines.transcript[seq]["tokens"] - lines.count(shown))
+    return Quoted(text, (), {seq: lines.lack(seq, text)})

@@ -39,12 +39,8 @@ def tail_block(
     """Return what changes from speaker to speaker as the last message.
 
     Contract and instruction always stay; the other parts share what they leave of the tail's budget, the most
-    important first, each cut in its middle where its room is short.
-
-    Args:
-        scene: the floor.
-        parts: texts of `PARTS`, as far as there are any.
-        retrieved: ids of what the part of that name brings back, for the receipt.
+    important first, each cut in its middle where its room is short. `parts` are texts of `PARTS`; `retrieved`
+    are the ids of what the part of that name brings back, for the receipt.
     """
     fixed, texts = _fixed_parts(scene), dict.fromkeys(PARTS, "")
     given = {"perspective": earlier_text(scene), **(parts or {})}
