@@ -213,12 +213,12 @@ def make_blinding(debaters: Mapping[str, str], seed: int | str, texts: Iterable[
 
 
 def _free_kind(names: Sequence[str], texts: Sequence[str]) -> str:
-    def is_free(kind: str) -> bool:
-        taken = re.compile(rf"(?i:\b{kind}s?)\s+{_LETTERS}\b")
+    for kind in _KINDS:
         in_a_name = any(kind.casefold() in name.casefold() for name in names)
-        return not in_a_name and not any(taken.search(text) for text in texts)
-
-    return next(filter(is_free, _KINDS), _KINDS[0])
+        label = re.compile(rf"(?i:\b{kind}s?)\s+{_LETTERS}\b")
+        if not in_a_name and not any(map(label.search, texts)):
+            return kind
+    return _KINDS[0]
 
 
 def _neutral_pronoun(pronoun: re.Match[str]) -> str:
@@ -232,17 +232,14 @@ def _key(said: str) -> str:
 
 def _forms(names: Mapping[str, str], texts: Sequence[str]) -> tuple[_Form, ...]:
     """Every way to mention a debater; forms that several share mean nobody, unless they are full names."""
-
-    def is_word(part: str) -> bool:
-        lower = re.compile(_bounded(re.escape(part.lower()), part))
-        return any(lower.search(text) for text in texts)
-
     full = _owners((form, debater) for debater, name in names.items() for form in (debater, name))
-    parts = _owners((part, debater) for debater, name in names.items() for part in _parts(name))
     taken = {_key(form) for form in full}
-    sole = {part: owners for part, owners in parts.items() if len(owners) == 1 and _key(part) not in taken}
     written = [(form, owners, _full_pattern(form)) for form, owners in full.items()]
-    written += [(part, owners, _exact(part)) for part, owners in sole.items() if not is_word(part)]
+    parts = _owners((part, debater) for debater, name in names.items() for part in _parts(name))
+    for part, owners in parts.items():
+        word = re.compile(_bounded(re.escape(part.lower()), part))
+        if len(owners) == 1 and _key(part) not in taken and not any(map(word.search, texts)):
+            written.append((part, owners, _exact(part)))
     written.sort(key=lambda row: (-len(row[0]), row[0]))
     return tuple(_Form(pattern, min(owners) if len(owners) == 1 else None) for _, owners, pattern in written)
 

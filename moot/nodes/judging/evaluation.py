@@ -141,7 +141,7 @@ def evaluation_rubric() -> Rubric:
 
 
 @cache
-def opinion_schema() -> type[BaseModel]:
+def evaluator_schema() -> type[BaseModel]:
     """Return what an evaluator may say of one outcome: each criterion by its id, at the end the whole."""
     *criteria, whole = evaluation_rubric().criteria
     fields: dict[str, Any] = {each.id: (Appraisal, Field(description=each.description)) for each in criteria}
@@ -162,7 +162,7 @@ def evaluate(
     for subject in subjects:
         view = evaluation_view(subject, evaluator, config.memory.budget.total, count)
         hints: Hints = {"topic": subject.problem, "fields": {"score": middle, OVERALL.id: middle}}
-        call = make_call(voice, "evaluate", view, schema=opinion_schema(), hints=hints)
+        call = make_call(voice, "evaluate", view, schema=evaluator_schema(), hints=hints)
         check = OpinionCheck(evaluation_rubric(), [subject.name], judge=evaluator.id)
         sittings.append(Sitting(call, check))
     replies = yield [sitting.call for sitting in sittings]

@@ -228,12 +228,10 @@ def _body(error: Exception) -> JsonObject:
 def _status(error: Exception, body: JsonObject) -> int | None:
     said = (getattr(error, name, None) for name in ("status_code", "code"))
     for value in (*said, body.get("code"), body.get("status")):
-        try:
-            number = int(value)  # type: ignore[arg-type]  # None and words are caught
-        except (TypeError, ValueError):
-            continue
-        if 400 <= number < 600:
-            return number
+        with suppress(TypeError, ValueError):  # None, or words
+            number = int(value)  # type: ignore[arg-type]
+            if 400 <= number < 600:
+                return number
     return None
 
 
