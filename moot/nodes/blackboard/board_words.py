@@ -6,7 +6,11 @@ from typing import Any
 from moot.nodes.blackboard.standing import Ledger, is_conditional
 from moot.nodes.prompts.rendering import display_name
 from moot.nodes.text.plain import clip, inert
+from moot.state.conversation import StateValues
 from moot.state.ledger import CruxCard, Event, EventKind, Saying
+
+Names = Mapping[str, str]
+"""Display names by debater id."""
 
 TEXT = 160
 """Characters of a quotation or a proposition, where it is repeated."""
@@ -49,7 +53,7 @@ def says_briefly(saying: Saying) -> str:
     return SAYS[saying["kind"]] + (", on a condition" if is_conditional(saying) else "")
 
 
-def stances_text(ledger: Ledger, names: Mapping[str, str], key: str, who: Iterable[str] = ()) -> str:
+def stances_text(ledger: Ledger, names: Names, key: str, who: Iterable[str] = ()) -> str:
     """Return what some debaters, or all, say of a proposition; those who say the same together."""
     stances, said = ledger.stances(key), dict[str, list[str]]()
     for each in who or stances:
@@ -65,18 +69,18 @@ def side_conceded(ledger: Ledger, event: Event) -> str:
     return {1: ": yes", -1: ": no"}.get(sign, "")
 
 
-def answers_text(card: CruxCard, names: Mapping[str, str]) -> str:
+def answers_text(card: CruxCard, names: Names) -> str:
     """Return what each side of a crux card answers."""
     return "; ".join(f"{display_name(who, names)}: {side['answer']}" for who, side in card["sides"].items())
 
 
-def reflections_text(state: Mapping[str, Any]) -> str:
+def reflections_text(state: StateValues) -> str:
     """Return all reflections, the most important first."""
     ranked = sorted(state.get("reflections") or [], key=lambda item: (-item["importance"], item["id"]))
     return "\n".join(dict.fromkeys(f"- {item['content']}" for item in ranked))
 
 
-def card_text(card: Mapping[str, Any], names: Mapping[str, str]) -> str:
+def card_text(card: Mapping[str, Any], names: Names) -> str:
     """Return one crux card."""
     sides = [
         f"- {inert(names.get(who, who))}: {side['answer']}. {side['reasoning']}"
@@ -89,6 +93,6 @@ def card_text(card: Mapping[str, Any], names: Mapping[str, str]) -> str:
     return "\n".join([f"{card['question']} ({card['type']})", *sides, outcome])
 
 
-def cards_text(state: Mapping[str, Any], names: Mapping[str, str]) -> str:
+def cards_text(state: StateValues, names: Names) -> str:
     """Return all crux cards."""
     return "\n\n".join(card_text(card, names) for card in (state.get("crux_cards") or {}).values())

@@ -1,13 +1,14 @@
 """The ledger in words: as a speaker sees it, as a judge does, and as a whole; each line with its messages."""
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from itertools import groupby, islice, takewhile
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from moot.nodes.blackboard.board_words import (
     MOVED,
     SAYS,
     TEXT,
+    Names,
     noted,
     quotation,
     says,
@@ -19,7 +20,7 @@ from moot.nodes.blackboard.folding import ledger_of
 from moot.nodes.blackboard.standing import is_given_up
 from moot.nodes.text.plain import inert
 from moot.nodes.text.tokens import TokenCounter
-from moot.state.conversation import MemoryKind
+from moot.state.conversation import MemoryKind, StateValues
 from moot.state.entries import entry_id, kind_of, round_of
 from moot.state.ledger import MOTION, Event, Gap
 
@@ -50,9 +51,6 @@ OTHERS, HELD, GIVEN, CHANGES, GAPS, LAST, FOUND = range(7, len(SECTIONS))
 MOST = 12
 """Lines of one section that are considered: the most salient or the newest of them."""
 
-State = Mapping[str, Any]
-Names = Mapping[str, str]
-
 
 class Line(NamedTuple):
     """One line of the view."""
@@ -64,7 +62,7 @@ class Line(NamedTuple):
 
 
 def render_blackboard(
-    state: State,
+    state: StateValues,
     speaker: str,
     *,
     max_tokens: int,
@@ -102,7 +100,7 @@ def render_blackboard(
     return text
 
 
-def whole_board(state: State, names: Names) -> str:
+def whole_board(state: StateValues, names: Names) -> str:
     """Return all of the ledger but what was found out, under the headings of its sections."""
     return _join(_heading_of(state), list(_board_lines(state, "", names, found=False)))
 
@@ -116,20 +114,20 @@ def _join(heading: str, lines: Sequence[Line]) -> str:
     return "\n".join(out) if lines else ""
 
 
-def _heading_of(state: State) -> str:
+def _heading_of(state: StateValues) -> str:
     """Return the view's heading: it says how far the ledger has read, where more was said since."""
     through = ledger_of(state).read_through
     stands = f"stood at [{entry_id(through)}]" if any(_spoken_since(state, through)) else "stands"
     return HEADING.format(stands=stands)
 
 
-def _spoken_since(state: State, through: int) -> Iterator[str]:
+def _spoken_since(state: StateValues, through: int) -> Iterator[str]:
     """Yield who has said something that the ledger, which ends at a `seq`, has not read."""
     later = (state.get("full_transcript") or [])[through + 1 :] if through >= 0 else ()
     return (entry["speaker"] for entry in later if kind_of(entry).argues)
 
 
-def board_memory(text: str, state: State, count: TokenCounter) -> dict[MemoryKind, int]:
+def board_memory(text: str, state: StateValues, count: TokenCounter) -> dict[MemoryKind, int]:
     """Return about how many tokens of each kind of memory a blackboard's text holds."""
     ledger, _, found = text.partition(f"{SECTIONS[FOUND]}:\n")
     questions = tuple(f"- {card['question']}" for card in (state.get("crux_cards") or {}).values())
@@ -141,7 +139,7 @@ def board_memory(text: str, state: State, count: TokenCounter) -> dict[MemoryKin
 
 
 def _board_lines(
-    state: State,
+    state: StateValues,
     speaker: str,
     names: Names,
     answering: Sequence[str] = (),
@@ -183,7 +181,7 @@ def _board_lines(
 class _Board:
     """Puts a ledger into words."""
 
-    def __init__(self, state: State, names: Names) -> None:
+    def __init__(self, state: StateValues, names: Names) -> None:
         self.state = state
         self.ledger = ledger_of(state)
         self.names = {who: inert(name) for who, name in names.items()}
@@ -333,6 +331,6 @@ class _Board:
             yield Line(FOUND, 6, content)
 
 
-def found_text(state: State, speaker: str, names: Names) -> str:
+def found_text(state: StateValues, speaker: str, names: Names) -> str:
     """Return what was found out so far: crux cards in a line each, and the insights that matter most."""
     return "\n".join(f"- {line.text}" for line in _Board(state, names).insights(speaker))

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from moot.nodes.blackboard.standing import NO_COURSE, Course, Ledger, Turn, is_conditional, leaning, said_at
+from moot.state.conversation import StateValues
 from moot.state.ledger import MOTION, OVERALL, Event, EventKind, Note, Proposition, Sameness
 
 RANK = {"rule": 0, "model": 1, "person": 2}
@@ -38,7 +39,7 @@ _recent: deque[tuple[Sequence[Note], str, Ledger]] = deque(maxlen=8)
 """What was folded last: a channel's notes are never changed, only added to."""
 
 
-def ledger_of(state: Mapping[str, Any]) -> Ledger:
+def ledger_of(state: StateValues) -> Ledger:
     """Return the ledger of a debate's state; what is known of it is not folded again."""
     return fold_notes(state.get("minutes") or (), state.get("topic") or "")
 

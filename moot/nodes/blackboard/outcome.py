@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
-from moot.nodes.blackboard.board_words import SHORT, TEXT, answers_text, noted, quotation, says, stances_text
+from moot.nodes.blackboard.board_words import (
+    SHORT,
+    TEXT,
+    Names,
+    answers_text,
+    noted,
+    quotation,
+    says,
+    stances_text,
+)
 from moot.nodes.blackboard.folding import ledger_of
 from moot.nodes.blackboard.standing import Stage, stage_of
 from moot.nodes.text.plain import inert
+from moot.state.conversation import StateValues
 from moot.state.ledger import MOTION, Event, Gap
 
 LEADING, GLANCE = ("Cruxes", "What would change minds", "Where they stand"), 4
@@ -17,11 +26,8 @@ LEADING, GLANCE = ("Cruxes", "What would change minds", "Where they stand"), 4
 _FOLD_MARK = re.compile(r"^(?:<details><summary>\d+ more</summary>|</details>)\n+", re.MULTILINE)
 """How earlier builds wrote that the rest of a section folds away."""
 
-State = Mapping[str, Any]
-Names = Mapping[str, str]
 
-
-def stages(state: State) -> dict[str, Stage]:
+def stages(state: StateValues) -> dict[str, Stage]:
     """Return how far each proposition's dispute has come, by its id."""
     ledger, cards = ledger_of(state), list((state.get("crux_cards") or {}).values())
     # Nothing more will be said in the debate, unless it is gone on with.
@@ -34,7 +40,7 @@ def stages(state: State) -> dict[str, Stage]:
     }
 
 
-def findings_text(state: State, names: Names, flips: Mapping[str, Sequence[str]]) -> str:
+def findings_text(state: StateValues, names: Names, flips: Mapping[str, Sequence[str]]) -> str:
     """Return what a dialogue brought, as Markdown: from the ledger alone, the same for the same state."""
     ledger, shown = ledger_of(state), {who: inert(name) for who, name in names.items()}
 
@@ -66,7 +72,7 @@ def findings_text(state: State, names: Names, flips: Mapping[str, Sequence[str]]
     return "\n\n".join("\n- ".join([f"## {title}", *lines]) for title, lines in sections if lines)
 
 
-def _cruxes(state: State, names: Names) -> Iterator[str]:
+def _cruxes(state: StateValues, names: Names) -> Iterator[str]:
     found = stages(state)
     for card in (state.get("crux_cards") or {}).values():
         # A card is not final: what was said after it may have reopened the question, or settled it.
@@ -75,7 +81,7 @@ def _cruxes(state: State, names: Names) -> Iterator[str]:
         yield f"{card['question']} ({answers_text(card, names)}; {stands}): {path}"
 
 
-def _flips(state: State, names: Names, flips: Mapping[str, Sequence[str]]) -> Iterator[str]:
+def _flips(state: StateValues, names: Names, flips: Mapping[str, Sequence[str]]) -> Iterator[str]:
     for who, texts in flips.items():
         yield from (f"{names.get(who, who)}: {inert(text)}" for text in texts)
     for card in (state.get("crux_cards") or {}).values():
@@ -84,7 +90,7 @@ def _flips(state: State, names: Names, flips: Mapping[str, Sequence[str]]) -> It
                 yield f"{names.get(who, who)}, on “{card['question']}”: {side['falsifier']}"
 
 
-def _propositions(state: State, names: Names) -> Iterator[str]:
+def _propositions(state: StateValues, names: Names) -> Iterator[str]:
     """Yield each proposition that more than one took up: what is open first."""
     ledger, found = ledger_of(state), stages(state)
     order = {"active": 0, "in_crux_room": 0, "abandoned": 0, "resolved": 1, "": 2}

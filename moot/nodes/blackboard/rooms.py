@@ -20,7 +20,7 @@ from moot.nodes.text.sentences import split_sentences
 from moot.nodes.text.terms import ALIKE, likeness, term_set
 from moot.nodes.text.tokens import TokenCounter, cut_middle
 from moot.state.config import DebateConfig
-from moot.state.conversation import ConversationState
+from moot.state.conversation import ConversationState, StateValues
 from moot.state.entries import Entry, cited_id, entries_of, kind_of
 from moot.state.ledger import MOTION, CruxAnswer, CruxCard, CruxSide, CruxType, EventKind, Note, Room
 
@@ -248,7 +248,7 @@ def room_closes(state: ConversationState, room: Room, card: CruxCard) -> bool:
     return True
 
 
-def claim_text(state: Mapping[str, Any], room: Room) -> str:
+def claim_text(state: StateValues, room: Room) -> str:
     """Return what a room is about, in words."""
     known = ledger_of(state).propositions.get(room["claim"])
     return noted(known["text"]) if known else ""

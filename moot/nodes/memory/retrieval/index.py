@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 IMPORTANT = 7
 """Importance from which an entry is always worth retrieving."""
 
+Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 

@@ -15,14 +15,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from moot.nodes.memory.retrieval.index import IMPORTANT, EvidenceIndex, MemoryItems, Postings
+from moot.nodes.memory.retrieval.index import IMPORTANT, EvidenceIndex, Floats, Ints, MemoryItems, Postings
 from moot.nodes.memory.retrieval.selection import Costs, pricing
 from moot.nodes.text.terms import question_terms
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 RECENCY_DECAY = 0.99
 RECENCY_WEIGHT, RELEVANCE_WEIGHT, IMPORTANCE_WEIGHT = 0.5, 3.0, 2.0

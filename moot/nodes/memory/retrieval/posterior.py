@@ -13,11 +13,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from moot.nodes.memory.retrieval.index import EvidenceIndex, as_ints
+from moot.nodes.memory.retrieval.index import EvidenceIndex, Floats, Ints, as_ints
 from moot.nodes.memory.retrieval.question import RetrievalQuestion
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 SPAN_TOKENS = (128, 192, 288, 432, 640, 960, 1440, 2160, 3240, 4860, 7290)
 """Tokens that candidate spans reach: from an exchange to a whole topic."""
