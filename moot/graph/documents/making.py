@@ -14,6 +14,7 @@ from moot.graph.documents.document import (
     Standing,
     Usage,
 )
+from moot.nodes.blackboard.board_words import cards_of
 from moot.nodes.blackboard.folding import ledger_of
 from moot.nodes.blackboard.outcome import stages
 from moot.nodes.blackboard.standing import Ledger, leaning
@@ -102,14 +103,14 @@ def board_document(state: StateValues) -> Blackboard:
         "minutes": list(state.get("minutes") or []),
         "standing": standing_of(state),
         "reflections": list(state.get("reflections") or []),
-        "cards": list((state.get("crux_cards") or {}).values()),
+        "cards": cards_of(state),
     }
 
 
 def standing_of(state: StateValues) -> Standing:
     """Return how things stand in a debate's state."""
     ledger, found = ledger_of(state), stages(state)
-    cards = {card["claim"]: card["id"] for card in (state.get("crux_cards") or {}).values()}
+    cards = {card["claim"]: card["id"] for card in cards_of(state)}
     before = {change.event["id"]: change.before for change in ledger.changes}
 
     def admission(event: Event) -> Admission:

@@ -69,6 +69,11 @@ def side_conceded(ledger: Ledger, event: Event) -> str:
     return {1: ": yes", -1: ": no"}.get(sign, "")
 
 
+def cards_of(state: StateValues) -> list[CruxCard]:
+    """Return the crux cards of a debate's state, the oldest first."""
+    return list((state.get("crux_cards") or {}).values())
+
+
 def answers_text(card: CruxCard, names: Names) -> str:
     """Return what each side of a crux card answers."""
     return "; ".join(f"{display_name(who, names)}: {side['answer']}" for who, side in card["sides"].items())
@@ -80,7 +85,7 @@ def reflections_text(state: StateValues) -> str:
     return "\n".join(dict.fromkeys(f"- {item['content']}" for item in ranked))
 
 
-def card_text(card: Mapping[str, Any], names: Names) -> str:
+def card_text(card: CruxCard, names: Names) -> str:
     """Return one crux card."""
     sides = [
         f"- {inert(names.get(who, who))}: {side['answer']}. {side['reasoning']}"
@@ -95,4 +100,4 @@ def card_text(card: Mapping[str, Any], names: Names) -> str:
 
 def cards_text(state: StateValues, names: Names) -> str:
     """Return all crux cards."""
-    return "\n\n".join(card_text(card, names) for card in (state.get("crux_cards") or {}).values())
+    return "\n\n".join(card_text(card, names) for card in cards_of(state))

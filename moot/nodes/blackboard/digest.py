@@ -9,6 +9,7 @@ from moot.nodes.blackboard.board_words import (
     SAYS,
     TEXT,
     Names,
+    cards_of,
     noted,
     quotation,
     says,
@@ -130,7 +131,7 @@ def _spoken_since(state: StateValues, through: int) -> Iterator[str]:
 def board_memory(text: str, state: StateValues, count: TokenCounter) -> dict[MemoryKind, int]:
     """Return about how many tokens of each kind of memory a blackboard's text holds."""
     ledger, _, found = text.partition(f"{SECTIONS[FOUND]}:\n")
-    questions = tuple(f"- {card['question']}" for card in (state.get("crux_cards") or {}).values())
+    questions = tuple(f"- {card['question']}" for card in cards_of(state))
     held: dict[MemoryKind, int] = {"ledger": count(ledger)} if "\n- " in ledger else {}
     for line in found.splitlines():
         kind: MemoryKind = "cruxes" if questions and line.startswith(questions) else "reflections"
@@ -320,7 +321,7 @@ class _Board:
                 yield Line(LAST, 6, f"{self.name(event['debater'])} {verb}: {quotation(event)}")
 
     def insights(self, speaker: str) -> Iterator[Line]:
-        for card in list((self.state.get("crux_cards") or {}).values())[-INSIGHTS:][::-1]:
+        for card in cards_of(self.state)[-INSIGHTS:][::-1]:
             who = " and ".join(map(self.name, card["sides"]))
             outcome = card["resolution"] if card["resolved"] else f"unresolved: {card['diagnosis']}"
             text = f"{card['question']} ({who}; {outcome}) [{', '.join(card['message_ids'][-2:])}]"

@@ -10,6 +10,7 @@ from moot.nodes.blackboard.board_words import (
     TEXT,
     Names,
     answers_text,
+    cards_of,
     noted,
     quotation,
     says,
@@ -29,7 +30,7 @@ _FOLD_MARK = re.compile(r"^(?:<details><summary>\d+ more</summary>|</details>)\n
 
 def stages(state: StateValues) -> dict[str, Stage]:
     """Return how far each proposition's dispute has come, by its id."""
-    ledger, cards = ledger_of(state), list((state.get("crux_cards") or {}).values())
+    ledger, cards = ledger_of(state), cards_of(state)
     # Nothing more will be said in the debate, unless it is gone on with.
     closing = (state.get("step") or {}).get("kind") in ("judge", "close")
     over = closing or state.get("status") in ("done", "limit")
@@ -74,7 +75,7 @@ def findings_text(state: StateValues, names: Names, flips: Mapping[str, Sequence
 
 def _cruxes(state: StateValues, names: Names) -> Iterator[str]:
     found = stages(state)
-    for card in (state.get("crux_cards") or {}).values():
+    for card in cards_of(state):
         # A card is not final: what was said after it may have reopened the question, or settled it.
         settled = found.get(card["claim"], "resolved" if card["resolved"] else "") == "resolved"
         stands, path = "settled" if settled else "open", card["resolution"] or card["diagnosis"]
@@ -84,7 +85,7 @@ def _cruxes(state: StateValues, names: Names) -> Iterator[str]:
 def _flips(state: StateValues, names: Names, flips: Mapping[str, Sequence[str]]) -> Iterator[str]:
     for who, texts in flips.items():
         yield from (f"{names.get(who, who)}: {inert(text)}" for text in texts)
-    for card in (state.get("crux_cards") or {}).values():
+    for card in cards_of(state):
         for who, side in card["sides"].items():
             if side["falsifier"]:
                 yield f"{names.get(who, who)}, on “{card['question']}”: {side['falsifier']}"

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from moot.nodes.blackboard.board_words import cards_of
 from moot.nodes.blackboard.folding import ledger_of
 from moot.nodes.blackboard.rooms import awaits_second, claim_now, claim_text, make_room
 from moot.nodes.blackboard.standing import Ledger, stage_of
@@ -100,7 +101,7 @@ def _worthy_contests(state: ConversationState, config: DebateConfig) -> list[Con
     """Return the contests that deserve a room, the most promising first."""
     crux, ledger, ids = DialogueConfig.of(config).crux, ledger_of(state), set(config.names())
     rooms, now = state.get("crux_rooms", {}).values(), state.get("round", 0)
-    cards = list((state.get("crux_cards") or {}).values())
+    cards = cards_of(state)
     taken = {room["claim"] for room in open_rooms(state).values()}
     worthy = []
     for key in ledger.by_salience if crux.enabled else ():

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from moot.nodes.blackboard.board_words import card_text, cards_text, reflections_text
+from moot.nodes.blackboard.board_words import card_text, cards_of, cards_text, reflections_text
 from moot.nodes.blackboard.digest import (
     FOUND,
     SECTIONS,
@@ -107,7 +107,7 @@ def recent_exchange(transcript: Sequence[Entry], round_no: int) -> list[Entry]:
 def _room(scene: Scene) -> Iterator[Block]:
     """Yield the claim's origin, related cards, insights, and the whole room so far."""
     room = scene.state["crux_rooms"][scene.floor["room"]]
-    for card in (scene.state.get("crux_cards") or {}).values():
+    for card in cards_of(scene.state):
         if set(card["sides"]) & set(room["between"]):
             text = card_text(card, scene.names)
             yield from _text_piece(scene, "An earlier crux", text, BACKGROUND, "cruxes")
