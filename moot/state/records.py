@@ -216,9 +216,10 @@ def _records_beside(checkpointer: BaseCheckpointSaver[str]) -> Records:
         """Ask the saver itself: rare, only where a reply to the very same request is in the journal."""
         thread: RunnableConfig = {"configurable": {"thread_id": debate, "checkpoint_ns": ""}}
         known = saver()
-        return known is not None and any(
+        every = list(known.list(thread)) if known else []  # to its end: what reads it asks its own event loop
+        return any(
             stored.checkpoint["id"] != present
-            for stored in known.list(thread)
+            for stored in every
             if stored.parent_config and stored.parent_config["configurable"]["checkpoint_id"] == checkpoint
         )
 
