@@ -3,36 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 from moot.nodes.calls import ModelCall, Reply
 from moot.nodes.effects import Errand, Job, Work
+from moot.nodes.floors.seats import ModelFloor
 from moot.nodes.tools.exchange import Exchange, ToolCall
-from moot.nodes.tools.tool import Surroundings, run_tool
+from moot.nodes.tools.tool import run_tool
 from moot.nodes.tools.tool_table import TOOLS
 from moot.state.entries import JsonObject
 
 ARGUMENT_CHARS = 1000
 """Longest arguments that are repeated to the model."""
-
-
-@dataclass(frozen=True)
-class ModelFloor:
-    """One floor that a model takes."""
-
-    call: ModelCall
-    """The first request."""
-    tools: tuple[str, ...]
-    """Names of the tools that it may call."""
-    limit: int
-    """Tool calls that it may make."""
-    around: Surroundings
-    again: Callable[[ModelCall, Sequence[Exchange], bool], ModelCall]
-    """Returns the next request from the first, the exchanges so far and whether tools are still offered."""
-    shorter: Callable[[ModelCall, int], ModelCall]
-    """Returns the same request with so many tokens less in view."""
 
 
 @dataclass(frozen=True)
@@ -59,13 +43,13 @@ def let_speak(floors: Sequence[ModelFloor]) -> Errand[list[Spoken]]:
     spoken = [Spoken(reply, call=floor.call) for floor, reply in zip(floors, replies, strict=True)]
 
     if long := [at for at, each in enumerate(spoken) if each.reply.excess]:
-        again = [floors[at].shorter(floors[at].call, spoken[at].reply.excess) for at in long]
+        again = [floors[at].shorter(spoken[at].reply.excess) for at in long]
         for at, call, reply in zip(long, again, (yield again), strict=True):
             spoken[at] = Spoken(reply, call=call)
 
     while pending := [at for at, floor in enumerate(floors) if _wants_tools(floor, spoken[at])]:
         jobs = [
-            _job(floors[at], call, allowed=place < floors[at].limit - spoken[at].calls)
+            _job(floors[at], call, allowed=place < _calls_left(floors[at], spoken[at]))
             for at in pending
             for place, call in enumerate(spoken[at].reply.tool_calls)
         ]
@@ -75,7 +59,7 @@ def let_speak(floors: Sequence[ModelFloor]) -> Errand[list[Spoken]]:
             exchange = _exchange(floors[at], spoken[at], brought)
             spoken[at] = replace(spoken[at], exchanges=(*spoken[at].exchanges, exchange))
         again = [
-            floors[at].again(floors[at].call, spoken[at].exchanges, spoken[at].calls < floors[at].limit)
+            floors[at].again(spoken[at].exchanges, offered=_calls_left(floors[at], spoken[at]) > 0)
             for at in pending
         ]
         for at, call, reply in zip(pending, again, (yield again), strict=True):
@@ -90,26 +74,32 @@ def let_speak(floors: Sequence[ModelFloor]) -> Errand[list[Spoken]]:
 
 def _wants_tools(floor: ModelFloor, spoken: Spoken) -> bool:
     asked = spoken.reply.ok and bool(spoken.reply.tool_calls)
-    return asked and bool(floor.tools) and spoken.calls < floor.limit
+    return asked and bool(floor.speaker.tools) and _calls_left(floor, spoken) > 0
+
+
+def _calls_left(floor: ModelFloor, spoken: Spoken) -> int:
+    return floor.speaker.tool_call_limit - spoken.calls
 
 
 def _job(floor: ModelFloor, call: JsonObject, *, allowed: bool) -> Job:
-    name, arguments = str(call["name"]), call["args"]
+    name, arguments, speaker = str(call["name"]), call["args"], floor.speaker
     asked = json.dumps([name, arguments, allowed], sort_keys=True, default=str)
     if not allowed:
-        return Job(asked, lambda: f"error: the limit of {floor.limit} tool calls in one turn is reached")
-    if name not in floor.tools:
-        return Job(asked, lambda: f"error: there is no tool {name[:60]!r}: use {', '.join(floor.tools)}")
+        return Job(
+            asked, lambda: f"error: the limit of {speaker.tool_call_limit} tool calls in one turn is reached"
+        )
+    if name not in speaker.tools:
+        return Job(asked, lambda: f"error: there is no tool {name[:60]!r}: use {', '.join(speaker.tools)}")
     return Job(asked, partial(run_tool, TOOLS[name], arguments, floor.around))
 
 
 def _exchange(floor: ModelFloor, spoken: Spoken, results: Sequence[str]) -> Exchange:
     calls: list[ToolCall] = []
-    for call, result in zip(spoken.reply.tool_calls, results, strict=True):
-        name = call["name"] if call["name"] in floor.tools else "unknown_tool"
+    answered = zip(spoken.reply.tool_calls, results, strict=True)
+    for number, (call, result) in enumerate(answered, spoken.calls + 1):
+        name = call["name"] if call["name"] in floor.speaker.tools else "unknown_tool"
         arguments = json.dumps(call["args"], ensure_ascii=False, sort_keys=True)
         if len(arguments) > ARGUMENT_CHARS:
             arguments = json.dumps({"cut": arguments[: ARGUMENT_CHARS // 2]})
-        number = spoken.calls + 1 + len(calls)
         calls.append(ToolCall(f"call_{number}", name, arguments, result))
     return Exchange(spoken.reply, tuple(calls))

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from moot.nodes.calls import Hints, ModelCall, SpeakAs, View
 from moot.nodes.driving.environment import NodeContext
 from moot.nodes.effects import Job
 from moot.nodes.floors.human_floors import HumanFloor, given_floor
-from moot.nodes.floors.model_floors import ModelFloor
 from moot.nodes.memory.indexes import embeddings_of
 from moot.nodes.memory.recall import Memories, cue_for, embedding_job
 from moot.nodes.memory.window import window_start
@@ -24,7 +23,7 @@ from moot.nodes.tools.exchange import Exchange, exchange_messages, exchange_repo
 from moot.nodes.tools.tool import Surroundings, function_of
 from moot.nodes.tools.tool_table import functions_tokens, tool_named
 from moot.nodes.views.scene import Scene
-from moot.state.config import DebateConfig
+from moot.state.config import DebateConfig, DebaterConfig
 from moot.state.config.debate_config import frozen_config
 from moot.state.config.memory_config import MINIMUM
 from moot.state.conversation import ConversationState, Floor
@@ -34,31 +33,97 @@ HINTED = 12
 """The last messages shown that the offline model is told of."""
 
 
-Seat = ModelFloor | HumanFloor
-"""One floor of the step, ready to be asked."""
+@dataclass(frozen=True)
+class ModelFloor:
+    """One floor that a model takes: its first request, and those that may have to follow."""
+
+    state: ConversationState
+    context: NodeContext
+    call: ModelCall
+    """The first request."""
+
+    @property
+    def speaker(self) -> DebaterConfig:
+        """Who takes it."""
+        return frozen_config(self.state).debater(self.state["step"]["floors"][self.call.floor]["speaker"])
+
+    @property
+    def around(self) -> Surroundings:
+        """What its tools may look at."""
+        return Surroundings(partial(context_sandbox, self.context.claim), self.state["full_transcript"])
+
+    def shorter(self, excess: int) -> ModelCall:
+        """Return the request that a server took for too long, with a view that is shorter by the excess."""
+        config = frozen_config(self.state)
+        offered = functions_tokens(self.speaker.tools, self.context.env.count_for(config))
+        room = max(self.call.prompt_tokens - excess, MINIMUM["total"])
+        shortened = config.memory.budget.total - offered - room
+        view = floor_view(self.state, self.context, self.call.floor, taken=shortened)
+        return replace(_showing(self.call, view), shortened=shortened)
+
+    def again(self, exchanges: Sequence[Exchange], *, offered: bool) -> ModelCall:
+        """Return the request that follows so many exchanges, within the same budget."""
+        config = frozen_config(self.state)
+        count = self.context.env.count_for(config)
+        # Calls and results may take half of the messages' budget, the tools' definitions included.
+        room = config.memory.budget.messages // 2 - functions_tokens(self.speaker.tools, count)
+        if offered:
+            more = exchange_messages(exchanges, room, count)
+        else:  # then many servers refuse messages of the tools' roles: in words
+            more = [exchange_report(exchanges, room, count)]
+        taken = wire_tokens(more, count)
+        view = floor_view(self.state, self.context, self.call.floor, taken=taken)
+        if more:
+            view = replace(
+                view,
+                messages=(*view.messages, *more),
+                layout=(*view.layout, *("tools" for _ in more)),
+                sections={**view.sections, "tools": taken},
+                total_tokens=view.total_tokens + taken,
+            )
+        number = self.call.floor + sum(2 * len(exchange.calls) for exchange in exchanges)
+        speech = entry_id(len(self.state["full_transcript"]) + number)
+        return replace(
+            _showing(self.call, view),
+            tools=self.call.tools if offered else (),
+            speak_as=self.call.speak_as and replace(self.call.speak_as, entry_id=speech),
+        )
 
 
-def make_seats(state: ConversationState, context: NodeContext) -> list[Seat]:
+def _showing(call: ModelCall, view: View) -> ModelCall:
+    return replace(call, messages=view.messages, prompt_tokens=view.total_tokens, view=view)
+
+
+def make_seats(state: ConversationState, context: NodeContext) -> list[ModelFloor | HumanFloor]:
     """Return the step's floors, ready to be asked."""
     config, floors = frozen_config(state), state["step"]["floors"]
     # Calls of tools come before the speech that they are made for: what follows the first floor that has
     # tools is numbered once they are done, and cannot be streamed under its entry's id.
     with_tools = (at for at, floor in enumerate(floors) if config.debater(floor["speaker"]).tools)
     live = next(with_tools, len(floors)) + 1
-    seats: list[Seat] = []
+    seats: list[ModelFloor | HumanFloor] = []
     alike = Counter[str]()
     for index, floor in enumerate(floors):
-        if config.has_person(floor["speaker"]):
-            scene = Scene(state, config, floor, context.env.count_for(config))
-            seats.append(given_floor(scene))
+        speaker = config.debater(floor["speaker"])
+        if speaker.is_human:
+            seats.append(given_floor(Scene(state, config, floor, context.env.count_for(config))))
             continue
-        asked = _model_floor(state, context, index, live=index < live)
+        view, entry = floor_view(state, context, index), entry_id(len(state["full_transcript"]) + index)
+        call = make_call(
+            voice_of(config, speaker),
+            "turn",
+            view,
+            tools=tuple(function_of(tool_named(name)) for name in speaker.tools),
+            speak_as=SpeakAs(entry, speaker.id) if index < live else None,
+            floor=index,
+            hints=_hints(state, config, floor, view),
+        )
         # Equal requests of one step get seeds of their own, so that they are independent samples.
-        before = alike[asked.call.digest]
-        alike[asked.call.digest] += 1
-        if before:
-            asked = replace(asked, call=replace(asked.call, seed=(asked.call.seed or 0) + before))
-        seats.append(asked)
+        before = alike[call.digest]
+        alike[call.digest] += 1
+        seats.append(
+            ModelFloor(state, context, replace(call, seed=(call.seed or 0) + before) if before else call)
+        )
     return seats
 
 
@@ -86,80 +151,6 @@ def embedding_work(state: ConversationState, context: NodeContext) -> Job | None
 
 def _memories(context: NodeContext) -> Memories:
     return Memories(context.env.indexes, context.debate, embeddings_of(context.claim, context.env.embeddings))
-
-
-def _model_floor(state: ConversationState, context: NodeContext, index: int, *, live: bool) -> ModelFloor:
-    config, floor = frozen_config(state), state["step"]["floors"][index]
-    speaker, view = config.debater(floor["speaker"]), floor_view(state, context, index)
-    call = make_call(
-        voice_of(config, speaker),
-        "turn",
-        view,
-        tools=tuple(function_of(tool_named(name)) for name in speaker.tools),
-        speak_as=SpeakAs(entry_id(len(state["full_transcript"]) + index), speaker.id) if live else None,
-        floor=index,
-        hints=_hints(state, config, floor, view),
-    )
-    return ModelFloor(
-        call,
-        speaker.tools,
-        speaker.tool_call_limit,
-        Surroundings(partial(context_sandbox, context.claim), state["full_transcript"]),
-        again=partial(_again, state, context),
-        shorter=partial(_shorter, state, context),
-    )
-
-
-def _shorter(state: ConversationState, context: NodeContext, call: ModelCall, excess: int) -> ModelCall:
-    """Return the request that a server took for too long, with a view that is shorter by the excess."""
-    config = frozen_config(state)
-    speaker = config.debater(state["step"]["floors"][call.floor]["speaker"])
-    offered = functions_tokens(speaker.tools, context.env.count_for(config))
-    room = max(call.prompt_tokens - excess, MINIMUM["total"])
-    shortened = config.memory.budget.total - offered - room
-    view = floor_view(state, context, call.floor, taken=shortened)
-    return replace(
-        call, messages=view.messages, prompt_tokens=view.total_tokens, shortened=shortened, view=view
-    )
-
-
-def _again(
-    state: ConversationState,
-    context: NodeContext,
-    call: ModelCall,
-    exchanges: Sequence[Exchange],
-    offered: bool,
-) -> ModelCall:
-    """Return the request that follows so many exchanges, within the same budget."""
-    config, floor = frozen_config(state), state["step"]["floors"][call.floor]
-    count = context.env.count_for(config)
-    # Calls and results of one floor may take half of the messages' budget, the tools' definitions included.
-    half = config.memory.budget.messages // 2
-    room = half - functions_tokens(config.debater(floor["speaker"]).tools, count)
-    # Without tools on offer many servers refuse messages of the tools' roles: then in words.
-    more = exchange_messages(exchanges, room, count) if offered else [exchange_report(exchanges, room, count)]
-    taken = wire_tokens(more, count)
-    view = floor_view(state, context, call.floor, taken=taken)
-    if more:
-        view = replace(
-            view,
-            messages=(*view.messages, *more),
-            layout=(*view.layout, *("tools" for _ in more)),
-            sections={**view.sections, "tools": taken},
-            total_tokens=view.total_tokens + taken,
-        )
-    number = sum(2 * len(exchange.calls) for exchange in exchanges)
-    speak_as = call.speak_as and replace(
-        call.speak_as, entry_id=entry_id(len(state["full_transcript"]) + call.floor + number)
-    )
-    return replace(
-        call,
-        messages=view.messages,
-        tools=call.tools if offered else (),
-        prompt_tokens=view.total_tokens,
-        speak_as=speak_as,
-        view=view,
-    )
 
 
 def _hints(state: ConversationState, config: DebateConfig, floor: Floor, view: View) -> Hints:
