@@ -118,7 +118,7 @@ def test_a_room_of_two_settles_nothing_for_a_third_who_still_says_no() -> None:
 
 
 def test_a_blinded_role_has_no_article_left_before_its_label() -> None:
-    blinding = make_blinding({"pilot": "Pilot", "owner": "Owner"}, 1)
+    blinding = make_blinding({"pilot": "Pilot", "owner": "Owner"})
     pilot, owner = blinding.labels["pilot"], blinding.labels["owner"]
     said = "As the pilot says, The Owner pays; the tides do not."
     assert blinding.blind_text(said) == f"As {pilot} says, {owner} pays; the tides do not."

@@ -81,7 +81,7 @@ def test_wanting_something_else_is_no_yes(words: str, topic: str) -> None:
 
 
 def test_pronouns_that_go_on_about_a_debater_are_neutral_and_others_stay() -> None:
-    blind = make_blinding(NAMES, seed=1)
+    blind = make_blinding(NAMES)
     text = "Vic has a point. But she counts nothing. Her figure is old. Boats rust. She sails.\nHe rows."
     label = blind.label_of("vic")
     assert blind.blind_text(text) == (

@@ -84,7 +84,7 @@ def _sittings(
     blinding = None
     if config.judge.blind:
         names = {debater.id: debater.name for debater in debaters}
-        blinding = make_blinding(names, "", [entry["content"] for entry in transcript])
+        blinding = make_blinding(names, [entry["content"] for entry in transcript])
     fill = not state.get("judge_summary", {}).get("text")
     docket = Docket(transcript, sides, config.names(), evidence, fill=fill)
     swap = brief.swap if config.judge.swap is None else config.judge.swap

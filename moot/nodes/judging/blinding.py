@@ -8,7 +8,6 @@ words of the debate.
 
 from __future__ import annotations
 
-import hashlib
 import re
 import unicodedata
 from collections import Counter
@@ -180,12 +179,11 @@ class Blinding:
         return self._by_letters.get(label["letters"] or "", key) if label else key
 
 
-def make_blinding(debaters: Mapping[str, str], seed: int | str, texts: Iterable[str] = ()) -> Blinding:
-    """Give each debater a label, in an order that `seed` decides.
+def make_blinding(debaters: Mapping[str, str], texts: Iterable[str] = ()) -> Blinding:
+    """Give each debater a label, in the order in which they are given; `in_order` gives another.
 
     Args:
         debaters: who takes part, id to display name; an empty name is the id.
-        seed: the same seed gives the same labels.
         texts: what is to be blinded. A part of a name that also occurs there in lower case ("Security" of
             "Security Expert") is an ordinary word, not a mention; a label's word or letter that occurs there
             ("region A") is avoided.
@@ -203,9 +201,8 @@ def make_blinding(debaters: Mapping[str, str], seed: int | str, texts: Iterable[
     }
     free = [letter for letter in _LETTERED if letter not in taken]
     letters = (free if len(free) >= len(names) else _LETTERED)[: len(names)]
-    shuffled = sorted(names, key=lambda debater: hashlib.sha256(f"{seed}\0{debater}".encode()).digest())
     return Blinding(
-        labels={debater: f"{kind} {letter}" for debater, letter in zip(shuffled, letters, strict=True)},
+        labels={debater: f"{kind} {letter}" for debater, letter in zip(names, letters, strict=True)},
         names=names,
         forms=_forms(names, texts),
         kind=kind,
