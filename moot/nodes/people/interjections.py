@@ -172,36 +172,38 @@ def settle_update(given: Mapping[str, Any], state: StateValues) -> JsonObject:
 def _settle_message(
     message: BaseMessage, transcript: list[Entry], shown: Mapping[str | None, str]
 ) -> list[BaseMessage]:
-    seq, words = seq_of(message.id or ""), str(message.text)
+    message_id = message.id or ""
     if isinstance(message, RemoveMessage):
-        if message.id in shown and seq is None:
+        if message_id in shown and seq_of(message_id) is None:
             return [message]
         raise InputError(
             f"{message.id!r} cannot be removed: what was said stays said; fork the debate before it"
         )
-    if seq is None:
+    if seq_of(message_id) is None:
         return [message]
-    if seq >= len(transcript):
+    known = entries_of([message_id], transcript)
+    if not known:
         return [message.model_copy(update={"id": None})]
-    same = words in (shown.get(message.id), transcript[seq]["content"])
-    return [] if same else [_amendment(seq, words, transcript)]
+    return _amendments(known[0], str(message.text), shown.get(message_id))
 
 
 def _settle_entry(given: object, transcript: list[Entry]) -> list[BaseMessage]:
     entry = given if isinstance(given, Mapping) else {}
-    seq = seq_of(str(entry.get("id", "")))
-    if seq is None or seq >= len(transcript) or not isinstance(entry.get("content"), str):
+    known = entries_of([str(entry.get("id", ""))], transcript)
+    if not known or not isinstance(entry.get("content"), str):
         raise InputError(
             "full_transcript: a debate takes no entries from outside once it runs: give a message instead"
         )
-    same = entry["content"] == transcript[seq]["content"]
-    return [] if same else [_amendment(seq, entry["content"], transcript)]
+    return _amendments(known[0], entry["content"])
 
 
-def _amendment(seq: int, words: str, transcript: list[Entry]) -> BaseMessage:
-    if not kind_of(transcript[seq]).shown:
+def _amendments(entry: Entry, words: str, shown: str | None = None) -> list[BaseMessage]:
+    """Return the message that amends an entry, none for its own words or those that show it."""
+    if words in (entry["content"], shown):
+        return []
+    if not kind_of(entry).shown:
         raise InputError("the topic cannot be changed: begin another debate, or say more to this one")
-    return SystemMessage(words, additional_kwargs={AMENDS: transcript[seq]["id"]})
+    return [SystemMessage(words, additional_kwargs={AMENDS: entry["id"]})]
 
 
 def pinnable(message_id: object, transcript: list[Entry]) -> str:
@@ -210,9 +212,7 @@ def pinnable(message_id: object, transcript: list[Entry]) -> str:
     Raises:
         InputError: there is no such message.
     """
-    seq = seq_of(str(message_id))
-    if seq is None or seq >= len(transcript) or not kind_of(transcript[seq]).shown:
-        raise InputError(
-            f"there is no message {message_id!r} to pin: `--transcript` of `moot show` lists them"
-        )
-    return transcript[seq]["id"]
+    for entry in entries_of([str(message_id)], transcript):
+        if kind_of(entry).shown:
+            return entry["id"]
+    raise InputError(f"there is no message {message_id!r} to pin: `--transcript` of `moot show` lists them")
