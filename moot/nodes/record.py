@@ -14,7 +14,7 @@ from moot.nodes.protocols.protocol_table import protocol_named
 from moot.nodes.trim import leaves_through
 from moot.state.config.debate_config import frozen_config
 from moot.state.conversation import ConversationState
-from moot.state.entries import Entry, ids_in, kind_of, seq_of
+from moot.state.entries import Entry, ids_in, kind_of, seqs_of
 from moot.state.ledger import OVERALL
 
 
@@ -79,8 +79,8 @@ def _take_minutes(
     protocol = protocol_named(config.protocol)
     by_model = protocol.reads_by_model(config)
     # The words of earlier messages that entries cite may be noted as they are quoted there.
-    cited = {seq for entry in entries for key in ids_in(entry["content"]) if (seq := seq_of(key))}
-    earlier = [transcript[seq] for seq in sorted(cited) if seq < entries[0]["seq"]]
+    cited = {seq for entry in entries for seq in seqs_of(ids_in(entry["content"]))}
+    earlier = [transcript[seq] for seq in sorted(cited) if 0 < seq < entries[0]["seq"]]
     minutes = Minutes(
         known=state.get("minutes") or [],
         topic=state["topic"],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, NotRequired
@@ -210,6 +210,11 @@ def seq_of(message_id: str) -> int | None:
     return int(digits)
 
 
+def seqs_of(ids: Iterable[str]) -> Iterator[int]:
+    """Yield the `seq` that each of these ids stands for, where it is an entry's."""
+    return (seq for seq in map(seq_of, ids) if seq is not None)
+
+
 def ids_in(text: str) -> list[str]:
     """Return the entry ids that stand in a text, in order."""
     return ENTRY_ID.findall(text)
@@ -224,7 +229,7 @@ def cited_id(said: str) -> str:
 
 def entries_of(ids: Iterable[str], transcript: Sequence[Entry]) -> list[Entry]:
     """Return the entries of these ids, in their order; one that there is not is passed over."""
-    return [transcript[seq] for seq in map(seq_of, ids) if seq is not None and seq < len(transcript)]
+    return [transcript[seq] for seq in seqs_of(ids) if seq < len(transcript)]
 
 
 def round_of(message_id: str, transcript: Sequence[Entry]) -> int:

@@ -27,7 +27,7 @@ from moot.state.config import DebateConfig, DebaterConfig
 from moot.state.config.debate_config import frozen_config
 from moot.state.config.memory_config import MINIMUM
 from moot.state.conversation import ConversationState, Floor
-from moot.state.entries import entry_id, seq_of
+from moot.state.entries import entry_id, seqs_of
 
 HINTED = 12
 """The last messages shown that the offline model is told of."""
@@ -155,7 +155,7 @@ def _memories(context: NodeContext) -> Memories:
 
 def _hints(state: ConversationState, config: DebateConfig, floor: Floor, view: View) -> Hints:
     speaker, names = config.debater(floor["speaker"]), config.names()
-    seqs = [seq for key in view.shown[-HINTED:] if (seq := seq_of(key)) is not None]
+    seqs = list(seqs_of(view.shown[-HINTED:]))
     return {
         "phase": state["step"]["phase"],
         "round": state["step"]["round"],

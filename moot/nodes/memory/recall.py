@@ -25,7 +25,7 @@ from moot.nodes.text.tokens import TokenCounter, cut_middle
 from moot.state.at_sight import at_sight
 from moot.state.config.memory_config import RetrievalConfig
 from moot.state.conversation import ConversationState
-from moot.state.entries import Entry, ids_in, seq_of
+from moot.state.entries import Entry, ids_in, seq_of, seqs_of
 from moot.state.ledger import CruxCard, Reflection
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def bring_back(
 
     index = recall_index(state, memories, names)
     items = memory_items(ledger_of(state), state.get("crux_cards"), state.get("reflections"), names, count)
-    told = {seq for each in set(ids_in(shown)) if (seq := seq_of(each)) is not None}
+    told = set(seqs_of(ids_in(shown)))
     lines = _Lines(state["full_transcript"], names, count, cue, settings.top_k + TRIES)
     look = partial(
         recall,

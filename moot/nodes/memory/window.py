@@ -18,7 +18,7 @@ from moot.nodes.text.tokens import TokenCounter
 from moot.state.config import FLOOR_SPEAKERS
 from moot.state.config.memory_config import NO_SUMMARY, MemoryConfig
 from moot.state.conversation import StateValues
-from moot.state.entries import Entry, EntryKind, gifts_in, kind_of, make_entry, seq_of
+from moot.state.entries import Entry, EntryKind, gifts_in, kind_of, make_entry, seqs_of
 
 LOW_WATER = {"shared": 0.5, "per-speaker": 0.25}
 """Share of the window's token budget that a compaction leaves at least, by layout: where each speaker has a
@@ -100,8 +100,8 @@ def compact(
 
 def window_start(state: StateValues) -> int:
     """Return the `seq` of the window's first entry; of an empty window that of the entry to come."""
-    told = (seq_of(message.id or "") for message in state["messages"])
-    return next((seq for seq in told if seq is not None), len(state["full_transcript"]))
+    told = seqs_of(message.id or "" for message in state["messages"])
+    return next(told, len(state["full_transcript"]))
 
 
 def uncovered(state: StateValues) -> list[Entry]:

@@ -14,7 +14,7 @@ from moot.nodes.text.tokens import TokenCounter, message_tokens, prompt_tokens
 from moot.state.config import DebateConfig
 from moot.state.config.memory_config import Budget
 from moot.state.conversation import StateValues
-from moot.state.entries import Entry, seq_of
+from moot.state.entries import Entry, entries_of
 
 LEAST_CUT = 60
 """A piece is only shown in part where at least this many tokens of it fit."""
@@ -87,8 +87,7 @@ def _cut_alike(pieces: Sequence[Block], room: int, count: TokenCounter) -> list[
 
 def pinned_entries(state: StateValues) -> list[Entry]:
     """Return the messages that are pinned, in the order in which they were."""
-    transcript = state["full_transcript"]
-    return [transcript[seq] for key in state.get("pinned") or [] if (seq := seq_of(key)) is not None]
+    return entries_of(state.get("pinned") or [], state["full_transcript"])
 
 
 def pin_blocks(

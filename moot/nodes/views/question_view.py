@@ -23,7 +23,7 @@ from moot.nodes.views.question_quotes import HEADING, EntryLines, Quoted, Splitt
 from moot.nodes.views.rolling import SUMMARY
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState
-from moot.state.entries import entry_id, ids_in, kind_of, seq_of
+from moot.state.entries import entry_id, ids_in, kind_of, seq_of, seqs_of
 
 if TYPE_CHECKING:
     from moot.nodes.memory.indexes import Indexes
@@ -123,7 +123,7 @@ def _asked_for(
         about = ledger.propositions.get(change.event["proposition"])
         words = term_set(" ".join([about["text"] if about else "", *(each["quote"] for each in events)]))
         if words & read.terms.keys() and (not whose or change.event["debater"] in whose):
-            seqs = [seq for each in events if (seq := seq_of(each["message_id"])) is not None]
+            seqs = list(seqs_of(each["message_id"] for each in events))
             wanted |= {*seqs, max(1, seqs[0] - 1)}
     return wanted
 
