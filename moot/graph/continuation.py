@@ -97,7 +97,8 @@ def _set_out(session: DebateSession, turns: int | None, answer: object) -> None:
     """Extend a debate, or have a failed verdict judged again, before it runs on."""
     snapshot = session.caught_up()
     session.claim(snapshot.values).admit()  # `open` would begin with the defaults where there is none
-    _check_answer(questions_at(snapshot), answer)
+    if answer is not None and (problem := answer_problem(questions_at(snapshot), answer)):
+        raise InputError(problem)
     if turns:
         _check_extension(snapshot)
     session.records.floor.take_pause(session.thread)  # whoever goes on wants it to run
@@ -125,16 +126,6 @@ def _failures_reach_a_limit(session: DebateSession, values: Values) -> bool:
     config = frozen_config(values)
     spent = with_failures(values, session.records.failed.of(session.thread))
     return bool(limit_reached(spent, config)) and not limit_reached(values, config)
-
-
-def _check_answer(questions: Sequence[PersonQuestion], answer: object) -> None:
-    """Refuse an answer that answers nothing; `None` is no answer."""
-    if answer is None:
-        return
-    if not questions:
-        raise InputError("the debate waits for no answer: leave it out")
-    if problem := answer_problem(questions, answer):
-        raise InputError(problem)
 
 
 def _check_extension(snapshot: StateSnapshot) -> None:

@@ -47,12 +47,8 @@ def run_many(debates: Debates, planned: Sequence[P], workers: int) -> Iterator[t
     Yields:
         Each as it ends, with why it is not over, `""` where it is. Who stops early pauses those under way.
     """
-    return iterate_from_sync(lambda: _ended(debates, planned, asyncio.Semaphore(workers)), MANY)
+    free = asyncio.Semaphore(workers)
 
-
-async def _ended(
-    debates: Debates, planned: Sequence[P], free: asyncio.Semaphore
-) -> AsyncIterator[tuple[P, str]]:
     async def run(each: P) -> tuple[P, str]:
         async with free:
             try:
@@ -61,12 +57,15 @@ async def _ended(
                 return each, str(error)
             return each, ""
 
-    running = [asyncio.create_task(run(each)) for each in planned]
-    try:
-        for ended in asyncio.as_completed(running):
-            yield await ended
-    finally:
-        await cancel_all(running)
+    async def run_all() -> AsyncIterator[tuple[P, str]]:
+        running = [asyncio.create_task(run(each)) for each in planned]
+        try:
+            for ended in asyncio.as_completed(running):
+                yield await ended
+        finally:
+            await cancel_all(running)
+
+    return iterate_from_sync(run_all, MANY)
 
 
 async def _run(debates: Debates, planned: PlannedDebate) -> None:

@@ -119,7 +119,7 @@ class WorkQueue:
         async def cancel() -> bool:
             async with self._opened() as app:
                 take_out = app.job_manager.cancel_job_by_id_async
-                found = await _of(app, debate)
+                found = await _under_way(app, debate)
                 return any([await take_out(each.id or 0, abort=True, delete_job=True) for each in found])
 
         return call_from_sync(cancel)
@@ -202,7 +202,7 @@ async def _wait_until_empty(app: App) -> None:
     """Wait until nothing runs or waits."""
     while True:
         await asyncio.sleep(0.5)
-        if not await _of(app):
+        if not await _under_way(app):
             return
 
 
@@ -216,21 +216,21 @@ async def _rescue(app: App) -> None:
         await asyncio.sleep(HEARTBEAT_S)
 
 
-async def _of(app: App, debate: str | None = None, *statuses: str) -> list[Entry]:
-    """Return what waits or runs, or is otherwise as told, of one debate or in all."""
+async def _under_way(app: App, debate: str | None = None) -> list[Entry]:
+    """Return what waits or runs of one debate or in all."""
     entries = await app.job_manager.list_jobs_async(queue=QUEUE, lock=debate)
-    return [each for each in entries if each.status in (statuses or ("todo", "doing"))]
+    return [each for each in entries if each.status in ("todo", "doing")]
 
 
 async def _put(app: App, debate: str, priority: int | None) -> bool:
     """Queue a debate; return whether it was not waiting or running."""
-    manager, known = app.job_manager, await _of(app, debate)
-    for each in await _of(app, debate, "failed") if not known else ():
-        await manager.retry_job_by_id_async(each.id or 0, datetime.now(UTC), priority)
-        return True
-    if known and (
-        priority is None or not await manager.cancel_job_by_id_async(known[0].id or 0, delete_job=True)
-    ):
+    manager, known = app.job_manager, await _under_way(app, debate)
+    if not known:
+        entries = await manager.list_jobs_async(queue=QUEUE, lock=debate, status="failed")
+        if failed := [each.id or 0 for each in entries]:
+            await manager.retry_job_by_id_async(failed[0], datetime.now(UTC), priority)
+            return True
+    elif priority is None or not await manager.cancel_job_by_id_async(known[0].id or 0, delete_job=True):
         return False
     deferrer = app.configure_task(
         TASK, queue=QUEUE, lock=debate, queueing_lock=debate, priority=priority or 0

@@ -77,6 +77,8 @@ def answer_problem(questions: Sequence[PersonQuestion], given: object) -> str:
 
     Who has nothing to say to a question says so: with `""` under its id.
     """
+    if not questions:
+        return "the debate waits for no answer: leave it out"
     plain, ids = _plain(given), ", ".join(question["id"] for question in questions)
     if isinstance(plain, Mapping):
         known = {key for question in questions for key in _keys(question)}
