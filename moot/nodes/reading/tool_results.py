@@ -85,23 +85,24 @@ def passages(use: ToolUse, result: str, terms: Mapping[str, int]) -> list[str]:
     if use["failed"]:
         return [inert(f"{label} failed: {said}")]
     found = [clip(inert(text), PASSAGE_CHARS) for text in _parts(data, said) if text.strip()]
-
-    def worth(text: str) -> float:
-        return sum(math.log1p(terms.get(term, 0)) for term in term_set(text)) + bool(find_evidence(text))
-
-    ranked = sorted(range(len(found)), key=lambda at: (-worth(found[at]), at))[:MOST_PASSAGES]
-    shown = [at for at in sorted(ranked) if worth(found[at])] or sorted(ranked[:3])
+    worth = [
+        sum(math.log1p(terms.get(term, 0)) for term in term_set(text)) + bool(find_evidence(text))
+        for text in found
+    ]
+    ranked = sorted(range(len(found)), key=lambda at: (-worth[at], at))[:MOST_PASSAGES]
+    shown = [at for at in sorted(ranked) if worth[at]] or sorted(ranked[:3])
     return [f"{label}: {found[at]}" for at in shown] or [f"{label}: no output"]
 
 
 def _failed(result: str, *, by_command: bool) -> bool:
     data = _json(result)
     if isinstance(data, Mapping):
-        codes = [data[key] for key in _CODES if isinstance(data.get(key), int)]
-        flags = [data[key] for key in ("isError", "is_error", "error") if data.get(key)]
-        states = [data[key] is False for key in ("success", "ok") if key in data]
-        bad = str(data.get("status", "")).lower() in ("error", "failed", "failure")
-        return any(codes) or bool(flags) or any(states) or bad
+        return (
+            any(isinstance(data.get(key), int) and data[key] for key in _CODES)
+            or any(data.get(key) for key in ("isError", "is_error", "error"))
+            or any(data.get(key) is False for key in ("success", "ok"))
+            or str(data.get("status", "")).lower() in ("error", "failed", "failure")
+        )
     lines = [line.strip() for line in result.splitlines() if line.strip()]
     for line in (*lines[:1], *lines[:-4:-1]) if by_command or len(lines) < 3 else ():
         if code := _EXIT.fullmatch(line[:200]):
@@ -146,10 +147,10 @@ def _parts(data: object, text: str) -> list[str]:
     lines = text.splitlines()[:READ_LINES]
     numbered = [line for line in lines if _NUMBERED.match(line)]
     if len(numbered) * 2 > len(lines):
-        lines = [_NUMBERED.sub("", line, count=1) for line in lines if _NUMBERED.match(line)]
+        lines = [_NUMBERED.sub("", line, count=1) for line in numbered]
     if rows := _rows(lines):
         return rows
-    if len(lines) > 1 and sum(len(line) < 2 * PASSAGE_CHARS for line in lines) == len(lines):
+    if len(lines) > 1 and all(len(line) < 2 * PASSAGE_CHARS for line in lines):
         return lines
     return [sentence.text for sentence in split_sentences("\n".join(lines))]
 

@@ -5,7 +5,6 @@ text, whatever it holds.
 """
 
 import re
-from collections.abc import Iterator
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
@@ -86,21 +85,19 @@ def sentence_terms(text: str) -> tuple[tuple[int, frozenset[str]], ...]:
     return tuple((sentence.start, frozenset(terms(sentence.text))) for sentence in split_sentences(text))
 
 
-def _blocks(text: str) -> Iterator[_TextBlock]:
-    """Yield spans of one kind each; the lines of a paragraph, a list item or a fence make one block."""
-    pending: _TextBlock | None = None
-    fence = ""
+def _blocks(text: str) -> list[_TextBlock]:
+    """Return spans of one kind each; the lines of a paragraph, a list item or a fence make one block."""
+    blocks: list[_TextBlock] = []
+    is_open, fence = False, ""
     for line in _LINE.finditer(text):
         inside = fence
         kind, fence = _kind_of(line.group(), fence)
-        if pending and (inside or (kind == "prose" and not _breaks(text, pending, line.start()))):
-            pending = pending._replace(end=line.end(), last_line=line.start())
-        else:
-            if pending:
-                yield pending
-            pending = _TextBlock(line.start(), line.end(), kind, line.start()) if kind else None
-    if pending:
-        yield pending
+        if inside or (is_open and kind == "prose" and not _breaks(text, blocks[-1], line.start())):
+            blocks[-1] = blocks[-1]._replace(end=line.end(), last_line=line.start())
+        elif kind:
+            blocks.append(_TextBlock(line.start(), line.end(), kind, line.start()))
+        is_open = kind is not None
+    return blocks
 
 
 def _kind_of(line: str, fence: str) -> tuple[SentenceKind | None, str]:
