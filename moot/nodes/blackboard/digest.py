@@ -29,25 +29,25 @@ HEADING = "# Where the debate {stands}, as noted by the program"
 """Of a ledger that has not read all that was said it is told where it ends."""
 INSIGHTS = 4
 """Reflections and crux cards that a speaker is shown."""
+TOPIC = "On the topic itself"
+CHALLENGES = "Challenges to you, not answered yet"
+WAITING = "Challenges and questions that nobody has answered yet"
+OWN = "What you hold"
+CONCEDED = "You conceded or withdrew"
+BETWEEN = "Between you and whom you answer"
+DISPUTED = "Disputed"
+OTHERS = "What the others hold"
+HELD = "Held and not disputed"
+GIVEN = "Conceded"
+CHANGES = "Changes of mind"
+GAPS = "Admitted not to know"
+LAST = "In the last round"
+FOUND = "Found out so far"
 SECTIONS = (
-    "On the topic itself",
-    "Challenges to you, not answered yet",
-    "Challenges and questions that nobody has answered yet",
-    "What you hold",
-    "You conceded or withdrew",
-    "Between you and whom you answer",
-    "Disputed",
-    "What the others hold",
-    "Held and not disputed",
-    "Conceded",
-    "Changes of mind",
-    "Admitted not to know",
-    "In the last round",
-    "Found out so far",
+    *(TOPIC, CHALLENGES, WAITING, OWN, CONCEDED, BETWEEN, DISPUTED),
+    *(OTHERS, HELD, GIVEN, CHANGES, GAPS, LAST, FOUND),
 )
 """Headings in the order in which they are shown."""
-TOPIC, CHALLENGES, WAITING, OWN, CONCEDED, BETWEEN, DISPUTED = range(7)
-OTHERS, HELD, GIVEN, CHANGES, GAPS, LAST, FOUND = range(7, len(SECTIONS))
 
 MOST = 12
 """Lines of one section that are considered: the most salient or the newest of them."""
@@ -56,7 +56,7 @@ MOST = 12
 class Line(NamedTuple):
     """One line of the view."""
 
-    section: int
+    section: str
     urgency: int
     """The lowest number gets room first."""
     text: str
@@ -84,12 +84,12 @@ def render_blackboard(
     heading = _heading_of(state)
     left = max_tokens - count(f"{heading}\n")
     chosen: list[int] = []
-    opened: set[int] = set()
+    opened: set[str] = set()
     for index in sorted(range(len(lines)), key=lambda i: (lines[i].urgency, i)):
         line = lines[index]
         cost = count(f"- {line.text}\n")
         if line.section not in opened:
-            cost += count(f"{SECTIONS[line.section]}:\n")
+            cost += count(f"{line.section}:\n")
         if cost <= left:
             left -= cost
             chosen.append(index)
@@ -109,9 +109,9 @@ def whole_board(state: StateValues, names: Names) -> str:
 def _join(heading: str, lines: Sequence[Line]) -> str:
     """Return lines under their sections' headings, in the order of the sections; `""` for none."""
     out = [heading]
-    ordered = sorted(lines, key=lambda line: line.section)
+    ordered = sorted(lines, key=lambda line: SECTIONS.index(line.section))
     for section, group in groupby(ordered, key=lambda line: line.section):
-        out += [f"{SECTIONS[section]}:", *(f"- {line.text}" for line in group)]
+        out += [f"{section}:", *(f"- {line.text}" for line in group)]
     return "\n".join(out) if lines else ""
 
 
@@ -130,7 +130,7 @@ def _spoken_since(state: StateValues, through: int) -> Iterator[str]:
 
 def board_memory(text: str, state: StateValues, count: TokenCounter) -> dict[MemoryKind, int]:
     """Return about how many tokens of each kind of memory a blackboard's text holds."""
-    ledger, _, found = text.partition(f"{SECTIONS[FOUND]}:\n")
+    ledger, _, found = text.partition(f"{FOUND}:\n")
     questions = tuple(f"- {card['question']}" for card in cards_of(state))
     held: dict[MemoryKind, int] = {"ledger": count(ledger)} if "\n- " in ledger else {}
     for line in found.splitlines():
@@ -261,7 +261,7 @@ class _Board:
                 yield Line(OTHERS, 4, f"{self.name(who)}, {SAYS[event['kind']]}: {self.point(event)}")
 
     def waiting(
-        self, section: int, urgency: int, to: str = "", makers: Sequence[str] | None = None
+        self, section: str, urgency: int, to: str = "", makers: Sequence[str] | None = None
     ) -> Iterator[Line]:
         """Yield the challenges and questions, to one debater or all, by some makers or all, that still wait.
 

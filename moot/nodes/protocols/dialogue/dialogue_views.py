@@ -3,13 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from moot.nodes.blackboard.board_words import card_text, cards_of, cards_text, reflections_text
-from moot.nodes.blackboard.digest import (
-    FOUND,
-    SECTIONS,
-    board_memory,
-    found_text,
-    whole_board,
-)
+from moot.nodes.blackboard.digest import FOUND, board_memory, found_text, whole_board
 from moot.nodes.calls import WireMessage
 from moot.nodes.prompts.fitting import Block
 from moot.nodes.prompts.library import load_prompt
@@ -88,8 +82,8 @@ def _exchange(scene: Scene) -> Iterator[Block]:
 
 def _found(scene: Scene) -> Iterator[Block]:
     text = found_text(scene.state, scene.speaker.id, scene.names)
-    held = board_memory(f"{SECTIONS[FOUND]}:\n{text}", scene.state, scene.count)
-    yield from _text_piece(scene, SECTIONS[FOUND], text, BACKGROUND, held)
+    held = board_memory(f"{FOUND}:\n{text}", scene.state, scene.count)
+    yield from _text_piece(scene, FOUND, text, BACKGROUND, held)
 
 
 def recent_exchange(transcript: Sequence[Entry], round_no: int) -> list[Entry]:
