@@ -96,8 +96,3 @@ def card_text(card: CruxCard, names: Names) -> str:
         f"- {'resolved' if card['resolved'] else 'not resolved'}: {card['resolution'] or card['diagnosis']}"
     )
     return "\n".join([f"{card['question']} ({card['type']})", *sides, outcome])
-
-
-def cards_text(state: StateValues, names: Names) -> str:
-    """Return all crux cards."""
-    return "\n\n".join(card_text(card, names) for card in cards_of(state))

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from moot.nodes.blackboard.board_words import card_text, cards_of, cards_text, reflections_text
+from moot.nodes.blackboard.board_words import card_text, cards_of, reflections_text
 from moot.nodes.blackboard.digest import FOUND, board_memory, found_text, whole_board
 from moot.nodes.calls import WireMessage
 from moot.nodes.prompts.fitting import Block
@@ -135,7 +135,8 @@ def _everything(scene: Scene) -> Iterator[Block]:
     """Yield the whole blackboard, then how the speaker opened, its rooms, and the last round."""
     heading, _, board = whole_board(scene.state, scene.names).partition("\n")
     yield from _text_piece(scene, heading.removeprefix("# "), board, SUBJECT, "ledger")
-    yield from _text_piece(scene, "Cruxes", cards_text(scene.state, scene.names), SUBJECT, "cruxes")
+    cards = "\n\n".join(card_text(card, scene.names) for card in cards_of(scene.state))
+    yield from _text_piece(scene, "Cruxes", cards, SUBJECT, "cruxes")
     yield from _text_piece(scene, "Insights", reflections_text(scene.state), EXCHANGE, "reflections")
     transcript, before = scene.state["full_transcript"], scene.step["round"] - 1
     own = [e for e in transcript if e["speaker"] == scene.speaker.id and kind_of(e).argues]
