@@ -32,7 +32,7 @@ from moot.state.checkpoints import open_saver
 from moot.state.config import DebateConfig
 from moot.state.config.boundary import Claim, reaches
 from moot.state.records import records_of
-from moot.state.stores import open_store
+from moot.state.stores import LateStore
 
 if TYPE_CHECKING:
     from moot.graph.importing import ImportedTranscript
@@ -89,7 +89,7 @@ class Debates(AbstractContextManager["Debates"]):
         if own:  # nobody else uses its clients
             self._stack.push_async_callback(environment.aclose)
         saver = call_from_sync(self._stack.enter_async_context, open_saver(database))
-        store = call_from_sync(self._stack.enter_async_context, open_store(database))
+        store = LateStore(database, self._stack)
         self.environment, self.records = environment, records_of(saver)
         self.graph = build_graph(saver, store=store, environment=environment)
         self._session = DebateSession(self.graph, self.records, environment)

@@ -1,8 +1,8 @@
 """LangGraph's store beside the checkpoints: what outlives a debate. Opened when it is first used."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Iterable
+from contextlib import AsyncExitStack
 from typing import Any, cast
 
 from langgraph.store.base import BaseStore, Op, Result
@@ -12,10 +12,13 @@ from moot.state.settings import database_url, is_postgres, sqlite_path
 
 
 class LateStore(BaseStore):
-    """A store that opens its database at the first operation: most debates never use it."""
+    """The store of a database, in the file or server that holds the checkpoints.
 
-    def __init__(self, url: str, stack: AsyncExitStack) -> None:
-        self._url, self._stack = url, stack
+    It opens at the first operation, since most debates never use it, and closes with the stack given to it.
+    """
+
+    def __init__(self, url: str | None, stack: AsyncExitStack) -> None:
+        self._url, self._stack = url or database_url(), stack
         self._inner: BaseStore | None = None
         self._opening = asyncio.Lock()
 
@@ -57,10 +60,3 @@ async def _wind_up(store: Any) -> None:
     """End the store's background task, which would otherwise outlive the loop that it runs on."""
     store._task.cancel()
     await asyncio.gather(store._task, return_exceptions=True)
-
-
-@asynccontextmanager
-async def open_store(url: str | None = None) -> AsyncIterator[BaseStore]:
-    """Open the store of a database: the same file or server that holds the checkpoints."""
-    async with AsyncExitStack() as stack:
-        yield LateStore(url or database_url(), stack)
