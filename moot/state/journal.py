@@ -9,13 +9,10 @@ thread, so a fork samples anew; any other row is what a crash left, and is serve
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from moot.state.config.model_settings import is_built_in
+from moot.state.entries import JsonObject
 from moot.state.sql import DebateTable, Sql
-
-JournalledReply = dict[str, Any]
-"""A model's reply as JSON: `calls` says what is in it."""
 
 WentOn = Callable[[str, str, str], bool]
 """`(debate, checkpoint, present)`: whether `checkpoint` has a child besides `present`."""
@@ -51,7 +48,7 @@ class Journal(DebateTable):
         super().__init__(sql)
         self._elsewhere = elsewhere
 
-    def get(self, key: JournalKey, anchor: str, *, again: bool = False) -> JournalledReply | None:
+    def get(self, key: JournalKey, anchor: str, *, again: bool = False) -> JsonObject | None:
         """Return the reply to this very request, `None` where there is none on this branch.
 
         With `again` the step is carried out from a later checkpoint than the one that it was begun on.
@@ -63,14 +60,17 @@ class Journal(DebateTable):
         )
         for row_anchor, reply in sorted(sorted(rows, reverse=True), key=lambda row: row[0] != anchor):
             if again or not self._went_on(key.debate, row_anchor, anchor):
-                found: JournalledReply = json.loads(reply)
+                found: JsonObject = json.loads(reply)
                 if row_anchor != anchor:  # of a state that was changed since: it may be changed again
                     self.put(key, anchor, found)
                 return found
         return None
 
-    def put(self, key: JournalKey, anchor: str, reply: JournalledReply) -> None:
-        """Commit a reply, one that was paid durably; a second one for the same key and anchor is ignored."""
+    def put(self, key: JournalKey, anchor: str, reply: JsonObject) -> None:
+        """Commit a reply, as `Reply.to_json` writes it; one that was paid durably.
+
+        A second one for the same key and anchor is ignored.
+        """
         text = json.dumps(reply, separators=(",", ":"))
         paid = not is_built_in(str(reply.get("model", "")))
         row = {**vars(key), "anchor": anchor, "reply": text}
@@ -78,7 +78,7 @@ class Journal(DebateTable):
 
     def replies(
         self, debate: str, step: int | None = None
-    ) -> dict[tuple[int, str, int, int, str], JournalledReply]:
+    ) -> dict[tuple[int, str, int, int, str], JsonObject]:
         """Return every reply of a debate, or of one step, by (step, node, batch, floor, digest)."""
         one_step = "" if step is None else " AND step = ?"
         rows = self._execute(
