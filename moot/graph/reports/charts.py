@@ -1,9 +1,8 @@
 """Charts as inline SVG that takes its colours from the page, with no script, font or style of its own."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from statistics import fmean
 from typing import Any, TypeVar
 
@@ -39,16 +38,12 @@ def prompt_chart(prompts: Prompts, size: Size) -> Markup:
     groups = _neighbours(prompts.receipts, size.bars)
     ends = [(group[0]["seq"], group[-1]["seq"]) for group in groups]
     labels = [str(first) if first == last else f"{first}–{last}" for first, last in ends]
-    means = [
-        [fmean(each["sections"].get(name, 0) for each in group) for name in SECTIONS] for group in groups
-    ]
-    chart = _stacked(size, labels, max([prompts.budget or 0.0, *map(sum, means)]))
-    if prompts.budget:
-        chart.y_labels = [0, prompts.budget / 2, prompts.budget]
-        chart.y_labels_major = [prompts.budget]
-    for index, name in enumerate(SECTIONS):
-        chart.add(name, [sections[index] for sections in means])
-    return _svg(chart, "Tokens of the prompts by section, against the budget")
+    series = {
+        name: [fmean(each["sections"].get(name, 0) for each in group) for group in groups]
+        for name in SECTIONS
+    }
+    label = "Tokens of the prompts by section, against the budget"
+    return _stacked_bars(size, labels, series, label, prompts.budget)
 
 
 def leading(people: People) -> list[Person]:
@@ -64,16 +59,15 @@ def floor_chart(blocks: Sequence[Fold], people: People, size: Size) -> Markup:
     """Draw who had the floor: words of the leading debaters through the debate."""
     messages = [message for block in blocks for message in block.messages if message.person.id in people]
     groups = _neighbours(messages, size.bars)
-    shown = leading(people)
-    words = [
-        [sum(len(m.entry["content"].split()) for m in group if m.person.id == person.id) for group in groups]
-        for person in shown
-    ]
-    tops = [sum(column) for column in zip(*words, strict=True)]
-    chart = _stacked(size, [group[0].label.lstrip("m0") or "0" for group in groups], max(tops, default=0))
-    for person, values in zip(shown, words, strict=True):
-        chart.add(person.id, values)
-    return _svg(chart, "Words of each debater through the debate")
+    labels = [group[0].label.lstrip("m0") or "0" for group in groups]
+    series = {
+        person.id: [
+            sum(len(m.entry["content"].split()) for m in group if m.person.id == person.id)
+            for group in groups
+        ]
+        for person in leading(people)
+    }
+    return _stacked_bars(size, labels, series, "Words of each debater through the debate")
 
 
 def _neighbours(items: Sequence[_T], most: int) -> list[Sequence[_T]]:
@@ -82,21 +76,21 @@ def _neighbours(items: Sequence[_T], most: int) -> list[Sequence[_T]]:
     return [items[start : start + size] for start in range(0, len(items), size)]
 
 
-@cache
-def _pygal() -> Any:
-    """Import pygal without the finder that it appends for its plugins.
-
-    The finder speaks a protocol that Python has dropped: on 3.11 each later import that fails would warn.
-    """
+def _stacked_bars(
+    size: Size,
+    labels: Sequence[str],
+    series: Mapping[str, Sequence[float]],
+    label: str,
+    budget: int | None = None,
+) -> Markup:
+    """Draw shapes and labels alone: no script, style, comment, tool tip or id."""
     import pygal
 
+    # It has appended a finder for its plugins, which speaks a protocol that Python has dropped: on 3.11 each
+    # later import that fails would warn.
     sys.meta_path[:] = [finder for finder in sys.meta_path if type(finder).__module__ != pygal.__name__]
-    return pygal
-
-
-def _stacked(size: Size, labels: list[str], top: float) -> Any:
-    every = -(-len(labels) // size.labels) or 1
-    chart = _pygal().StackedBar(
+    top = max([budget or 0.0, *(sum(column) for column in zip(*series.values(), strict=True))])
+    chart: Any = pygal.StackedBar(
         js=[],
         css=[],
         disable_xml_declaration=True,
@@ -114,14 +108,15 @@ def _stacked(size: Size, labels: list[str], top: float) -> Any:
         show_minor_x_labels=False,
         value_formatter=lambda value: f"{value:,.0f}",
     )
+    every = -(-len(labels) // size.labels) or 1
     # pygal takes labels by their text, so two bars of one name would both carry it
-    chart.x_labels = [f"{label}{chr(0x200B) * (index % 2)}" for index, label in enumerate(labels)]
+    chart.x_labels = [f"{name}{chr(0x200B) * (index % 2)}" for index, name in enumerate(labels)]
     chart.x_labels_major = [chart.x_labels[index] for index in range(0, len(labels), every)]
-    return chart
-
-
-def _svg(chart: Any, label: str) -> Markup:
-    """Draw shapes and labels alone: no script, style, comment, tool tip or id."""
+    if budget:
+        chart.y_labels = [0, budget / 2, budget]
+        chart.y_labels_major = [budget]
+    for name, values in series.items():
+        chart.add(name, values)
 
     def bare(root: Any) -> Any:
         root.attrib.pop("id", None)

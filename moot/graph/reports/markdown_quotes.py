@@ -13,15 +13,15 @@ from moot.graph.reports.prose import PLAIN_ABOVE, is_safe_link, parser, place_he
 
 _SPECIAL = re.compile(r"[\\`*\[\]|~$]|(?<![^\W_])_|_(?![^\W_])|<(?=[A-Za-z/!?])|&(?=#?\w+;)|(?<!\S)#")
 """What would begin something: an underscore within a word, `a < b` and `R&D` are read as they stand."""
-_ENTITIES = {"<": "&lt;"}
-"""A tag is none even for a reader of Markdown that knows no backslash before it."""
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
 _LINE_START = re.compile(r"^(\s*)([-+=>]|\d{1,9}[.)](?=\s|$))")
 
 
 def plain(text: str) -> str:
     """Return `text` on one line with everything escaped that Markdown or HTML would read."""
-    line = _SPECIAL.sub(lambda mark: _ENTITIES.get(mark[0], f"\\{mark[0]}"), " ".join(text.split()))
+    line = " ".join(text.split())
+    # A tag is none even for a reader of Markdown that knows no backslash before it.
+    line = _SPECIAL.sub(lambda mark: "&lt;" if mark[0] == "<" else f"\\{mark[0]}", line)
     start = _LINE_START.match(line)
     return f"{line[: start.end() - 1]}\\{line[start.end() - 1 :]}" if start else line
 

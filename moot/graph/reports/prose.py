@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import nh3
@@ -60,7 +59,16 @@ class Prose:
 
     def folded(self, text: str, most: int, base: int) -> Markup:
         """Render Markdown like `block`; of each flat list all after the first `most` points folds away."""
-        return Markup(_FLAT_LIST.sub(partial(_fold, most), self.block(text, base)))  # noqa: S704  # sanitised
+
+        def fold(found: re.Match[str]) -> str:
+            points = found[1].splitlines()
+            if len(points) <= most:
+                return found[0]
+            head, rest = "\n".join(points[:most]), "\n".join(points[most:])
+            summary = f"<summary>{len(points) - most} more</summary>"
+            return f'<ul>\n{head}\n</ul>\n<details class="fold">{summary}\n<ul>\n{rest}\n</ul></details>'
+
+        return Markup(_FLAT_LIST.sub(fold, self.block(text, base)))  # noqa: S704  # sanitised
 
     def inline(self, text: str) -> Markup:
         """Escape plain text and link the citations in it."""
@@ -106,17 +114,6 @@ class Prose:
                 yield match[0], True
                 done = match.end()
         yield text[done:], False
-
-
-def _fold(most: int, found: re.Match[str]) -> str:
-    points = found[1].splitlines()
-    if len(points) <= most:
-        return found[0]
-    head, rest = "\n".join(points[:most]), "\n".join(points[most:])
-    folded = (
-        f'<details class="fold"><summary>{len(points) - most} more</summary>\n<ul>\n{rest}\n</ul></details>'
-    )
-    return f"<ul>\n{head}\n</ul>\n{folded}"
 
 
 def place_headings(tokens: Sequence[Token], base: int | None) -> None:
