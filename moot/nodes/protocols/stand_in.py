@@ -77,8 +77,9 @@ def forecast(config: DebateConfig) -> Forecast | None:
         times = [len(each.prompts.get(key, ())) for each in (planned, least, most)]
         reply = most.replies.get(key) or planned.replies[key]
         batches.append(Batch(*key, prompt, reply, *times))
-    turns = planned.turns if planned.turns == most.turns else None
-    return Forecast(tuple(batches), config.limits.concurrency, turns)
+    turns = planned.state["turn_count"]
+    certain = turns if turns == most.state["turn_count"] else None
+    return Forecast(tuple(batches), config.limits.concurrency, certain)
 
 
 class StandIn:
@@ -108,11 +109,6 @@ class StandIn:
         """Tokens of the turns that were not walked one by one."""
         self._summary = 0
         """Tokens of the rolling summary, 0 before the first."""
-
-    @property
-    def turns(self) -> int:
-        """Utterances so far, people's included."""
-        return self.state["turn_count"]
 
     @property
     def is_decided(self) -> bool:
@@ -145,14 +141,14 @@ class StandIn:
     def _skip(self) -> None:
         """Pass over turns that take what those before took, once the window fills and empties evenly."""
         until, every = self.protocol.repeats(self.config)
-        ends = list(self._compactions)
-        if not every or len(ends) < 2 or ends[-1] != self.turns:
+        turns, ends = self.state["turn_count"], list(self._compactions)
+        if not every or len(ends) < 2 or ends[-1] != turns:
             return
-        taken = math.lcm(every, ends[-1] - ends[-2])
-        since = self.turns - taken
+        taken = math.lcm(every, turns - ends[-2])
+        since = turns - taken
         if since not in ends or since < every:  # the first round opens
             return
-        before, times = self._compactions[since], max(0, until - self.turns) // taken
+        before, times = self._compactions[since], max(0, until - turns) // taken
         for key, prompts in self.prompts.items():
             prompts += prompts[before.get(key, 0) :] * times
         said = self.state["full_transcript"][-taken:]
@@ -283,7 +279,9 @@ class StandIn:
             if self._summary:
                 self._spend(replace(outlay, phase="rolling summary", shown=2 * length))
         self._summary = memory.budget.summary
-        self._compactions[self.turns] = {key: len(prompts) for key, prompts in self.prompts.items()}
+        self._compactions[self.state["turn_count"]] = {
+            key: len(prompts) for key, prompts in self.prompts.items()
+        }
 
     def _summarise_perspectives(self) -> None:
         """Make the perspective summaries that are due, and note what debaters are shown of their past."""

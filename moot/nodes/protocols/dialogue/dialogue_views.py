@@ -29,9 +29,9 @@ def dialogue_view(scene: Scene) -> list[Block]:
     """
     material = {
         "opening": _said,
-        "take": _take,
-        "respond": _exchange,
-        "reply": _exchange,
+        "take": _on_aspect,
+        "respond": _on_aspect,
+        "reply": _on_aspect,
         "closing": _everything,
     }
     given = [
@@ -57,17 +57,18 @@ def dialogue_view(scene: Scene) -> list[Block]:
     return with_pieces(head, pieces, tail_block(scene, parts), scene.room, scene.count)
 
 
-def _take(scene: Scene) -> Iterator[Block]:
-    yield from _found(scene)
-    yield from _said(scene)
+def _on_aspect(scene: Scene) -> Iterator[Block]:
+    """Yield what was found; then, but for a first take, the aspect's exchange on the main floor.
 
-
-def _exchange(scene: Scene) -> Iterator[Block]:
-    """Yield the aspect's exchange on the main floor, what is answered first of all, and what was found.
-
-    What was said in crux rooms since the round began stands with it; where room is short, the speaker's own.
+    What is answered comes first of all. What was said in crux rooms since the round began stands with it;
+    where room is short, the speaker's own.
     """
-    yield from _found(scene)
+    text = found_text(scene.state, scene.speaker.id, scene.names)
+    held = board_memory(f"{FOUND}:\n{text}", scene.state, scene.count)
+    yield from _text_piece(scene, FOUND, text, BACKGROUND, held)
+    if scene.step["phase"] == "take":
+        yield from _said(scene)
+        return
     transcript, round_no = scene.state["full_transcript"], scene.step["round"]
     own: list[str] = []
     others: list[str] = []
@@ -78,12 +79,6 @@ def _exchange(scene: Scene) -> Iterator[Block]:
     elsewhere = entries_of(others, transcript)
     speeches = [*recent_exchange(transcript, round_no), *entries_of(own, transcript), *elsewhere]
     yield from _said(scene, speeches, scene.floor["targets"], elsewhere)
-
-
-def _found(scene: Scene) -> Iterator[Block]:
-    text = found_text(scene.state, scene.speaker.id, scene.names)
-    held = board_memory(f"{FOUND}:\n{text}", scene.state, scene.count)
-    yield from _text_piece(scene, FOUND, text, BACKGROUND, held)
 
 
 def recent_exchange(transcript: Sequence[Entry], round_no: int) -> list[Entry]:
