@@ -15,7 +15,7 @@ from moot.nodes.prompts.fitting import fit_messages
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.prompts.material import common_length
 from moot.nodes.prompts.rendering import LABEL_TOKENS, render_entry
-from moot.nodes.prompts.request import between, make_call, many, narrowed, one_of, voice_of
+from moot.nodes.prompts.request import Voice, between, make_call, many, narrowed, one_of, voice_of
 from moot.nodes.text.plain import inert
 from moot.nodes.text.tokens import TokenCounter, batches, cut_middle
 from moot.state.config import DebateConfig
@@ -261,16 +261,21 @@ def structured_call(
     debaters: Sequence[str] = (),
     about: Sequence[Entry] = (),
     least: int = 0,
+    voice: Voice | None = None,
+    hints: Hints | None = None,
 ) -> ModelCall:
-    """Return a structured call on the blackboard's model; its answer has `least` tokens or what is set."""
+    """Return a structured call, on the blackboard's model where it is no other `voice`'s.
+
+    Its answer has `least` tokens or what is set.
+    """
     shown: list[WireMessage] = [{"role": "user", "content": text} for text in said]
     view = fit_messages([{"role": "system", "content": system}, *shown], config.memory.budget.total, count)
-    hints: Hints = {"debaters": list(debaters) or list(config.names())}
+    told: Hints = {"debaters": list(debaters) or list(config.names()), **(hints or {})}
     if about:
-        hints["message_ids"] = [entry["id"] for entry in about]
-    voice = voice_of(config, config.blackboard)
+        told["message_ids"] = [entry["id"] for entry in about]
+    voice = voice or voice_of(config, config.blackboard)
     reply = max(voice.reply, least)
-    return make_call(voice, purpose, view, schema=schema, reply=reply, floor=floor, makes=makes, hints=hints)
+    return make_call(voice, purpose, view, schema=schema, reply=reply, floor=floor, makes=makes, hints=told)
 
 
 def found_in(schema: type[BaseModel], reply: Reply | None) -> dict[str, Any] | None:

@@ -16,13 +16,13 @@ from types import MappingProxyType
 from pydantic import BaseModel, Field
 
 from moot.nodes.blackboard.board_words import SHORT, noted
-from moot.nodes.blackboard.by_model import debater_lines, found_in
+from moot.nodes.blackboard.by_model import debater_lines, found_in, structured_call
 from moot.nodes.blackboard.outcome import at_a_glance, findings_text
-from moot.nodes.calls import Hints, ModelCall, Reply, WireMessage
+from moot.nodes.calls import Hints, ModelCall, Reply
 from moot.nodes.judging.opinions import JudgeBrief
-from moot.nodes.prompts.fitting import Block, fit_messages
+from moot.nodes.prompts.fitting import Block
 from moot.nodes.prompts.library import load_prompt
-from moot.nodes.prompts.request import counter_of, make_call, many, narrowed, voice_of
+from moot.nodes.prompts.request import counter_of, many, narrowed, voice_of
 from moot.nodes.protocols.dialogue.crux_rooms import (
     STAGES,
     new_rooms,
@@ -180,16 +180,12 @@ def _split(state: ConversationState, config: DebateConfig) -> Step | Consult:
 
 
 def _aspects_call(state: ConversationState, config: DebateConfig) -> ModelCall:
-    voice, most = voice_of(config, config.blackboard), DialogueConfig.of(config).max_aspects
-    system = SPLIT.render(topic=state["topic"][:_TOPIC_CHARS], debaters=debater_lines(config), most=str(most))
-    asked: list[WireMessage] = [
-        {"role": "system", "content": system},
-        {"role": "user", "content": "Split the topic."},
-    ]
-    view = fit_messages(asked, config.memory.budget.total, counter_of(voice, config))
-    hints: Hints = {"phase": "aspects", "topic": state["topic"]}
+    topic, most = state["topic"], DialogueConfig.of(config).max_aspects
+    system = SPLIT.render(topic=topic[:_TOPIC_CHARS], debaters=debater_lines(config), most=str(most))
     schema = narrowed(Aspects, {"aspects": many(str, 1, most)})
-    return make_call(voice, "extract", view, schema=schema, hints=hints)
+    count = counter_of(voice_of(config, config.blackboard), config)
+    hints: Hints = {"phase": "aspects", "topic": topic}
+    return structured_call("extract", config, system, ["Split the topic."], schema, count, hints=hints)
 
 
 def _open_by_reply(state: ConversationState, config: DebateConfig, replies: Sequence[Reply]) -> Step:

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 from pydantic import BaseModel
 
 from moot.nodes.blackboard.board_words import noted
-from moot.nodes.blackboard.by_model import debater_lines, found_in, known_debater, shown_entries
+from moot.nodes.blackboard.by_model import (
+    debater_lines,
+    found_in,
+    known_debater,
+    shown_entries,
+    structured_call,
+)
 from moot.nodes.blackboard.digest import render_blackboard
-from moot.nodes.calls import Hints, ModelCall, Reply, WireMessage
-from moot.nodes.prompts.fitting import fit_messages
+from moot.nodes.calls import Hints, ModelCall, Reply
 from moot.nodes.prompts.library import load_prompt
-from moot.nodes.prompts.request import counter_of, make_call, narrowed, one_of, voice_of
+from moot.nodes.prompts.request import counter_of, narrowed, one_of, voice_of
 from moot.nodes.protocols.long_form.long_form import (
     LongForm,
     ModeratorConfig,
@@ -60,7 +66,7 @@ class Moderated(LongForm):
 
 
 def _call(state: ConversationState, config: DebateConfig) -> ModelCall:
-    voice = voice_of(config, ModeratorConfig.of(config))
+    voice = replace(voice_of(config, ModeratorConfig.of(config)), reply=REPLY_TOKENS)
     count = counter_of(voice, config)
     room, names = config.memory.budget.total // 4, config.names()
     system = MODERATE.render(
@@ -73,11 +79,9 @@ def _call(state: ConversationState, config: DebateConfig) -> ModelCall:
     )
     recent = [entry for entry in state["full_transcript"][-SHOWN:] if kind_of(entry).shown]
     said = shown_entries(recent, names, room, count) or ["Nothing has been said yet."]
-    shown: list[WireMessage] = [{"role": "user", "content": text} for text in said]
-    view = fit_messages([{"role": "system", "content": system}, *shown], config.memory.budget.total, count)
-    hints: Hints = {"topic": state["topic"], "debaters": list(names)}
     schema = narrowed(Nomination, {"next_speaker": one_of(names)})
-    return make_call(voice, "moderate", view, schema=schema, reply=REPLY_TOKENS, hints=hints)
+    hints: Hints = {"topic": state["topic"]}
+    return structured_call("moderate", config, system, said, schema, count, voice=voice, hints=hints)
 
 
 def _decide(state: ConversationState, config: DebateConfig, replies: Sequence[Reply]) -> Step:
