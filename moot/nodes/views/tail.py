@@ -42,16 +42,16 @@ def tail_block(
     important first, each cut in its middle where its room is short. `parts` are texts of `PARTS`; `retrieved`
     are the ids of what the part of that name brings back, for the receipt.
     """
-    fixed, texts = _fixed_parts(scene), dict.fromkeys(PARTS, "")
+    texts, budget = _bare_tail(scene), scene.config.memory.budget.tail
     given = {"perspective": earlier_text(scene), **(parts or {})}
     for name in PARTS:
-        left = scene.config.memory.budget.tail - _tail_tokens({**fixed, **texts}, scene.count)
-        if given.get(name) and left > LEAST_PART:
-            texts[name] = cut_middle(given[name], left - 4, scene.count)
-    message: WireMessage = {"role": "user", "content": TAIL.render(**fixed, **texts)}
+        if text := given.get(name):
+            left = budget - _tail_tokens(texts, scene.count)
+            texts[name] = cut_middle(text, left - 4, scene.count) if left > LEAST_PART else ""
+    message: WireMessage = {"role": "user", "content": TAIL.render(**texts)}
     whole: WireMessage | None = None
-    if fixed["contract"] and fixed["contract"] != (contract := contract_text(scene.speaker)):
-        whole = {"role": "user", "content": TAIL.render(**{**fixed, **texts, "contract": contract})}
+    if texts["contract"] and texts["contract"] != (contract := contract_text(scene.speaker)):
+        whole = {"role": "user", "content": TAIL.render(**{**texts, "contract": contract})}
     held: dict[MemoryKind, int] = board_memory(texts["blackboard"], scene.state, scene.count)
     held |= {kind: scene.count(texts[name]) for name, kind in PART_KINDS.items() if texts[name]}
     brought = retrieved if texts["retrieved"] == given.get("retrieved") else ()
@@ -72,22 +72,24 @@ def plain_tail(scene: Scene, contract: str, instruction: str, query: str) -> Blo
     return Block("tail", message, label="contract and instruction", memory=held)
 
 
-def _fixed_parts(scene: Scene) -> dict[str, str]:
+def _bare_tail(scene: Scene) -> dict[str, str]:
+    """Return a tail's texts with none of its `PARTS`."""
     instruction, budget = scene.floor["instruction"], scene.config.memory.budget.tail
-    if scene.config.memory.layout == "per-speaker":
-        return {"contract": "", "instruction": instruction}
-    room = max(budget // 2, budget - scene.count(instruction) - TAIL_MARGIN)
-    return {"contract": cut_once(contract_text(scene.speaker), room, scene.count), "instruction": instruction}
+    contract = ""
+    if scene.config.memory.layout == "shared":
+        room = max(budget // 2, budget - scene.count(instruction) - TAIL_MARGIN)
+        contract = cut_once(contract_text(scene.speaker), room, scene.count)
+    return {"contract": contract, "instruction": instruction, **dict.fromkeys(PARTS, "")}
 
 
-def _tail_tokens(values: dict[str, str], count: TokenCounter) -> int:
-    return message_tokens({"role": "user", "content": TAIL.render(**values)}, count)
+def _tail_tokens(texts: dict[str, str], count: TokenCounter) -> int:
+    return message_tokens({"role": "user", "content": TAIL.render(**texts)}, count)
 
 
 def tail_room(scene: Scene, parts: Mapping[str, str] | None = None) -> int:
     """Return the tokens that contract, instruction and other parts leave of the tail."""
-    values = {**_fixed_parts(scene), **dict.fromkeys(PARTS, ""), **(parts or {})}
-    return scene.config.memory.budget.tail - _tail_tokens(values, scene.count) - TAIL_MARGIN
+    texts = {**_bare_tail(scene), **(parts or {})}
+    return scene.config.memory.budget.tail - _tail_tokens(texts, scene.count) - TAIL_MARGIN
 
 
 def debate_blocks(scene: Scene) -> list[Block]:
