@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from moot.graph.debate import NODES
-from moot.graph.routes import ROUTES
+from moot.graph.routes import WHY, successor
 from moot.nodes.calls import Reply
 from moot.nodes.driving.environment import Environment, NodeContext
 from moot.nodes.effects import Ask, Emit, Hear, Heard, drive_with
@@ -102,9 +102,9 @@ class Debate:
 
     def pass_on(self, name: str) -> None:
         """Run the nodes that come after one, up to the next step."""
-        while (route := ROUTES.get(name)) and name != "plan":
+        while name in WHY and name != "plan":
             started = time.process_time()
-            name = route.path_map[route.invoke(self.state)]
+            name = successor(name, self.state, self.context.env)
             self.seconds["routes"] += time.process_time() - started
             if name != "plan":
                 self.run(name)

@@ -14,7 +14,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
 from langgraph.types import StateSnapshot, StateUpdate, TracePolicy
 
-from moot.graph.routes import ROUTES
+from moot.graph.routes import WHY, Route
 from moot.nodes.clarify import clarify
 from moot.nodes.close import close
 from moot.nodes.driving.driver import Node
@@ -268,8 +268,10 @@ def build_graph(
     for name, body in NODES.items():
         builder.add_node(name, Node(name, body, env), trace_policy=TRACED)
     builder.add_edge(START, "open")
-    for name, route in ROUTES.items():
-        builder.add_conditional_edges(name, route.within(env), route.path_map)
+    for name, why in WHY.items():
+        builder.add_conditional_edges(
+            name, Route(name, env), {why[following]: following for following in why}
+        )
     builder.add_edge("reflect", "plan")
     builder.add_edge("close", END)
     compiled = builder.compile(checkpointer=checkpointer, store=store, name="debate")

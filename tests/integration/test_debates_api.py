@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from moot import DebateConfig, open_debates
-from moot.graph.routes import ROUTES
+from moot.graph.routes import Route
 from moot.nodes.calls import Reply
 from moot.state.checkpoints import MootSqliteSaver, open_saver
 from moot.state.errors import ConfigError, DebateBusy, DebateExists, DebateNotFound, InputError
@@ -29,9 +29,9 @@ CHOOSING_S = 0.03
 
 
 def taking_time(choose: Callable[[Any, Any], str]) -> Callable[[Any, Any], str]:
-    def chosen(state: Any, environment: Any) -> str:
+    def chosen(route: Any, state: Any) -> str:
         time.sleep(CHOOSING_S)
-        return choose(state, environment)
+        return choose(route, state)
 
     return chosen
 
@@ -114,8 +114,7 @@ def test_a_stop_at_any_event_loses_nothing_and_doubles_nothing(tmp_path: Path) -
 def test_a_stop_while_the_next_node_is_chosen_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for node in ("plan", "turn", "trim", "summarize", "judge"):
-        monkeypatch.setattr(ROUTES[node], "_decide", taking_time(ROUTES[node]._decide))
+    monkeypatch.setattr(Route, "invoke", taking_time(Route.invoke))
     database = str(tmp_path / "moot.sqlite")
     for stop in range(9):
         with open_debates(database) as debates:
