@@ -140,10 +140,10 @@ def _longer_courses(ledger: Ledger, events: Iterable[Event]) -> Mapping[str, Cou
         last, turns = dict(course.last), []
         for event in said:
             who = event["debater"]
-            before = last[who].after if who in last else 0
-            again = event["kind"] == "concedes" and who in last and last[who].event["kind"] == "concedes"
-            others = [turn.after for other, turn in last.items() if other != who]
-            last[who] = Turn(event, before, before if again else _sign_after(event, before, others))
+            before, sign = (last[who].event, last[who].sign) if who in last else (None, 0)
+            again = event["kind"] == "concedes" and before is not None and before["kind"] == "concedes"
+            others = [turn.sign for other, turn in last.items() if other != who]
+            last[who] = Turn(event, before, sign, sign if again else _sign_after(event, sign, others))
             turns.append(last[who])
         courses[key] = Course((*course, *turns))
     return courses

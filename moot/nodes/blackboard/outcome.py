@@ -52,9 +52,9 @@ def findings_text(state: StateValues, names: Names, flips: Mapping[str, Sequence
         f"{by(event)}: {says(event)}: {quotation(event, TEXT)}" for event in ledger.stances(MOTION).values()
     ]
     changes = []
-    for event, before in ledger.changes:
-        held = f"from “{noted(before['quote'], SHORT)}” to " if before else ""
-        changes.append(f"{by(event)}: {held}{quotation(event)}")
+    for change in ledger.changes:
+        held = f"from “{noted(change.before['quote'], SHORT)}” to " if change.before else ""
+        changes.append(f"{by(change.event)}: {held}{quotation(change.event)}")
     told = {change.event["id"] for change in ledger.changes} | ledger.repeated
     conceded = [
         f"{by(event)}{', core' if ledger.is_core(event) else ''}: {quotation(event)}"

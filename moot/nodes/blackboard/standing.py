@@ -28,20 +28,15 @@ Stage = Literal["", "active", "in_crux_room", "resolved", "abandoned"]
 
 
 class Turn(NamedTuple):
-    """An event in the course of a proposition, with its debater's sign before and after it."""
-
-    event: Event
-    before: int
-    """1 for yes, -1 for no, 0 for neither."""
-    after: int
-
-
-class Change(NamedTuple):
-    """A change of mind."""
+    """An event in the course of a proposition, with what its debater had said of that before."""
 
     event: Event
     before: Event | None
-    """What the debater had said of it before, `None` where that was not noted."""
+    """`None` where nothing was noted."""
+    sign_before: int
+    """The debater's sign until then: 1 for yes, -1 for no, 0 for neither."""
+    sign: int
+    """The same from then on."""
 
 
 class Course(tuple[Turn, ...]):
@@ -56,34 +51,31 @@ class Course(tuple[Turn, ...]):
         return {turn.event["debater"]: turn for turn in self}
 
     @cached_property
-    def firsts(self) -> Mapping[str, Turn]:
+    def firsts(self) -> Sequence[Turn]:
         """The first turn of each debater."""
-        return {turn.event["debater"]: turn for turn in reversed(self)}
+        return [turn for turn in self if turn.before is None]
 
     def sign_after(self, event: str) -> int:
         """Return its debater's sign after the event of this id: 1, -1 or 0; 0 where it is none of these."""
-        return next((turn.after for turn in self if turn.event["id"] == event), 0)
+        return next((turn.sign for turn in self if turn.event["id"] == event), 0)
 
     @cached_property
-    def changes(self) -> Sequence[Change]:
+    def changes(self) -> Sequence[Turn]:
         """Changes of mind, oldest first: a withdrawal, a yes that became a no, a no a yes, if on a condition.
 
         One that is told again is none.
         """
-        last: dict[str, Event] = {}
         changed = []
         for turn in self:
-            before = last.get(turn.event["debater"])
-            withdrew = turn.event["kind"] == "withdraws" and not is_given_up(before)
-            if withdrew or turn.before * turn.after < 0:
-                changed.append(Change(turn.event, before))
-            last[turn.event["debater"]] = turn.event
+            withdrew = turn.event["kind"] == "withdraws" and not is_given_up(turn.before)
+            if withdrew or turn.sign_before * turn.sign < 0:
+                changed.append(turn)
         return changed
 
     @cached_property
     def repeated(self) -> Set[str]:
         """Ids of the concessions that were made before."""
-        same = (turn.event for turn in self if turn.before == turn.after)
+        same = (turn.event for turn in self if turn.sign_before == turn.sign)
         return {event["id"] for event in same if event["kind"] == "concedes"}
 
     @cached_property
@@ -95,8 +87,9 @@ class Course(tuple[Turn, ...]):
     def was_disputed(self) -> bool:
         """Whether some said yes while others said no."""
         held: dict[str, int] = {}
-        for event, _, after in self:
-            held[event["debater"]] = leaning(event) if is_conditional(event) else after
+        for turn in self:
+            side = leaning(turn.event) if is_conditional(turn.event) else turn.sign
+            held[turn.event["debater"]] = side
             if {1, -1} <= set(held.values()):
                 return True
         return False
@@ -121,7 +114,7 @@ class Course(tuple[Turn, ...]):
             return "disputed"
         if self.given_up and self.was_disputed:
             return "settled"
-        held = Counter(turn.after for turn in self.last.values() if not is_conditional(turn.event))
+        held = Counter(turn.sign for turn in self.last.values() if not is_conditional(turn.event))
         if max(held[1], held[-1]) > 1:
             return "agreed"
         # Who denied it and now says yes on a condition has ended the dispute, too.
@@ -179,7 +172,7 @@ class Ledger:
     def sign(self, debater: str, proposition: str = MOTION) -> int:
         """Return 1 where a debater now says yes, -1 for no, 0 for neither."""
         turn = self.course(proposition).last.get(debater)
-        return turn.after if turn else 0
+        return turn.sign if turn else 0
 
     def status(self, proposition: str) -> Status:
         """Return how a proposition stands."""
@@ -258,7 +251,7 @@ class Ledger:
         return key == MOTION or who in self.course(key).grounds
 
     @cached_property
-    def changes(self) -> list[Change]:
+    def changes(self) -> list[Turn]:
         """Changes of mind, oldest first."""
         changed = (change for key, course in self.courses.items() if key for change in course.changes)
         return sorted(changed, key=lambda change: said_at(change.event))
@@ -280,7 +273,7 @@ class Ledger:
     @cached_property
     def last_progress(self) -> int:
         """`seq` of the last message that brought evidence, a concession, a shift, or a new stance."""
-        news = [turn.event for course in self.courses.values() for turn in course.firsts.values()]
+        news = [turn.event for course in self.courses.values() for turn in course.firsts]
         moves = [change.event for change in self.changes]
         return max(
             (said_at(note) for note in (*self.evidence, *news, *moves, *self.concessions())), default=-1

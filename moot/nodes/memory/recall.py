@@ -198,7 +198,8 @@ def memory_items(
 ) -> list[MemoryItem]:
     """Return changes of position, crux cards and reflections as memories."""
     noted_down: list[tuple[str, str, int, Sequence[str]]] = []
-    for event, before in ledger.changes[-SHIFTS:]:
+    for change in ledger.changes[-SHIFTS:]:
+        event, before = change.event, change.before
         held = f" from “{noted(before['quote'])}”" if before else ""
         text = f"{display_name(event['debater'], names)} moved{held} to {quotation(event, TEXT)}"
         noted_down.append((f"shift:{event['id']}", text, _SHIFT_IMPORTANCE, [event["message_id"]]))
