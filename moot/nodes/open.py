@@ -1,14 +1,14 @@
 """`open`: validates, freezes the configuration into the state and seeds the transcript."""
 
 import json
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from langchain_core.messages import BaseMessage
 from langgraph.types import Overwrite
 
 from moot.nodes.driving.environment import NodeContext
-from moot.nodes.effects import Body, Effect, Job, Work
+from moot.nodes.effects import Body, Errand, Job, Work
 from moot.nodes.memory.earlier import recollections_of
 from moot.nodes.memory.window import Scribe, window_message
 from moot.nodes.people.interjections import adopt_operation, foreign_messages, said_outside
@@ -99,9 +99,7 @@ def _topic(
     return said, asked[0] is asking
 
 
-def _context(
-    config: DebateConfig, context: NodeContext
-) -> Generator[Effect, list[str], Sequence[Mapping[str, str]]]:
+def _context(config: DebateConfig, context: NodeContext) -> Errand[Sequence[Mapping[str, str]]]:
     """Check tools and context, and return the configured context file as a document.
 
     Raises:

@@ -3,10 +3,9 @@
 A step's boundary is here: this is also where a run stops that somebody asked to pause.
 """
 
-from collections.abc import Generator, Sequence
 from typing import Literal, cast
 
-from moot.nodes.calls import ModelCall, Reply
+from moot.nodes.calls import Flow
 from moot.nodes.clarify import clarification_step
 from moot.nodes.driving.environment import NodeContext
 from moot.nodes.effects import PAUSE, Ask, Body, Emit, Hear, Heard, errors_update
@@ -59,9 +58,7 @@ def plan(state: ConversationState, context: NodeContext) -> Body:
     return update
 
 
-def _next_step(
-    given: StateValues, config: DebateConfig
-) -> Generator[Sequence[ModelCall], list[Reply], tuple[Step, list[str]]]:
+def _next_step(given: StateValues, config: DebateConfig) -> Flow[tuple[Step, list[str]]]:
     """Return the next step, and why models that were asked about it gave no answer."""
     state = cast(ConversationState, given)
     clarifying = None if limit_reached(state, config) else clarification_step(state, config)

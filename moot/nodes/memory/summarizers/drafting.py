@@ -10,7 +10,7 @@ from typing import Any, get_type_hints
 
 from pydantic import ConfigDict, TypeAdapter, create_model
 
-from moot.nodes.calls import ModelCall, Reply
+from moot.nodes.calls import Flow, ModelCall, Reply
 from moot.nodes.memory.summarizers.points_layout import NOTICE_BELOW, SummaryPoints
 from moot.nodes.memory.summarizers.rule_based import RuleBased
 from moot.nodes.memory.summarizers.summarizer import JUDGE, Draft, SummaryFailed, SummaryRequest
@@ -27,10 +27,8 @@ FRAME_TOKENS = 24
 """Kept free in the summary's budget for its heading and the message around it."""
 _REASON_CHARS = 500
 
-Drafted = Generator[Sequence[ModelCall], list[Reply], tuple[Draft, str]]
 
-
-def draft_summary(method: str, request: SummaryRequest) -> Drafted:
+def draft_summary(method: str, request: SummaryRequest) -> Flow[tuple[Draft, str]]:
     """Draft by a method; return the draft and why another method had to make it, `""` where it had not."""
     if request.max_tokens < NOTICE_BELOW:
         method = RuleBased.name  # a notice is all there is room for: no model is paid for more

@@ -5,11 +5,11 @@ What the calls took, and who answered them, is added to the draft by whoever dri
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from moot.nodes.calls import ModelCall, Reply
+from moot.nodes.calls import Flow
 from moot.nodes.text.tokens import TokenCounter
 from moot.state.config import DebateConfig
 from moot.state.conversation import MemoryKind
@@ -74,7 +74,7 @@ class SummaryFailed(Exception):
     """A summariser gave nothing usable; `rule-based` takes over and the reason is recorded."""
 
 
-Summarizing = Generator[Sequence[ModelCall], list[Reply], Draft]
+Summarizing = Flow[Draft]
 
 
 class Summarizer(Protocol):

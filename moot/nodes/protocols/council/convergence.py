@@ -1,12 +1,11 @@
 """How far a council's proposals agree, which may end it: one structured call at the end of a round."""
 
-from collections.abc import Generator, Sequence
 from typing import Literal
 
 from pydantic import BaseModel, Field
 
 from moot.nodes.blackboard.by_model import found_in
-from moot.nodes.calls import Hints, ModelCall, Reply
+from moot.nodes.calls import Flow, Hints
 from moot.nodes.effects import errors_update
 from moot.nodes.memory.perspective import latest_proposals
 from moot.nodes.prompts.fitting import Block, fit
@@ -49,7 +48,7 @@ class Convergence(BaseModel):
 
 def check_convergence(
     state: ConversationState, config: DebateConfig, count: TokenCounter
-) -> Generator[Sequence[ModelCall], list[Reply], JsonObject]:
+) -> Flow[JsonObject]:
     """Ask how far the proposals agree; a check that tells no share ends nothing and is recorded."""
     budget, names = config.memory.budget, config.names()
     topic = cut_middle(state["topic"], budget.total // 2, count)
