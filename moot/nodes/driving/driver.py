@@ -75,7 +75,6 @@ class _Run:
         again = bool(state.get("step", {}).get("again"))
         self._answer = said_outside(state) if again else None
         self._place = JournalPlace(self.records, debate, step, name, self.context.checkpoint, again)
-        self.answering = Answering(env, claim, self._place, config)
         self._answered = False
         self._started = time.monotonic()
 
@@ -84,7 +83,7 @@ class _Run:
         if self.records is not None and reaches(self.context.claim.config):
             claim = await in_thread(_granted, self.context.claim, self.records, self._place)
             self.context = replace(self.context, claim=claim)
-            self.answering = Answering(self.context.env, claim, self._place, self.config)
+        self.answering = Answering(self.context.env, self.context.claim, self._place, self.config)
         update: Update = dict(await run_flow(body(self.state, self.context), self._carry_out) or {})
         if self._answered:
             update["messages"] = [{"op": "drop_answers"}, *update.get("messages", [])]
@@ -97,7 +96,7 @@ class _Run:
 
     def failed(self, error: ModelError) -> FailedRun:
         """Return what is kept of this run, which failed."""
-        place = self.answering.place
+        place = self._place
         usage = {**self.answering.failed, "elapsed_s": time.monotonic() - self._started}
         problem: Problem = {
             "step": place.step,
