@@ -70,15 +70,13 @@ def aopen_debates(
     Raises:
         InputError: the database cannot be opened.
     """
-    return entered_in_thread(_opened(database, environment, models))
 
+    @contextmanager
+    def opening() -> Iterator[Debates]:
+        with open_debates(database, environment=environment, models=models) as debates:
+            yield debates
 
-@contextmanager
-def _opened(
-    database: str | None, environment: Environment | None, models: Mapping[str, ChatSource] | None
-) -> Iterator[Debates]:
-    with open_debates(database, environment=environment, models=models) as debates:
-        yield debates
+    return entered_in_thread(opening())
 
 
 class Debates(AbstractContextManager["Debates"]):

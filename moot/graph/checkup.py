@@ -105,7 +105,7 @@ def _faults(debate: Debate) -> Iterator[tuple[str, Repair | None]]:
     if not values.get("config"):
         yield "it has no configuration", None
         return
-    for says in _broken(values):
+    for says in _wrong_entries(values):
         yield says, None
     try:
         records.journal.replies(debate.id)
@@ -124,7 +124,7 @@ def _faults(debate: Debate) -> Iterator[tuple[str, Repair | None]]:
         yield f"it is listed with {listed}", partial(records.catalogue.update, debate.id, **wrong)
 
 
-def _broken(values: StateValues) -> Iterator[str]:
+def _wrong_entries(values: StateValues) -> Iterator[str]:
     """Yield what is wrong with the entries and the window of a state."""
     entries = values["full_transcript"]
     ids, numbers = [entry["id"] for entry in entries], [entry["seq"] for entry in entries]

@@ -203,15 +203,16 @@ def baseline_of(debates: Debates, debate: Debate, protocol: str) -> Debate:
     each takes what the single answer took, where that has been given, else what is expected.
     """
     name = handle(debate.id, debate.name)
-    if made := _known(debates, f"{name}-{protocol}"):
+    if made := _debate_named(debates, f"{name}-{protocol}"):
         return made
     values, old = debate.state().values, debate.config().to_json()
     if old["model"].startswith(RECORDED):
         raise InputError(f"{name}: a recording answers what it was asked alone; compare a debate of a model")
     given = {**{key: old[key] for key in KEPT}, "protocol": protocol, "topic": values["topic"]}
     if protocol == "vote":
-        single = _known(debates, f"{name}-{BASELINES[0]}")
-        each = single.row.tokens if single and single.is_over() else _expected(given, 3) - _expected(given, 2)
+        single = _debate_named(debates, f"{name}-{BASELINES[0]}")
+        one_more = _vote_tokens(given, 3) - _vote_tokens(given, 2)
+        each = single.row.tokens if single and single.is_over() else one_more
         answers = round(debate.row.tokens / (each or 1))
         given["vote"] = {"answers": min(MOST, max(FEWEST, answers))}
     documents = values.get("context_documents") or []
@@ -219,14 +220,14 @@ def baseline_of(debates: Debates, debate: Debate, protocol: str) -> Debate:
     return debates.start(values["topic"], config, name=f"{name}-{protocol}", documents=documents)
 
 
-def _known(debates: Debates, name: str) -> Debate | None:
+def _debate_named(debates: Debates, name: str) -> Debate | None:
     try:
         return debates.get(name)
     except DebateNotFound:
         return None
 
 
-def _expected(given: Mapping[str, object], answers: int) -> int:
+def _vote_tokens(given: Mapping[str, object], answers: int) -> int:
     """Return the tokens that a vote of so many answers is expected to take."""
     planned = forecast(DebateConfig.model_validate({**given, "vote": {"answers": answers}}))
     assert planned is not None  # noqa: S101  # a vote ends

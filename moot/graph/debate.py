@@ -1,6 +1,6 @@
 """The graph: what Studio draws, and what every run goes through."""
 
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Hashable, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
 from functools import lru_cache
 from typing import Any, Literal, cast
@@ -269,9 +269,8 @@ def build_graph(
         builder.add_node(name, Node(name, body, env), trace_policy=TRACED)
     builder.add_edge(START, "open")
     for name, why in WHY.items():
-        builder.add_conditional_edges(
-            name, Route(name, env), {why[following]: following for following in why}
-        )
+        leads_to: dict[Hashable, str] = {reason: following for following, reason in why.items()}
+        builder.add_conditional_edges(name, Route(name, env), leads_to)
     builder.add_edge("reflect", "plan")
     builder.add_edge("close", END)
     compiled = builder.compile(checkpointer=checkpointer, store=store, name="debate")

@@ -48,14 +48,14 @@ class DebateHost:
             InputError: there is no question.
         """
 
-        def made() -> Debate:
+        def make() -> Debate:
             told = {key: value for key, value in said.items() if value}
             config, allowed = requested_config(self.usual, told), self.debates.environment.harmless
             if isinstance(turns := told.get("turns"), int):
                 config = shorten_debate(config, turns)
             return self.debates.start(question, Claim(config, reaches(self.usual), allowed).admit())
 
-        return await in_thread(made)
+        return await in_thread(make)
 
     def run(self, debate: Debate, *, turns: int | None = None, answer: object = None) -> asyncio.Task[None]:
         """Let a debate run on in a task, unless it does, and return that task."""

@@ -60,7 +60,7 @@ def debate_node(
         "output_keys": [*ConversationOutput.__annotations__, "full_transcript"],
     }
 
-    def given(state: object) -> Mapping[str, object]:
+    def debate_input(state: object) -> Mapping[str, object]:
         asked = (map_in or _last_asked)(state)
         asked = {"topic": asked} if isinstance(asked, str) else asked
         if unknown := sorted(asked.keys() - ConversationInput.__annotations__.keys()):
@@ -70,10 +70,10 @@ def debate_node(
 
     # The graph stands in both functions itself, where LangGraph looks for a node's subgraph.
     def argue(state: object, config: RunnableConfig) -> object:
-        return tell(graph.invoke(given(state), config, **options))
+        return tell(graph.invoke(debate_input(state), config, **options))
 
     async def aargue(state: object, config: RunnableConfig) -> object:
-        return tell(await graph.ainvoke(given(state), config, **options))
+        return tell(await graph.ainvoke(debate_input(state), config, **options))
 
     return RunnableLambda(argue, aargue, name="debate")
 

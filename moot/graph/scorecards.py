@@ -46,7 +46,7 @@ class Scorecard:
         means = {key: {"average_score": mean} for key, mean in self.averages["scores"].items()}
         return {
             "debate": self.name,
-            "evaluation": _nested(means),
+            "evaluation": _nest(means),
             OVERALL.id: self.averages["scores"][OVERALL.id],
             "agents": {each.evaluator.id: _agent(each) for each in self.evaluations},
         }
@@ -64,13 +64,13 @@ def _agent(evaluation: Evaluation) -> dict[str, object]:
     return {
         **about,
         **({"placeholder": True} if verdict.get("placeholder") else {}),
-        "evaluation": _nested(scores),
+        "evaluation": _nest(scores),
         "overall_summary": {**summary, OVERALL.id: evaluation.score(OVERALL.id)},
         "notes": verdict["notes"],
     }
 
 
-def _nested(scores: Mapping[str, object]) -> dict[str, object]:
+def _nest(scores: Mapping[str, object]) -> dict[str, object]:
     """Return scores as dialectic nests them: the first criterion is the functional one."""
     first, *rest, _ = (criterion.id for criterion in evaluation_rubric().criteria)
     return {first: scores[first], "non_functional": {criterion: scores[criterion] for criterion in rest}}

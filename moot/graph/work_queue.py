@@ -91,7 +91,7 @@ class WorkQueue:
         """
 
         async def add() -> int:
-            async with self._opened() as app:
+            async with self._open() as app:
                 await app.job_manager.delete_old_jobs(0, QUEUE, include_cancelled=True, include_aborted=True)
                 return sum([await _put(app, debate, priority) for debate in debates])
 
@@ -101,7 +101,7 @@ class WorkQueue:
         """Return what runs, waits or failed, in the order in which it is taken."""
 
         async def entries() -> list[QueuedDebate]:
-            async with self._opened() as app:
+            async with self._open() as app:
                 return [
                     QueuedDebate(str(each.lock), str(each.status), each.priority, each.attempts, each.id or 0)
                     for each in await app.job_manager.list_jobs_async(queue=QUEUE)
@@ -117,7 +117,7 @@ class WorkQueue:
         """Take a debate out, also from whoever runs it, which pauses it; return whether it was in it."""
 
         async def cancel() -> bool:
-            async with self._opened() as app:
+            async with self._open() as app:
                 take_out = app.job_manager.cancel_job_by_id_async
                 found = await _under_way(app, debate)
                 return any([await take_out(each.id or 0, abort=True, delete_job=True) for each in found])
@@ -131,10 +131,10 @@ class WorkQueue:
             The id of each debate as its run ends, with why it is not over, `""` where it is. Who stops early
             pauses those under way, which stay in the queue.
         """
-        return iterate_from_sync(lambda: self._ended(debates, workers, drain=drain), MANY)
+        return iterate_from_sync(lambda: self._run(debates, workers, drain=drain), MANY)
 
     @asynccontextmanager
-    async def _opened(self) -> AsyncIterator[App]:
+    async def _open(self) -> AsyncIterator[App]:
         """Open the queue, making its tables where they are missing."""
         app = App(connector=PsycopgConnector(conninfo=self._url, min_size=1, max_size=4))
         try:
@@ -148,7 +148,7 @@ class WorkQueue:
         except queue_errors.ConnectorException as error:
             raise StorageError(f"the queue failed: {shown_url(str(error.__cause__ or error))}") from error
 
-    async def _ended(self, debates: Debates, workers: int, *, drain: bool) -> AsyncIterator[tuple[str, str]]:
+    async def _run(self, debates: Debates, workers: int, *, drain: bool) -> AsyncIterator[tuple[str, str]]:
         ended: asyncio.Queue[tuple[str, str] | None] = asyncio.Queue()
 
         async def run(context: JobContext, debate: str) -> None:
@@ -165,7 +165,7 @@ class WorkQueue:
                 raise
             ended.put_nowait((debate, ""))
 
-        async with self._opened() as app:
+        async with self._open() as app:
             app.task(name=TASK, queue=QUEUE, retry=_Again(), pass_context=True)(run)
             lasting = [_work(app, workers), _rescue(app), *([_wait_until_empty(app)] if drain else [])]
             under_way = [asyncio.create_task(each) for each in lasting]

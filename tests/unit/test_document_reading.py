@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from moot.graph.documents import DebateDocument, as_far_as_it_goes, whole_document
-from moot.graph.documents.reading import completed
+from moot.graph.documents.reading import fill_in
 from moot.nodes.judging.opinion_check import failed_verdict
 from moot.state.conversation import SCHEMA_VERSION
 from moot.state.errors import InputError
@@ -21,7 +21,7 @@ from tests.support.report_documents import debate
 
 def whole(**keys: Any) -> dict[str, Any]:
     """Return a document that lacks nothing; `keys` replace its own."""
-    document = copy.deepcopy(completed(DebateDocument, debate()))
+    document = copy.deepcopy(fill_in(DebateDocument, debate()))
     return {**document, "schema_version": SCHEMA_VERSION, **keys}
 
 

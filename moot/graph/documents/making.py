@@ -59,7 +59,7 @@ def make_document(row: DebateRow, values: StateValues) -> DebateDocument:
         "solution": state.get("solution", ""),
         "convergence": state.get("convergence", []),
         "usage": _usage(state.get("usage", {})),
-        "planned": _planned(config, topic),
+        "planned": _forecast_of(config, topic),
         "errors": state.get("errors", []),
         "prompt_sources": state.get("prompt_sources", {}),
         "state": cast(CarriedState, carried),
@@ -77,7 +77,7 @@ def _without_passwords(value: Any) -> Any:
     return shown_url(value) if isinstance(value, str) and "://" in value else value
 
 
-def _planned(config: JsonObject, topic: str) -> JsonObject:
+def _forecast_of(config: JsonObject, topic: str) -> JsonObject:
     """Return what the run was forecast to take, `{}` where that cannot be said."""
     if not config:
         return {}

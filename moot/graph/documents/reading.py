@@ -30,7 +30,7 @@ def whole_document(given: Mapping[str, object]) -> DebateDocument:
         InputError: it is none, or not whole; the message names the key.
     """
     kinds, _ = _fields(DebateDocument)
-    grown = {key: completed(kinds[key], given[key]) for key in _GROWN if key in given}
+    grown = {key: fill_in(kinds[key], given[key]) for key in _GROWN if key in given}
     # What is checked is handed on, not what the check makes of it: keys keep their order, numbers their form.
     document = cast(DebateDocument, {**given, **grown})
     try:
@@ -58,7 +58,7 @@ def whole_document(given: Mapping[str, object]) -> DebateDocument:
 
 def as_far_as_it_goes(kind: type[_T], given: object) -> _T:
     """Return what `given` holds of a typed dict: what has another type is left out, what lacks is empty."""
-    value = completed(kind, given if isinstance(given, dict) else {})
+    value = fill_in(kind, given if isinstance(given, dict) else {})
     adapter = _adapter(cast(Any, kind))
     while True:
         try:
@@ -72,7 +72,7 @@ def as_far_as_it_goes(kind: type[_T], given: object) -> _T:
                     holder = holder[step]
                 if place:
                     del holder[place[-1]]
-            value = completed(kind, value)
+            value = fill_in(kind, value)
         else:
             return cast(_T, value)
 
@@ -87,20 +87,20 @@ def _real_place(value: Any, place: tuple[int | str, ...]) -> tuple[int | str, ..
     return place
 
 
-def completed(kind: Any, value: Any) -> Any:
+def fill_in(kind: Any, value: Any) -> Any:
     """Return a copy of `value` in which what its type requires is there; `{}` for a record is none."""
     if is_typeddict(kind) and isinstance(value, dict):
         fields, needed = _fields(kind)
         have = {key: item for key, item in value.items() if item != {} or key not in fields or key in needed}
-        filled = {key: completed(fields[key], item) if key in fields else item for key, item in have.items()}
+        filled = {key: fill_in(fields[key], item) if key in fields else item for key, item in have.items()}
         return {**filled, **{key: _zero(fields[key]) for key in needed if key not in filled}}
     origin, inner = get_origin(kind), get_args(kind)
     if origin is list and isinstance(value, list):
-        return [completed(inner[0], item) for item in value]
+        return [fill_in(inner[0], item) for item in value]
     if origin is dict and isinstance(value, dict):
-        return {key: completed(inner[1], item) for key, item in value.items()}
+        return {key: fill_in(inner[1], item) for key, item in value.items()}
     if type(None) in inner:
-        return None if value in (None, {}) else completed(inner[0], value)
+        return None if value in (None, {}) else fill_in(inner[0], value)
     return value
 
 
@@ -108,7 +108,7 @@ def _zero(kind: Any) -> object:
     if kind in _ZEROS:
         return _ZEROS[kind]
     if is_typeddict(kind):
-        return completed(kind, {})
+        return fill_in(kind, {})
     if get_origin(kind) is Literal:
         return get_args(kind)[0]
     return None if type(None) in get_args(kind) else get_origin(kind)()

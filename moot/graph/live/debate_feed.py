@@ -118,11 +118,11 @@ async def follow(
             if so_far:
                 yield {"said": so_far, "events": []}
                 so_far = {}
-            if events := await _next(heard):
-                yield _told(events)
+            if events := await _next_events(heard):
+                yield _message_of(events)
 
 
-async def _next(heard: asyncio.Queue[Event]) -> list[Event]:
+async def _next_events(heard: asyncio.Queue[Event]) -> list[Event]:
     """Wait for an event, and a breath longer for more; return none where it is time to look again."""
     with suppress(TimeoutError):
         events = [await asyncio.wait_for(heard.get(), LOOK_AGAIN_S)]
@@ -131,7 +131,7 @@ async def _next(heard: asyncio.Queue[Event]) -> list[Event]:
     return []
 
 
-def _told(events: Sequence[Event]) -> JsonObject:
+def _message_of(events: Sequence[Event]) -> JsonObject:
     said: dict[str, Event] = {}
     for event in events:
         if event["event"] == "token":
