@@ -59,7 +59,7 @@ class Memories:
 
 
 @dataclass(frozen=True)
-class Recalled:
+class Reminder:
     """What came back, as text, and the ids of what it is."""
 
     text: str = ""
@@ -85,14 +85,14 @@ def bring_back(
     count: TokenCounter,
     names: Mapping[str, str],
     shown: str = "",
-) -> Recalled:
+) -> Reminder:
     """Return the memories that bear on `cue` and are not `shown` yet, within `room` tokens.
 
     A pure function of the state: the indexes behind it are caches.
     """
     room = min(room, settings.max_tokens)
     if not settings.enabled or window_start(state) <= 1 or room < LEAST:
-        return Recalled()
+        return Reminder()
     from moot.nodes.memory.retrieval import recall
 
     index = recall_index(state, memories, names)
@@ -124,9 +124,9 @@ def bring_back(
     while back:
         text = "\n".join([HEADING, *(line for _, line in back)])
         if count(text) <= room:  # a joined text may count a token more than its lines
-            return Recalled(text, tuple(key for key, _ in back))
+            return Reminder(text, tuple(key for key, _ in back))
         back.pop()
-    return Recalled()
+    return Reminder()
 
 
 def recall_index(state: ConversationState, memories: Memories, names: Mapping[str, str]) -> EvidenceIndex:
