@@ -138,7 +138,7 @@ def _check_extension(snapshot: StateSnapshot) -> None:
         )
     if reached := limit_reached(snapshot.values, config):
         raise InputError(
-            f"{reached['reason']}, so no turn would be taken: raise the limit in a configuration file, and "
+            f"{reached.reason}, so no turn would be taken: raise the limit in a configuration file, and "
             "go on with --config FILE --reconfigure"
         )
     if is_over(snapshot) and not protocol_named(config.protocol).goes_on:

@@ -165,7 +165,7 @@ def test_limits_are_named_when_they_are_reached(
     limits: dict[str, Any], usage: dict[str, Any], named: str
 ) -> None:
     reached = limit_reached({"usage": usage}, _config(limits=limits))
-    assert (reached["reason"] if reached else "").startswith(named)
+    assert (reached.reason if reached else "").startswith(named)
 
 
 def test_a_debate_that_hits_a_limit_ends_in_good_order_with_a_verdict() -> None:

@@ -105,11 +105,12 @@ def _worthy_contests(state: ConversationState, config: DebateConfig) -> list[Con
     taken = {room["claim"] for room in open_rooms(state).values()}
     worthy = []
     for key in ledger.by_salience if crux.enabled else ():
+        if key in taken or stage_of(ledger, key, cards) != "active":
+            continue
         text = ledger.propositions[key]["text"]
         # What could be settled: the motion is what the whole dialogue is about.
-        specific = key != MOTION and (len(term_set(text)) >= SPECIFIC_TERMS or numbers(text))
-        is_free = key not in taken and stage_of(ledger, key, cards) == "active"
-        if not is_free or (crux.specific and not specific):
+        definite = key != MOTION and (len(term_set(text)) >= SPECIFIC_TERMS or numbers(text))
+        if crux.specific and not definite:
             continue
         for pair in ledger.pairs(key):
             earlier = [room["round"] for room in rooms if set(room["between"]) == set(pair)]
