@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -30,6 +31,7 @@ from moot.state.entries import Entry, entry_id
 TEMPLATES = Path(__file__).parent / "templates"
 ReportPart = Literal["verdict", "positions", "board", "record"]
 """A part of the page, as its template is called."""
+_SECTION = re.compile(r'<section id="(\w+)"[^>]*>\s*<h2[^>]*>(.*?)</h2>')
 
 
 def render_html(document: Mapping[str, object]) -> str:
@@ -51,7 +53,6 @@ def render_html(document: Mapping[str, object]) -> str:
     return _render(
         "report.html.j2",
         report,
-        contents=_contents(report),
         script=Markup(script),  # noqa: S704  # our own file
         script_hash=base64.b64encode(digest).decode("ascii"),
     )
@@ -88,12 +89,18 @@ def _render(template: str, report: Report, **more: object) -> str:
     )
 
 
+def _contents(main: str) -> list[tuple[str, Markup]]:
+    """Return anchor and title of each section that a page's main part has."""
+    return [(anchor, Markup(title)) for anchor, title in _SECTION.findall(main)]  # noqa: S704  # as it stands there
+
+
 def _environment(prose: Prose) -> Environment:
     return template_environment(
         block=prose.block,
         section=partial(prose.block, base=3),
         folded=partial(prose.folded, most=GLANCE, base=3),
         inline=prose.inline,
+        contents=_contents,
         cites=lambda ids: Markup(" ").join(map(prose.link, ids)),
     )
 
@@ -125,28 +132,3 @@ def template_environment(**filters: Callable[..., object]) -> Environment:
     environment.globals.update(rules=RULES, says=says)
     environment.filters["message_id"] = lambda seq: entry_id(max(seq, 0))
     return environment
-
-
-def _contents(report: Report) -> list[tuple[str, str]]:
-    """Return anchor and title of each section that the report has."""
-    board = report.document["blackboard"]
-    judged = bool(report.verdict) or not report.leads
-    first = (
-        ("verdict", report.rules.result, judged),
-        ("solution", report.rules.answer_leads or "Solution", bool(report.solution)),
-    )
-    present = (
-        *(reversed(first) if report.leads else first),
-        ("panel", "The panel", len(report.panel.verdicts) > 1),
-        ("earlier", "Earlier verdicts", bool(report.panel.earlier)),
-        ("sides", "Who argued what", report.standings),
-        ("positions", "Positions over time", any(s.moments for s in report.standings)),
-        ("claims", "What was in dispute", report.contested),
-        ("cruxes", "Crux cards", board["cards"]),
-        ("rounds", "Round by round", report.has_rounds),
-        ("transcript", "Transcript", report.transcript.count),
-        ("summaries", "Summaries", report.document["summaries"]),
-        ("tokens", "Tokens and cost", report.prompts.receipts or report.usage or report.plan),
-        ("notes", "Notes", report.errors or report.config),
-    )
-    return [(anchor, title) for anchor, title, there in present if there]
