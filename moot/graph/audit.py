@@ -13,8 +13,8 @@ from moot.graph.session import DebateSession
 from moot.nodes.driving.answering import run_to_end
 from moot.nodes.driving.environment import NodeContext
 from moot.nodes.driving.portal import call_from_sync
-from moot.nodes.floors.model_floors import let_speak
 from moot.nodes.floors.seats import ModelFloor, make_seats
+from moot.nodes.floors.speaking import let_speak
 from moot.state.config import DebateConfig
 from moot.state.config.debate_config import frozen_config
 from moot.state.config.model_settings import is_built_in

@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from moot.nodes.calls import ModelCall, Reply, View
 from moot.nodes.driving.environment import NodeContext
 from moot.nodes.effects import Body, Work, errors_update
-from moot.nodes.floors.human_floors import HumanFloor, hear_people
-from moot.nodes.floors.model_floors import Spoken, let_speak
-from moot.nodes.floors.seats import ModelFloor, embedding_work, make_seats
+from moot.nodes.floors.seats import HumanFloor, ModelFloor, embedding_work, make_seats
+from moot.nodes.floors.speaking import Spoken, hear_people, let_speak
 from moot.nodes.memory.window import Scribe
 from moot.nodes.models.failures import REFUSALS
 from moot.nodes.protocols.protocol_table import protocol_named

@@ -1,4 +1,4 @@
-"""Floors made ready: the view of each, the request it is put in, and the next one after tools were called."""
+"""Floors made ready: what a model or a person is shown and asked, and what a model is asked after that."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from functools import partial
 from moot.nodes.calls import Hints, ModelCall, SpeakAs, View
 from moot.nodes.driving.environment import NodeContext
 from moot.nodes.effects import Job
-from moot.nodes.floors.human_floors import HumanFloor, given_floor
 from moot.nodes.memory.indexes import embeddings_of
 from moot.nodes.memory.recall import Memories, cue_for, embedding_job
 from moot.nodes.memory.window import window_start
-from moot.nodes.prompts.fitting import fit
+from moot.nodes.prompts.fitting import KEEP, fit
 from moot.nodes.prompts.material import pin_blocks, pins_tokens, with_pins
 from moot.nodes.prompts.request import make_call, voice_of
 from moot.nodes.protocols.protocol_table import protocol_named
@@ -92,6 +91,30 @@ class ModelFloor:
 
 def _showing(call: ModelCall, view: View) -> ModelCall:
     return replace(call, messages=view.messages, prompt_tokens=view.total_tokens, view=view)
+
+
+@dataclass(frozen=True)
+class HumanFloor:
+    """A floor, given to a person."""
+
+    speaker: str
+    """Id."""
+    asked: str
+    """What the person is shown and asked."""
+
+
+def given_floor(scene: Scene) -> HumanFloor:
+    """Return a floor as a person is given it: what every view must show, then what a model is asked to do."""
+    protocol = protocol_named(scene.config.protocol)
+    shown = [
+        block.message["content"]
+        for block in protocol.view(scene)
+        if block.section in ("topic", "messages") and block.priority == KEEP
+    ]
+    asked = protocol.instruction(scene) or scene.step["phase"]
+    answering = ", ".join(scene.names[target] for target in scene.floor["targets"] if target in scene.names)
+    request = f"{asked} (Answering {answering}.)" if answering else asked
+    return HumanFloor(scene.floor["speaker"], "\n\n".join([*shown, request]))
 
 
 def make_seats(state: ConversationState, context: NodeContext) -> list[ModelFloor | HumanFloor]:

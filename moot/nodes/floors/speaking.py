@@ -1,22 +1,30 @@
-"""Floors that models take: all asked at the same time, then again and again those that call tools."""
+"""Floors as they are taken: models at once, and again with what tools brought; people in one interrupt."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 from moot.nodes.calls import ModelCall, Reply
-from moot.nodes.effects import Errand, Job, Work
-from moot.nodes.floors.seats import ModelFloor
+from moot.nodes.effects import Effect, Errand, Job, Work
+from moot.nodes.floors.seats import HumanFloor, ModelFloor
+from moot.nodes.people.questions import PersonQuestion, ask_people
 from moot.nodes.tools.exchange import Exchange, ToolCall
 from moot.nodes.tools.tool import run_tool
 from moot.nodes.tools.tool_table import TOOLS
+from moot.state.config.debate_config import frozen_config
+from moot.state.conversation import ConversationState
 from moot.state.entries import JsonObject
 
 ARGUMENT_CHARS = 1000
 """Longest arguments that are repeated to the model."""
+
+PASSES = "(passes)"
+"""What the transcript shows of a person who says nothing."""
 
 
 @dataclass(frozen=True)
@@ -103,3 +111,18 @@ def _exchange(floor: ModelFloor, spoken: Spoken, results: Sequence[str]) -> Exch
             arguments = json.dumps({"cut": arguments[: ARGUMENT_CHARS // 2]})
         calls.append(ToolCall(f"call_{number}", name, arguments, result))
     return Exchange(spoken.reply, tuple(calls))
+
+
+def hear_people(state: ConversationState, floors: Sequence[HumanFloor]) -> Generator[Effect, Any, list[str]]:
+    """Ask the people whose floors these are, all in one interrupt, and return their words in floor order."""
+    if not floors:
+        return []
+    names = frozen_config(state).names()
+    taken = Counter(receipt["speaker"] for receipt in state.get("receipts") or [])
+    questions: list[PersonQuestion] = []
+    for floor in floors:
+        taken[floor.speaker] += 1
+        key, name = f"{floor.speaker}.{taken[floor.speaker]}", names[floor.speaker]
+        questions.append(PersonQuestion(id=key, debater=floor.speaker, name=name, question=floor.asked))
+    said = yield from ask_people("turn", state["step"]["round"], questions)
+    return [said[question["id"]] or PASSES for question in questions]
