@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 from typing_extensions import TypedDict
 
@@ -52,13 +51,8 @@ ERROR_SHARE, CHARS_A_TOKEN = 0.33, 3
 _FILL_TRIES = 8
 _LEAST_LINE = 10  # tokens of the shortest line: mark, a word or two, message id
 
-
-class _Detail(NamedTuple):
-    name_chars: int
-    text_chars: int
-
-
-_DETAILS = tuple(map(_Detail._make, ((40, 240), (40, 160), (32, 100), (24, 60), (16, 30), (8, 12), (6, 4))))
+_DETAILS = ((40, 240), (40, 160), (32, 100), (24, 60), (16, 30), (8, 12), (6, 4))
+"""Longest name and longest text that are shown, in characters, from one try to the next."""
 _LEGIBLE = _DETAILS[:4]  # with less room than that, fewer speakers are quoted and the others named
 _NAMES_IN_NOTICE, _NAME_IN_NOTICE = 40, 24
 
@@ -85,8 +79,8 @@ def lay_out(
     if max_tokens >= NOTICE_BELOW:
         details = _DETAILS if max_tokens >= ROOM_A_SPEAKER * ranking.quota else _LEGIBLE
         tried = [
-            SummaryPoints(**{**laid, "shown": ranking.quota, **detail._asdict()})  # type: ignore[typeddict-item]  # two of its fields
-            for detail in details
+            SummaryPoints(**{**laid, "shown": ranking.quota, "name_chars": name, "text_chars": text})
+            for name, text in details
         ]
         chosen = next((each for each in tried if fits(each)), None)
         if chosen:
