@@ -19,6 +19,12 @@ from moot.state.event_loop import cancel_all, in_thread
 Hearer = Callable[[Event], object]
 
 
+def add_words(speeches: dict[str, Event], token: Event) -> None:
+    """Add a token to the speech that it is of, by the id of the entry that this will be."""
+    speech = speeches.setdefault(token["id"], {"speaker": token["speaker"], "text": ""})
+    speech["text"] += token["text"]
+
+
 class DebateHost:
     """The debates of a database, and those of them that run here.
 
@@ -99,8 +105,7 @@ class DebateHost:
         """Tell whoever listens to a debate what has happened in it."""
         under_way = self.speeches.setdefault(debate, {})
         if event["event"] == "token":
-            speech = under_way.setdefault(event["id"], {"speaker": event["speaker"], "text": ""})
-            speech["text"] += event["text"]
+            add_words(under_way, event)
         elif event["event"] == "entry":
             under_way.pop(event["entry"]["id"], None)
         elif event["event"] == "step":

@@ -14,7 +14,7 @@ from langgraph.types import StateSnapshot
 
 from moot.graph.api import Debate, Event
 from moot.graph.continuation import can_go_on, questions_at
-from moot.graph.debate_host import DebateHost
+from moot.graph.debate_host import DebateHost, add_words
 from moot.graph.documents import DebateDocument, as_far_as_it_goes
 from moot.graph.reports.cast import People
 from moot.graph.session import is_over
@@ -111,10 +111,8 @@ async def follow(
             looked = time.monotonic()
             if looked >= rested and (mark := await in_thread(reader.mark, debate)) != seen:
                 yield {"debate": await in_thread(reader.overview, debate)}
-                seen, rested = (
-                    mark,
-                    2 * time.monotonic() - looked,
-                )  # a long debate takes half the time to load
+                now = time.monotonic()
+                seen, rested = mark, now + (now - looked)  # a long debate takes half the time to load
             if so_far:
                 yield {"said": so_far, "events": []}
                 so_far = {}
@@ -135,7 +133,6 @@ def _message_of(events: Sequence[Event]) -> JsonObject:
     said: dict[str, Event] = {}
     for event in events:
         if event["event"] == "token":
-            speech = said.setdefault(event["id"], {"speaker": event["speaker"], "text": ""})
-            speech["text"] += event["text"]
+            add_words(said, event)
     rest = [event for event in events if event["event"] not in ("token", "entry")]
     return {"said": said, "events": rest}
