@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -17,7 +16,7 @@ from moot.nodes.calls import Flow, Hints
 from moot.nodes.prompts.rendering import display_name
 from moot.nodes.prompts.request import cited, make_call, narrowed, voice_of
 from moot.nodes.text.plain import inert
-from moot.nodes.views.question_quotes import Splitting, place_of
+from moot.nodes.views.question_quotes import Place, Splitting, by_message, key_of
 from moot.nodes.views.question_view import AskView, named_seqs
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState
@@ -161,16 +160,15 @@ def extract_for(
     keys = keys or tuple(piece["seq"] for piece in pieces[: PASSAGES if asked_for else 0])
     by_key = {piece["seq"]: piece for piece in pieces}
     lines, ids = list[str](), list[str]()
-    for seq, group in groupby(keys, key=lambda key: place_of(key).seq):
-        chosen = list(group)
+    for seq, parts in by_message(keys):
         # A mark stands wherever something of the message is left out.
-        words, after = list[str](), chosen[0] - place_of(chosen[0]).part
-        for key in chosen:
-            words += [CUT] if key > after else []
-            words.append(inert(by_key[key]["content"]))
-            after = key + 1
-        words += [CUT] if after in by_key else []
-        who = inert(display_name(by_key[chosen[0]]["speaker"], names))
+        words, after = list[str](), 0
+        for part in parts:
+            words += [CUT] if part > after else []
+            words.append(inert(by_key[key_of(Place(seq, part))]["content"]))
+            after = part + 1
+        words += [CUT] if key_of(Place(seq, after)) in by_key else []
+        who = inert(display_name(by_key[key_of(Place(seq, parts[0]))]["speaker"], names))
         lines.append(f"- [{entry_id(seq)}] {who}: {' '.join(words)}")
         ids.append(entry_id(seq))
     return Extract("\n".join([NO_MODEL, "", *lines]) if lines else NOTHING, tuple(ids))
