@@ -167,11 +167,10 @@ class Debates(AbstractContextManager["Debates"]):
             InputError: it is no whole document.
             DebateExists: its id or name is taken.
         """
-        from moot.graph.importing.adopting import document_values, imported_row
+        from moot.graph.importing.adopting import document_values
 
         values = document_values(document, self.environment)
-        row = imported_row(values, name, self.environment.clock(), document)
-        return Debate(store_import(self._session, values, row, fresh=False))
+        return Debate(store_import(self._session, values, name, document))
 
     def import_transcript(
         self,
@@ -196,15 +195,14 @@ class Debates(AbstractContextManager["Debates"]):
             DebateExists: the name is taken.
         """
         from moot.graph.importing import parse_transcript
-        from moot.graph.importing.adopting import imported_row, transcript_config, transcript_values
+        from moot.graph.importing.adopting import transcript_config, transcript_values
 
         read = parse_transcript(transcript) if isinstance(transcript, str) else transcript
         settings = transcript_config(read, config, debaters)
         check_config(Claim.of_operator(settings), self.environment)
         values = transcript_values(read, topic or read.topic, settings, self.environment)
         values["status"] = "done"
-        row = imported_row(values, name, self.environment.clock(), None)
-        return Debate(store_import(self._session, values, row, fresh=True, granted=reaches(settings)))
+        return Debate(store_import(self._session, values, name, granted=reaches(settings)))
 
 
 __all__ = [

@@ -1,9 +1,11 @@
 """How a stored debate comes to be, new, as another one's fork, or from outside; and how it is deleted."""
 
-from collections.abc import Iterable, Iterator
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 from moot.graph.preflight import check_config
 from moot.graph.session import DebateSession, Values, filled_channels
@@ -127,20 +129,46 @@ async def checkpoint_after(session: DebateSession, after: int, values: Values) -
     raise InputError(f"entry {after} ended inside a step: choose one that ended it")
 
 
+def imported_row(values: Values, name: str | None, now: str, document: Mapping[str, Any] | None) -> DebateRow:
+    """Return the catalogue's row: a document's own id, name and times unless it gets a new name."""
+    known = document or {}
+    try:
+        thread = str(uuid.UUID(known["id"])) if name is None else new_debate_id(name)
+    except (KeyError, ValueError):
+        thread = str(uuid.uuid4())
+    return DebateRow(
+        id=thread,
+        name=name or known.get("name") or thread,
+        topic=values["topic"][:TOPIC_CHARS],
+        protocol=values["config"]["protocol"],
+        status=values["status"] if values["status"] in OVER else "paused",
+        turns=values["turn_count"],
+        **row_amounts(values.get("usage") or {}),
+        parent=known.get("parent", ""),
+        created_at=known.get("created_at") or now,
+        updated_at=known.get("updated_at") or now,
+    )
+
+
 def store_import(
-    session: DebateSession, values: Values, row: DebateRow, *, fresh: bool, granted: Iterable[Reach] = ()
+    session: DebateSession,
+    values: Values,
+    name: str | None,
+    document: Mapping[str, Any] | None = None,
+    granted: Iterable[Reach] = (),
 ) -> DebateSession:
     """Store the state of a debate from outside, with its row in the catalogue; it can be gone on with.
 
-    What does not fit the window is summarised. `fresh` says whether the blackboard is still to be made,
-    and `granted` what the operator's own configuration reaches.
+    What does not fit the window is summarised, and without a `document` that it was made of the blackboard is
+    still to be made. `granted` is what the operator's own configuration reaches.
     """
+    row = imported_row(values, name, session.environment.clock(), document)
     try:
         with _making(session, row) as made:
             made.records.grants.add(made.thread, granted)
             # `new` until all of it is stored: what a process leaves that died meanwhile is dropped.
-            made.update_after("turn" if fresh else "trim", {**filled_channels(values), "status": "new"})
-            if fresh or "summarize" in made.state().next:
+            made.update_after("trim" if document else "turn", {**filled_channels(values), "status": "new"})
+            if not document or "summarize" in made.state().next:
                 made.advance(interrupt_before=["plan"])
             if row.status in OVER:
                 made.update_after("close", {"status": row.status})

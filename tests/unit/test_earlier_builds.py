@@ -15,7 +15,8 @@ from rich.console import Console, Group
 from moot.graph.cli.screen import showing
 from moot.graph.debate import DebateGraph, build_graph
 from moot.graph.documents import make_document
-from moot.graph.importing.adopting import document_values, imported_row
+from moot.graph.importing.adopting import document_values
+from moot.graph.lifetime import imported_row
 from moot.nodes.driving.environment import Environment
 from moot.state.conversation import SCHEMA_VERSION
 from moot.state.earlier_builds import up_to_date

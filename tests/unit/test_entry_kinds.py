@@ -13,7 +13,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from moot.graph.debate import build_graph
 from moot.graph.documents.document import DebateDocument
 from moot.graph.documents.making import make_document
-from moot.graph.importing.adopting import document_values, imported_row
+from moot.graph.importing.adopting import document_values
+from moot.graph.lifetime import imported_row
 from moot.nodes.calls import ModelCall, Reply
 from moot.nodes.driving.environment import Environment
 from moot.nodes.protocols.protocol_table import PROTOCOLS

@@ -1,8 +1,6 @@
 """State of a debate from outside: a transcript's speakers become debaters, a document becomes what it was."""
 
-import uuid
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from moot.graph.documents import DebateDocument, as_far_as_it_goes, whole_document
 from moot.graph.importing.transcript import ImportedTranscript
@@ -10,10 +8,9 @@ from moot.nodes.driving.environment import Environment
 from moot.nodes.memory.window import window_message
 from moot.nodes.reading.moves import importance
 from moot.nodes.views.rolling import leaves_window
-from moot.state.catalogue import TOPIC_CHARS, DebateRow, new_debate_id, row_amounts
 from moot.state.config import RESERVED_IDS, DebateConfig, DebaterConfig
 from moot.state.config.config_files import make_config
-from moot.state.conversation import OVER, SCHEMA_VERSION, Step
+from moot.state.conversation import SCHEMA_VERSION, Step
 from moot.state.earlier_builds import up_to_date
 from moot.state.entries import Entry, JsonObject, clean_text, gifts_in, make_entry, turns_taken
 from moot.state.errors import InputError
@@ -152,26 +149,3 @@ def _values(document: DebateDocument, config: DebateConfig, environment: Environ
         **carried,
     }
     return {**up_to_date(values), "schema_version": SCHEMA_VERSION}
-
-
-def imported_row(
-    values: JsonObject, name: str | None, now: str, document: Mapping[str, Any] | None
-) -> DebateRow:
-    """Return the catalogue's row: a document's own id, name and times unless it gets a new name."""
-    known = document or {}
-    try:
-        thread = str(uuid.UUID(known["id"])) if name is None else new_debate_id(name)
-    except (KeyError, ValueError):
-        thread = str(uuid.uuid4())
-    return DebateRow(
-        id=thread,
-        name=name or known.get("name") or thread,
-        topic=values["topic"][:TOPIC_CHARS],
-        protocol=values["config"]["protocol"],
-        status=values["status"] if values["status"] in OVER else "paused",
-        turns=values["turn_count"],
-        **row_amounts(values.get("usage") or {}),
-        parent=known.get("parent", ""),
-        created_at=known.get("created_at") or now,
-        updated_at=known.get("updated_at") or now,
-    )
