@@ -23,6 +23,9 @@ from moot.state.conversation import SCHEMA_VERSION, ConversationState
 from moot.state.entries import Entry, clean_text, gifts_in, kind_of, topic_text
 from moot.state.errors import InputError
 
+_CARRIED = ("phase", "round", "room", "importance", "model")
+"""What an entry of a transcript that is continued keeps beside its words."""
+
 
 def open_debate(state: ConversationState, context: NodeContext) -> Body:
     """Freeze and seed a new debate; let a new message from the floor reopen a finished one."""
@@ -144,7 +147,3 @@ def _seed(
         kept = {key: given[key] for key in _CARRIED if key in given}  # type: ignore[literal-required]  # keys of an entry
         scribe.write(speaker, given.get("kind", "speech"), content, at=given.get("at") or now, **kept)
     return scribe.entries
-
-
-_CARRIED = ("phase", "round", "room", "importance", "model")
-"""What an entry of a transcript that is continued keeps beside its words."""

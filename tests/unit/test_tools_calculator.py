@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.nodes.tools.calculator import MAX_CHARS, Calculator, evaluate, shown
+from moot.nodes.tools.calculator import MAX_CHARS, Calculator, evaluate, value_text
 from moot.nodes.tools.tool import Surroundings, ToolFailed, run_tool
 
 
@@ -35,7 +35,7 @@ from moot.nodes.tools.tool import Surroundings, ToolFailed, run_tool
     ],
 )
 def test_arithmetic_is_exact_and_says_where_it_is_not(expression: str, value: str) -> None:
-    assert shown(evaluate(expression)) == value
+    assert value_text(evaluate(expression)) == value
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_the_four_operations_are_those_of_fractions(left: Fraction, right: Fract
 @given(st.text(max_size=60))
 def test_any_text_gives_a_number_or_is_refused(text: str) -> None:
     try:
-        shown(evaluate(text))
+        value_text(evaluate(text))
     except ToolFailed:
         return
 
@@ -110,7 +110,7 @@ def test_any_text_gives_a_number_or_is_refused(text: str) -> None:
 @given(st.text(alphabet="0123456789.+-*/%()eE ,_", max_size=40))
 def test_any_jumble_of_arithmetic_gives_a_number_or_is_refused(text: str) -> None:
     try:
-        shown(evaluate(text))
+        value_text(evaluate(text))
     except ToolFailed:
         return
 

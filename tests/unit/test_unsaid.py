@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from moot.nodes.memory.retrieval import EvidenceIndex, read_question
-from moot.nodes.views.question_view import unsaid
+from moot.nodes.views.question_view import unsaid_words
 from moot.state.entries import make_entry
 
 SAID = [
@@ -38,4 +38,4 @@ NAMES = {"ada": "Ada", "bo-li": "Bo Li", "cat": "Skeptiker"}
     ],
 )
 def test_only_content_words_that_nobody_used_are_reported(question: str, words: list[str]) -> None:
-    assert list(unsaid(read_question(INDEX, question), NAMES, ids=["m000002"])) == words
+    assert list(unsaid_words(read_question(INDEX, question), NAMES, ids=["m000002"])) == words

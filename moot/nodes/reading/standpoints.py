@@ -193,7 +193,7 @@ def standpoint(sentence: str, topic: str) -> Standpoint | None:
         yes, no = _LIKES.pattern.search(said), _DISLIKES.pattern.search(said)
     found = min((each for each in (yes, no) if each), key=lambda each: each.start(), default=None)
     if found is None:
-        told = _restated(said, topic) or _wished(said, topic)
+        told = _side_restated(said, topic) or _side_wished(said, topic)
         return Standpoint(told[0], False, _part(sentence, told[1])) if told else None
     # What somebody likes may be anything; for and against are said of what is debated.
     wanted = stems(topic)
@@ -231,7 +231,7 @@ def _clauses(said: str) -> Iterator[tuple[str, int]]:
         start = end.end() if end else start
 
 
-def _restated(said: str, topic: str) -> tuple[Side, int] | None:
+def _side_restated(said: str, topic: str) -> tuple[Side, int] | None:
     """Return the side of a sentence that says the topic again, as a demand or a statement, and where."""
     if len(said.split()) > _LONGEST or HYPOTHETICAL.pattern.search(said):
         return None
@@ -244,7 +244,7 @@ def _restated(said: str, topic: str) -> tuple[Side, int] | None:
     return None
 
 
-def _wished(said: str, topic: str) -> tuple[Side, int] | None:
+def _side_wished(said: str, topic: str) -> tuple[Side, int] | None:
     """Return the side of a sentence in which somebody wants done, or not, what the topic asks, and where."""
     if HYPOTHETICAL.pattern.search(said):
         return None

@@ -58,7 +58,7 @@ def use_of(name: str, arguments: object, result: str, *, failed: bool | None = N
     given = arguments if isinstance(arguments, Mapping) else {}
     found = ((sort, given[key]) for sort, keys in _ABOUT.items() for key in keys if given.get(key))
     sort, about = next(found, ("", ""))
-    said = _failed(result, by_command=sort == "command") if failed is None else failed
+    said = _says_failure(result, by_command=sort == "command") if failed is None else failed
     shown = about if isinstance(about, str) else json.dumps(about, ensure_ascii=False, default=str)
     return {"name": name[:ABOUT_CHARS], "about": clip(inert(shown[:2000]), ABOUT_CHARS), "failed": said}
 
@@ -81,7 +81,7 @@ def passages(use: ToolUse, result: str, terms: Mapping[str, int]) -> list[str]:
     How often each term has been said in the debate, `terms` tells.
     """
     label = " ".join(filter(None, (use["name"], use["about"]))) or "tool"
-    data, said = _unwrapped(result)
+    data, said = _unwrap(result)
     if use["failed"]:
         return [inert(f"{label} failed: {said}")]
     found = [clip(inert(text), PASSAGE_CHARS) for text in _parts(data, said) if text.strip()]
@@ -94,7 +94,7 @@ def passages(use: ToolUse, result: str, terms: Mapping[str, int]) -> list[str]:
     return [f"{label}: {found[at]}" for at in shown] or [f"{label}: no output"]
 
 
-def _failed(result: str, *, by_command: bool) -> bool:
+def _says_failure(result: str, *, by_command: bool) -> bool:
     data = _json(result)
     if isinstance(data, Mapping):
         return (
@@ -119,7 +119,7 @@ def _json(text: str) -> object:
         return None
 
 
-def _unwrapped(result: str) -> tuple[object, str]:
+def _unwrap(result: str) -> tuple[object, str]:
     """Return what a result holds as data, `None` for none, and as text, without the frames of MCP."""
     data = _json(result)
     blocks = data.get("content") if isinstance(data, Mapping) and "content" in data else data

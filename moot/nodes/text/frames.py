@@ -54,7 +54,7 @@ _LETTERED = re.compile(
 _ROLES = ("system", "user", "assistant", "developer", "human", "ai", "instruction", "instructions", "tool")
 
 
-def _folded(line: str) -> str:
+def _fold(line: str) -> str:
     """Return a line as a reader sees it: styles, widths, invisible and look-alike characters made plain."""
     if line.isascii():
         return line
@@ -63,15 +63,15 @@ def _folded(line: str) -> str:
 
 
 @lru_cache(maxsize=64)
-def _known(names: frozenset[str]) -> tuple[frozenset[str], list[int]]:
+def _label_names(names: frozenset[str]) -> tuple[frozenset[str], list[int]]:
     """Return what a line's label may say, a speaker's name or a role of a chat, and its lengths."""
-    known = {" ".join(_folded(name).casefold().split()) for name in (*names, *_ROLES)} - {""}
+    known = {" ".join(_fold(name).casefold().split()) for name in (*names, *_ROLES)} - {""}
     return frozenset(known), sorted(set(map(len, known)))
 
 
 def _is_frame(line: str, names: frozenset[str]) -> bool:
     """Return whether a line looks like a label, a heading or a mark of a chat template."""
-    folded = _folded(line)
+    folded = _fold(line)
     if not _SHAPES.search(folded):
         return False
     lower = folded.casefold()
@@ -79,7 +79,7 @@ def _is_frame(line: str, names: frozenset[str]) -> bool:
     if any(shape.search(lower) for shape in shapes) or _LETTERED.match(lower):
         return True
     # A label with a known name is looked up: a pattern of thousands of names is slow.
-    known, lengths = _known(names)
+    known, lengths = _label_names(names)
     plain = " ".join(lower.split())
     return any(
         plain[at : at + length] in known and _LABEL_END.match(plain, at + length)

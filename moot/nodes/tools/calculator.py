@@ -47,7 +47,7 @@ class Calculator(Tool):
 
     def run(self, around: Surroundings) -> str:
         """Return the expression with its value."""
-        return f"{self.expression.strip()} {shown(evaluate(self.expression))}"
+        return f"{self.expression.strip()} {value_text(evaluate(self.expression))}"
 
 
 def evaluate(expression: str) -> Number:
@@ -81,7 +81,7 @@ def evaluate(expression: str) -> Number:
         raise ToolFailed("this is no arithmetic expression") from None
 
 
-def shown(value: Number) -> str:
+def value_text(value: Number) -> str:
     """Return `= value` for an exact number, `≈ value` for any other; both for a fraction without an end."""
     if isinstance(value, float):
         return f"≈ {value:.12g}"

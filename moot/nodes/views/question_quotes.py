@@ -134,7 +134,7 @@ class EntryLines:
 
     def size(self, text: str) -> int:
         """Return the tokens that passages take under their heading."""
-        return self.count(headed(text)) - self.count(HEADING)
+        return self.count(with_heading(text)) - self.count(HEADING)
 
     def key_cost(self, key: int) -> int:
         """Return the tokens of a passage where nothing beside it is shown."""
@@ -169,7 +169,7 @@ class EntryLines:
         return f"{entry['id']} {self._labels[who]}: {said}\n"
 
 
-def headed(text: str) -> str:
+def with_heading(text: str) -> str:
     """Return passages as the message that a view shows."""
     return f"{HEADING}{text}".rstrip("\n")
 

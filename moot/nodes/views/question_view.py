@@ -19,7 +19,15 @@ from moot.nodes.prompts.rendering import PEOPLE, cut_message
 from moot.nodes.text.plain import inert
 from moot.nodes.text.terms import ASKING, asking_terms, is_unspaced, spelled, term_set, terms
 from moot.nodes.text.tokens import REPLY_PRIMING, TokenCounter, cut_middle, message_tokens
-from moot.nodes.views.question_quotes import HEADING, EntryLines, Quoted, Splitting, headed, quote, quote_cut
+from moot.nodes.views.question_quotes import (
+    HEADING,
+    EntryLines,
+    Quoted,
+    Splitting,
+    quote,
+    quote_cut,
+    with_heading,
+)
 from moot.nodes.views.rolling import SUMMARY
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState
@@ -95,16 +103,16 @@ def ask_view(
         read,
         costs=lines.key_cost,
         must_keep=lines.keys(recent_seqs(state, lines, total)),
-        named=lines.keys([*_asked_for(state, index, read, named), *pins]),
+        named=lines.keys([*_seqs_asked_for(state, index, read, named), *pins]),
     )
-    quoted, failure = _quoted(look, index, lines, room)
-    messages: WireMessage = {"role": "user", "content": headed(quoted.text)}
+    quoted, failure = _fill_room(look, index, lines, room)
+    messages: WireMessage = {"role": "user", "content": with_heading(quoted.text)}
     chosen = [Block("messages", messages, ids=quoted.ids, label="messages")] if len(index) else []
-    unknown = unsaid(read, config.names(), ids=map(entry_id, named))
+    unknown = unsaid_words(read, config.names(), ids=map(entry_id, named))
     return AskView(question, fit([*head, *chosen, tail], total, count), quoted, room, unknown, failure)
 
 
-def _asked_for(
+def _seqs_asked_for(
     state: ConversationState, index: EvidenceIndex, read: RetrievalQuestion, named: Sequence[int]
 ) -> set[int]:
     """Return the `seq` of the messages that a question asks for before all others.
@@ -134,7 +142,7 @@ def named_seqs(question: str, entries: int) -> list[int]:
     return [seq for seq in dict.fromkeys(named) if seq is not None and seq < entries]
 
 
-def _quoted(
+def _fill_room(
     look: Callable[..., SelectedEvidence], index: EvidenceIndex, lines: EntryLines, room: int
 ) -> tuple[Quoted, str]:
     """Return what fills `room`, and why the embedding model could not be used, `""` where it could."""
@@ -220,7 +228,7 @@ def recent_seqs(state: ConversationState, lines: EntryLines, total: int) -> list
     return kept
 
 
-def unsaid(
+def unsaid_words(
     question: RetrievalQuestion, names: Mapping[str, str], *, ids: Iterable[str] = ()
 ) -> tuple[str, ...]:
     """Return the content words of a question that the transcript never uses, in lower case, in order.
@@ -231,15 +239,15 @@ def unsaid(
     """
     called = frozenset(terms(" ".join([*names, *names.values(), *PEOPLE, *PEOPLE.values(), *ids])))
     unknown = frozenset(question.unknown) - called - asking_terms()
-    unsaid_words: dict[str, None] = {}
+    words: dict[str, None] = {}
     for run in map(str.casefold, spelled(question.text)):
         if not is_unspaced(run):
             if len(run) > 1 and not unknown.isdisjoint(terms(run)):
-                unsaid_words[run] = None
+                words[run] = None
             continue
         # Of a run without spaces, the stretches that no known pair of characters touches.
         pairs = [place for place in range(len(run) - 1) if run[place : place + 2] not in unknown]
         known = {*pairs, *(place + 1 for place in pairs)}
         left = "".join(" " if place in known else character for place, character in enumerate(run))
-        unsaid_words |= dict.fromkeys(part for part in _BETWEEN.sub(" ", left).split() if len(part) > 1)
-    return tuple(unsaid_words)
+        words |= dict.fromkeys(part for part in _BETWEEN.sub(" ", left).split() if len(part) > 1)
+    return tuple(words)
