@@ -10,13 +10,12 @@ from moot.nodes.reading.moves import importance
 from moot.nodes.views.rolling import leaves_window
 from moot.state.config import RESERVED_IDS, DebateConfig, DebaterConfig
 from moot.state.config.config_files import make_config
+from moot.state.config.debaters import NAME_CHARS
 from moot.state.conversation import SCHEMA_VERSION, Step
 from moot.state.earlier_builds import up_to_date
 from moot.state.entries import Entry, JsonObject, clean_text, gifts_in, make_entry, turns_taken
 from moot.state.errors import InputError
 
-NAME_CHARS = 80
-"""Longest display name that a configuration takes."""
 _IMPORTED: Step = {
     "kind": "close",
     "phase": "",

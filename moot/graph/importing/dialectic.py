@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from moot.state.config import RESERVED_IDS, SLUG, slug
+from moot.state.config.debaters import NAME_CHARS, RESERVED_IDS, SLUG, slug
 from moot.state.config.memory_config import Budget
 from moot.state.entries import JsonObject
 from moot.state.errors import ConfigError
@@ -123,7 +123,7 @@ class _DialecticFile:
             self.warn(f"{section.path}.role {role!r} is no shipped role: a generalist's prompts are used")
         debater = {
             "id": self._id(section, name),
-            "name": name[:80],
+            "name": name[:NAME_CHARS],
             "role": role,
             "model": self._model(section),
             "temperature": section.take("temperature"),

@@ -21,6 +21,8 @@ FLOOR_SPEAKERS = frozenset({"user", "moderator"})
 RESERVED_IDS = FLOOR_SPEAKERS | {"moot", "judge", "tools", TIE, SYNTHESIS}
 HUMAN = "human"
 """A debater's `model` where a person takes the turns."""
+NAME_CHARS = 80
+"""Longest display name."""
 ANCHOR_CHARS = 40_000
 """Characters of all anchors of one debater: they are frozen into the state with the configuration."""
 
@@ -92,7 +94,7 @@ class DebaterConfig(Persona):
 
     id: str = ""
     """Slug, the wire's `name`; made from `name` where it is not given."""
-    name: str = Field(min_length=1, max_length=80)
+    name: str = Field(min_length=1, max_length=NAME_CHARS)
     """Display name."""
     role: str = ""
     """What this debater looks at, such as `security engineer`."""
