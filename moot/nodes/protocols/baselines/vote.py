@@ -9,7 +9,6 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 from pydantic import Field
@@ -66,10 +65,9 @@ class Vote(Alone):
 
     def next_step(self, state: ConversationState, config: DebateConfig) -> Step | End:
         """Give all floors at once, and again when a person has spoken up since."""
-        answers = VoteConfig.of(config).answers
+        answers, speakers = VoteConfig.of(config).answers, list(config.names())
         if answers_since(state["full_transcript"]):
             return End(all_done(answers, "answer", "given"))
-        speakers = list(config.names())
         floors = [make_floor(speakers[index % len(speakers)]) for index in range(answers)]
         return make_step(PHASE, state.get("round", 0) + 1, floors)
 
@@ -83,7 +81,7 @@ class Vote(Alone):
         """The count, where answers are counted; its confidence is the share of answers that agree."""
         if VoteConfig.of(config).by != "answer":
             return None
-        count = _count(state)
+        count = _Count(state)
         given = sum(map(len, count.by_answer.values()))
         if not given:
             return as_decision(failed_verdict(COUNT, "no answer was given"))
@@ -123,20 +121,25 @@ class Vote(Alone):
 
     def answer(self, state: ConversationState) -> str:
         """The first of the answers that agree with most others; `""` for a tie."""
-        count = _count(state)
+        count = _Count(state)
         return count.first["content"] if count.first else ""
 
 
-@dataclass(frozen=True)
 class _Count:
     """How the answers fall together."""
 
-    by_answer: dict[str, list[Entry]]
-    """Entries by normalised answer, in the order of their first appearance."""
-    tied: list[str]
-    """The answers that share the first place, where there are several."""
-    first: Entry | None
-    """The first entry of the answer that won, `None` for a tie or no answer."""
+    def __init__(self, state: ConversationState) -> None:
+        self.by_answer: dict[str, list[Entry]] = {}
+        """Entries by normalised answer, in the order of their first appearance."""
+        for entry in answers_since(state["full_transcript"]):
+            if kind_of(entry).argues:
+                self.by_answer.setdefault(final_answer(entry["content"]), []).append(entry)
+        most = max(map(len, self.by_answer.values()), default=0)
+        leading = [said for said, entries in self.by_answer.items() if len(entries) == most]
+        self.tied = sorted(leading) if len(leading) > 1 else []
+        """The answers that share the first place, where there are several."""
+        self.first = self.by_answer[leading[0]][0] if len(leading) == 1 else None
+        """The first entry of the answer that won, `None` for a tie or no answer."""
 
 
 def final_answer(text: str) -> str:
@@ -161,13 +164,3 @@ def _short(said: str) -> str:
         return said
     # Long answers that begin alike are still different answers.
     return f"{said[:SHOWN_CHARS]}… ({hashlib.sha256(said.encode()).hexdigest()[:6]})"
-
-
-def _count(state: ConversationState) -> _Count:
-    by_answer: dict[str, list[Entry]] = {}
-    for entry in filter(lambda entry: kind_of(entry).argues, answers_since(state["full_transcript"])):
-        by_answer.setdefault(final_answer(entry["content"]), []).append(entry)
-    most = max(map(len, by_answer.values()), default=0)
-    leading = [said for said, entries in by_answer.items() if len(entries) == most]
-    first = by_answer[leading[0]][0] if len(leading) == 1 else None
-    return _Count(by_answer, sorted(leading) if len(leading) > 1 else [], first)
