@@ -25,7 +25,7 @@ from moot.nodes.models.offers import rows_for
 from moot.nodes.models.registry import Models
 from moot.nodes.prompts.fitting import fit_messages
 from moot.nodes.prompts.request import Voice, make_call
-from moot.nodes.summarize import unsummarised
+from moot.nodes.summarize import entries_to_fold
 from moot.nodes.text.tokens import counter
 from moot.state.config import DebateConfig
 from moot.state.config.boundary import Claim, reaches
@@ -117,7 +117,7 @@ def _faults(debate: Debate) -> Iterator[tuple[str, Repair | None]]:
     told: dict[str, str | float] = {"turns": values["turn_count"]}
     if is_over(snapshot):
         told["status"] = values["status"]
-        if missed := unsummarised(cast(ConversationState, values)):
+        if missed := entries_to_fold(cast(ConversationState, values)):
             yield f"{len(missed)} entries are neither in the window nor in the summary", None
     if wrong := {key: value for key, value in told.items() if getattr(row, key) != value}:
         listed = ", ".join(f"{key} {getattr(row, key)} for {value}" for key, value in wrong.items())

@@ -12,8 +12,8 @@ from typing_extensions import TypedDict
 
 from moot.graph.api import Debate, Debates
 from moot.graph.reports.contents import TITLE, Report
-from moot.graph.reports.markdown_quotes import plain, quoted, section
-from moot.graph.reports.wording import grouped, shortened
+from moot.graph.reports.markdown_quotes import block_quote, plain, section
+from moot.graph.reports.wording import group_digits, shorten
 from moot.graph.session import DebateSession
 from moot.nodes.blackboard.by_model import structured_call
 from moot.nodes.calls import Flow, Reply
@@ -156,7 +156,7 @@ def _worth(compared: DebateComparison) -> str:
 def comparison_title(compared: DebateComparison) -> str:
     """Return the beginning of what all of them were asked, if they were asked the same."""
     asked = compared["debates"][0]["asked"] if compared["same_question"] else ""
-    return shortened(asked, TITLE) or "Debates side by side"
+    return shorten(asked, TITLE) or "Debates side by side"
 
 
 def render_comparison(compared: DebateComparison) -> str:
@@ -167,7 +167,7 @@ def render_comparison(compared: DebateComparison) -> str:
         "Status": [row["status"] for row in rows],
         "Result": [row["result"] for row in rows],
         "Models": [row["models"] for row in rows],
-        "Turns": [grouped(row["turns"]) for row in rows],
+        "Turns": [group_digits(row["turns"]) for row in rows],
         "Tokens": [
             f"{row['tokens']:,}"
             + (f", {row['tokens'] / least:.1f} times the least" if row["tokens"] > least > 0 else "")
@@ -191,7 +191,7 @@ def render_comparison(compared: DebateComparison) -> str:
     title, asked = comparison_title(compared), rows[0]["asked"]
     worth = f"**Was it worth its tokens?** {plain(compared['worth'])}" if compared["worth"] else ""
     agreement = " ".join(filter(None, [same, agreed]))
-    topic = quoted(asked) if compared["same_question"] and asked != title else ""
+    topic = block_quote(asked) if compared["same_question"] and asked != title else ""
     parts = [f"# {plain(title)}", topic, "\n".join([head, *table]), agreement, worth, only, *answers]
     return "\n\n".join(filter(None, parts)) + "\n"
 

@@ -61,7 +61,7 @@ def check_config(claim: Claim, environment: Environment, *, imports: bool = True
     for seat in config.judge.seats():
         rubric_for(seat, config, protocol.brief.rubric)
     models = environment.models_of(claim)
-    if config.limits.cost_usd is not None and (unpriced := models.unpriced(config.model_names())):
+    if config.limits.cost_usd is not None and (unpriced := models.names_without_price(config.model_names())):
         raise ConfigError(  # a limit that could not be kept
             "limits.cost_usd needs prices: give input_usd_per_million and output_usd_per_million "
             f"(0 where free) under `models` for {', '.join(map(repr, unpriced))}"
@@ -186,7 +186,7 @@ class ExpectedCost(TypedDict):
 def expected_cost(planned: Forecast, config: DebateConfig) -> ExpectedCost | list[str]:
     """Return what a debate would cost, or the models whose price nobody knows."""
     models = Models(config.models)
-    if unpriced := models.unpriced(config.model_names()):
+    if unpriced := models.names_without_price(config.model_names()):
         return unpriced
     cost: ExpectedCost = {"usd_at_least": 0.0, "usd": 0.0, "usd_at_most": 0.0}
     for batch in planned.batches:

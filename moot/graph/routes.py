@@ -9,7 +9,7 @@ from langgraph.graph import END
 from moot.nodes.driving.environment import Environment
 from moot.nodes.record import record_due
 from moot.nodes.reflect import reflect_due
-from moot.nodes.summarize import perspectives_due, unsummarised
+from moot.nodes.summarize import entries_to_fold, perspectives_due
 from moot.nodes.trim import leaves_through
 from moot.state.conversation import OVER, ConversationState
 from moot.state.earlier_builds import up_to_date
@@ -71,7 +71,7 @@ def first_due(state: ConversationState, env: Environment, among: Collection[str]
         return "record"
     if leaving >= 0:
         return "trim"
-    if "summarize" in among and (unsummarised(state) or perspectives_due(state)):
+    if "summarize" in among and (entries_to_fold(state) or perspectives_due(state)):
         return "summarize"
     return "reflect" if "reflect" in among and reflect_due(state) else "plan"
 

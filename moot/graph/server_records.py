@@ -13,7 +13,7 @@ import httpx
 from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
 
-from moot.graph.cli.database import opened_records
+from moot.graph.cli.database import open_catalogue
 from moot.state.catalogue import DebateRow
 from moot.state.entries import JsonObject
 
@@ -79,7 +79,7 @@ async def _make_assistants(client: LangGraphClient) -> None:
 
 
 def _rows() -> list[DebateRow]:
-    with opened_records(None) as records:
+    with open_catalogue(None) as records:
         return records.catalogue.rows() if records else []
 
 

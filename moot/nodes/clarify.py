@@ -14,7 +14,7 @@ from moot.nodes.people.questions import QUESTIONS_TOKENS, PersonQuestion, ask_pe
 from moot.nodes.prompts.fitting import KEEP, Block, fit
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.prompts.rendering import render_entry
-from moot.nodes.prompts.request import make_call, many, narrowed, voice_of
+from moot.nodes.prompts.request import make_call, many, narrow, voice_of
 from moot.nodes.protocols.protocol import make_floor, make_step
 from moot.nodes.roles.role import shipped_role
 from moot.nodes.views.head import contract_text, rules_block, topic_block
@@ -97,7 +97,7 @@ def _call(state: ConversationState, context: NodeContext, debater: DebaterConfig
     ]
     view = fit(blocks, config.memory.budget.total, count)
     hints: Hints = {"speaker": debater.name, "topic": state["topic"], "fields": {"questions": 1}}
-    schema = narrowed(Asked, {"questions": many(str, 0, most)})
+    schema = narrow(Asked, {"questions": many(str, 0, most)})
     voice = voice_of(config, debater)
     return make_call(voice, "clarify", view, schema=schema, reply=QUESTIONS_TOKENS, hints=hints)
 

@@ -15,7 +15,7 @@ from moot.nodes.memory.perspective import due_debaters, perspective_summary
 from moot.nodes.memory.summarizers.drafting import FRAME_TOKENS, draft_summary, make_summary, version_of
 from moot.nodes.memory.summarizers.rule_based import RuleBased
 from moot.nodes.memory.summarizers.summarizer import SummaryRequest
-from moot.nodes.memory.window import uncovered
+from moot.nodes.memory.window import entries_to_cover
 from moot.nodes.protocols.protocol import Consult, End
 from moot.nodes.protocols.protocol_table import next_step, protocol_named
 from moot.state.config.debate_config import frozen_config
@@ -57,13 +57,13 @@ def perspectives_due(state: ConversationState) -> list[str]:
     return due_debaters(state, config)
 
 
-def unsummarised(state: ConversationState) -> Sequence[Entry]:
+def entries_to_fold(state: ConversationState) -> Sequence[Entry]:
     """Return what is to be folded into the rolling summary: nothing where no view and no judge will show it.
 
     A judge is shown a summary where what was argued has outgrown its prompt; the views of speakers only while
     somebody is still to speak, for which only a summary that costs nothing is made in advance.
     """
-    entries, config = uncovered(state), frozen_config(state)
+    entries, config = entries_to_cover(state), frozen_config(state)
     if not entries:
         return []
     protocol, memory = protocol_named(config.protocol), config.memory
@@ -81,7 +81,7 @@ def _roll(state: ConversationState, context: NodeContext) -> Body:
 
     It is made of what is new and the last version; in the mode `fresh`, of all that has left the window.
     """
-    config, entries = frozen_config(state), unsummarised(state)
+    config, entries = frozen_config(state), entries_to_fold(state)
     if not entries:
         return {}
     transcript, fresh = state["full_transcript"], config.memory.mode == "fresh"

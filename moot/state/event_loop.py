@@ -80,10 +80,10 @@ def uncancelled(work: Callable[P, Coroutine[object, None, T]]) -> Callable[P, Co
     """Decorate what comes to its end once it has begun, as `to_the_end` has it."""
 
     @wraps(work)
-    async def awaited(*args: P.args, **kwargs: P.kwargs) -> T:
+    async def await_call(*args: P.args, **kwargs: P.kwargs) -> T:
         return await to_the_end(work(*args, **kwargs))
 
-    return awaited
+    return await_call
 
 
 async def in_thread(function: Callable[..., T], *arguments: object) -> T:

@@ -58,7 +58,7 @@ class PostgresSql(Sql):
     def execute(
         self, statement: str, parameters: Sequence[Value] = (), *, durable: bool = False
     ) -> list[Row]:
-        return self._retried(lambda: self._run(statement, parameters))
+        return self._retry(lambda: self._run(statement, parameters))
 
     @override
     def transact(
@@ -72,12 +72,12 @@ class PostgresSql(Sql):
                 last = [self._run(*each) for each in statements][-1] if permit.allows(rows) else None
             return rows, last
 
-        rows, last = self._retried(run)
+        rows, last = self._retry(run)
         if last is None:
             raise permit.refusal(rows)
         return last
 
-    def _retried(self, run: Callable[[], T]) -> T:
+    def _retry(self, run: Callable[[], T]) -> T:
         """Run on the connection, once more on a new one where that is lost; what is run may be run twice."""
         if haste.now:
             raise Waits

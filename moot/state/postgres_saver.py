@@ -31,13 +31,13 @@ def open_pool(url: str) -> Pool:
         min_size=1,
         max_size=2,
         open=False,
-        configure=_configured,
+        configure=_configure,
         check=AsyncConnectionPool.check_connection,
         kwargs={"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row},
     )
 
 
-async def _configured(connection: AsyncConnection[DictRow]) -> None:
+async def _configure(connection: AsyncConnection[DictRow]) -> None:
     await connection.execute(STANDSTILL)
 
 
@@ -56,18 +56,18 @@ class MootPostgresSaver(AsyncPostgresSaver):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        with self._permitted(config):
+        with self._permit_writes(config):
             return await super().aput(config, checkpoint, metadata, new_versions)
 
     @override
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, object]], task_id: str, task_path: str = ""
     ) -> None:
-        with self._permitted(config):
+        with self._permit_writes(config):
             await super().aput_writes(config, writes, task_id, task_path)
 
     @contextmanager
-    def _permitted(self, config: RunnableConfig) -> Iterator[None]:
+    def _permit_writes(self, config: RunnableConfig) -> Iterator[None]:
         token = _permit.set(self.records.leases.permit_in(config))
         try:
             yield

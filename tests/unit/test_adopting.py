@@ -15,7 +15,7 @@ from moot.graph.api import Debates, open_debates
 from moot.graph.importing import parse_transcript
 from moot.graph.importing.adopting import transcript_config
 from moot.nodes.judging.opinion_check import failed_verdict
-from moot.nodes.memory.window import uncovered
+from moot.nodes.memory.window import entries_to_cover
 from moot.nodes.text.tokens import counter
 from moot.state.config import DebateConfig
 from moot.state.config.config_files import make_config
@@ -79,7 +79,7 @@ def test_what_was_exported_comes_back_the_same_in_another_database(
         imported = others.import_document(original)
         assert imported.document() == original
         assert imported.is_over()
-        assert not uncovered(imported.state().values)
+        assert not entries_to_cover(imported.state().values)
 
 
 TEXT = st.text(max_size=60)
@@ -266,7 +266,7 @@ def test_a_large_import_is_summarised_within_its_budget(tmp_path: Path) -> None:
         debate = debates.import_transcript("\n".join(lines), topic="Carbon?", config=config)
         document, values = debate.document(), debate.state().values
     assert sum(entry["tokens"] for entry in document["transcript"]) > 150_000
-    assert not uncovered(values)
+    assert not entries_to_cover(values)
     assert len(values["messages"]) < 60
     assert document["summaries"][-1]["after_tokens"] <= config.memory.budget.summary
     assert model.calls

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moot.nodes.blackboard.board_words import noted
+from moot.nodes.blackboard.board_words import board_text
 from moot.nodes.blackboard.minutes import Minutes, find_quotation, in_speech_of_another
 from moot.nodes.blackboard.outcome import at_a_glance, findings_text
 from moot.state.ledger import MOTION
@@ -115,7 +115,7 @@ def test_challenges_have_ids_of_their_own_so_that_an_answer_to_one_leaves_the_ot
     ids=["headings", "a heading alone", "nothing"],
 )
 def test_words_on_the_board_have_no_markup_in_any_of_their_lines(said: str, kept: str) -> None:
-    assert noted(said) == kept
+    assert board_text(said) == kept
 
 
 # Reading by rule

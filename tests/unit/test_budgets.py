@@ -16,7 +16,7 @@ from moot.graph.debate import build_graph
 from moot.nodes.calls import ModelCall, Reply
 from moot.nodes.memory.summarizers.summarizer_table import SUMMARIZERS
 from moot.nodes.protocols.protocol_table import PROTOCOLS
-from moot.nodes.summarize import unsummarised
+from moot.nodes.summarize import entries_to_fold
 from moot.nodes.text.tokens import counter, prompt_tokens
 from moot.state.config import DebateConfig
 from tests.support.fakes import FakeModel
@@ -73,7 +73,7 @@ def _hold(graph: Any, model: FakeModel, config: DebateConfig) -> None:
         assert prompt_tokens(call.messages, count) <= total, (call.purpose, call.hints.get("phase"))
         assert all(message["content"].strip() for message in call.messages[-1:])
     state = graph.get_state(THREAD).values
-    assert not unsummarised(state)
+    assert not entries_to_fold(state)
     for receipt in state["receipts"]:
         assert receipt["total_tokens"] <= total
     for entry in state["full_transcript"][-1:]:

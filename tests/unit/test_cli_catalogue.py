@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from moot.graph.api import DebateConfig, open_debates
 from moot.graph.cli.group import app_of
-from moot.graph.cli.screen.output import fitted
+from moot.graph.cli.screen.output import wrap_for_terminal
 from moot.nodes.models.recorded import recording_config
 from moot.state.errors import DebateExists, DebateNotFound, InputError
 from moot.state.event_loop import rest, stop
@@ -114,7 +114,9 @@ def test_no_word_breaks_on_a_narrow_terminal_and_a_command_stays_a_line(
 
     monkeypatch.setenv("COLUMNS", "20")
     command = "  go on: moot resume a-debate --turns 6"
-    wrapped = fitted(f"Antidisestablishmentarianism is long, and so is this.\n{command}", Terminal())
+    wrapped = wrap_for_terminal(
+        f"Antidisestablishmentarianism is long, and so is this.\n{command}", Terminal()
+    )
     assert wrapped.split("\n") == [
         "Antidisestablishmentarianism",
         "is long, and so is",

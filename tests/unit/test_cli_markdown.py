@@ -11,7 +11,7 @@ from rich.console import Console
 from moot import DebateConfig
 from moot.graph.cli.commands import plan
 from moot.graph.cli.screen import verdict_screen
-from moot.graph.cli.screen.output import MarkdownText, fitted
+from moot.graph.cli.screen.output import MarkdownText, wrap_for_terminal
 from moot.graph.cli.screen.verdict_screen import verdict_parts
 from moot.nodes.protocols.stand_in import forecast
 from tests.support.report_documents import VERDICT
@@ -70,7 +70,7 @@ def test_a_remark_is_wrapped_between_words(columns: int, monkeypatch: pytest.Mon
     words = (
         "A --config that says otherwise is refused, naming the keys that differ, unless --reconfigure. " * 3
     )
-    lines = fitted(words, Terminal()).splitlines()
+    lines = wrap_for_terminal(words, Terminal()).splitlines()
     assert all(len(line) <= columns for line in lines)
     assert " ".join(lines).split() == words.split()
 

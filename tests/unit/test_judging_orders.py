@@ -49,7 +49,7 @@ def verdict(
         open_questions=["Why?"],
     )
     reply = Reply(usage={"prompt_tokens": 100, "cost_usd": 0.5})
-    return OpinionCheck(RUBRIC, order, {"m000001"}, judge).judged(said, reply)
+    return OpinionCheck(RUBRIC, order, {"m000001"}, judge).opinion_verdict(said, reply)
 
 
 def judge_all(choose: Callable[[list[str]], str], debates: int = 40, judge: str = "j1") -> list[Verdict]:
@@ -174,7 +174,7 @@ def test_reasons_of_both_orders_stand_in_turn_and_once() -> None:
         case = DebaterCase(debater="ada", pros=pros, cons=pros[:1])
         said = SolutionOpinion(reasoning="So.", cases=[case], winner="ada", confidence=60)
         check = OpinionCheck(RUBRIC, order, {"m000001", "m000002", "m000003"}, "j1")
-        return check.judged(said, Reply())
+        return check.opinion_verdict(said, Reply())
 
     first = passed(["ada", "bo"], ("The sum is payable.", "m000001"), ("Roads need less repair.", "m000002"))
     second = passed(["bo", "ada"], ("Trams are quiet.", "m000003"), ("The sum is payable!", "m000003"))

@@ -61,7 +61,7 @@ def opinion(
 
 def check(said: JudgeOpinion) -> Verdict:
     check = OpinionCheck(RUBRIC, ["ada", "bo"], KNOWN, "j1", {"ada": 9, "bo": 4}, NAMES)
-    return check.judged(said, Reply(model="m"))
+    return check.opinion_verdict(said, Reply(model="m"))
 
 
 def test_a_sound_opinion_becomes_a_verdict() -> None:

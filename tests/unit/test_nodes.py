@@ -16,7 +16,7 @@ from moot.graph.debate import build_graph
 from moot.nodes.calls import ModelCall, Reply
 from moot.nodes.driving.environment import NodeContext
 from moot.nodes.memory.summarizers.summarizer_table import SUMMARIZERS, summarizer_named
-from moot.nodes.memory.window import uncovered
+from moot.nodes.memory.window import entries_to_cover
 from moot.nodes.open import open_debate
 from moot.nodes.protocols.protocol_table import limit_reached
 from moot.nodes.text.tokens import counter
@@ -113,7 +113,7 @@ def test_a_huge_transcript_is_summarised_before_the_first_turn() -> None:
     model = FakeModel()
     state = _run(_config(turns=1), model, {"topic": "T", "full_transcript": said}).get_state(THREAD).values
     assert state["rolling_summary"]["covers_through_seq"] > 300
-    assert not uncovered(state)
+    assert not entries_to_cover(state)
     assert model.calls[0].prompt_tokens <= 8000
 
 
@@ -141,7 +141,7 @@ def test_every_message_is_in_the_window_or_in_the_summary_and_every_prompt_fits(
     graph = _run(config, model)
     for snapshot in graph.get_state_history(THREAD):
         if snapshot.next == ("plan",):
-            assert not uncovered(snapshot.values)
+            assert not entries_to_cover(snapshot.values)
     state = graph.get_state(THREAD).values
     assert state["rolling_summary"] != {} or sum(lengths) < 400
     for call in model.calls:

@@ -21,7 +21,7 @@ def test_a_configured_price_wins_over_the_listed_one_and_a_local_model_has_none(
     assert Models({"gpt-4o-mini": own}).cost_usd("gpt-4o-mini", USED) == pytest.approx(2.5)
     local = ModelSettings(base_url="http://localhost:11434/v1")
     assert Models({"gpt-4o-mini": local}).cost_usd("gpt-4o-mini", USED) is None
-    assert Models({"llama3": local}).unpriced(["llama3", "offline"]) == ["llama3"]
+    assert Models({"llama3": local}).names_without_price(["llama3", "offline"]) == ["llama3"]
 
 
 def test_the_plan_says_what_it_costs_and_whose_prices_those_are(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from moot.graph.reports import render_markdown
-from moot.graph.reports.markdown_quotes import defused, plain, quoted
+from moot.graph.reports.markdown_quotes import block_quote, defuse, plain
 from moot.graph.reports.prose import PLAIN_ABOVE, Prose
 from tests.support.report_documents import ATTACKS, debate, hostile
 
@@ -37,7 +37,7 @@ def test_hostile_texts_bring_no_html_image_or_odd_link_into_the_file() -> None:
 
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_each_attack_is_defused_in_a_quote_and_in_a_line(attack: str) -> None:
-    assert dangers(quoted(attack)) == []
+    assert dangers(block_quote(attack)) == []
     assert dangers(plain(attack)) == []
 
 
@@ -49,7 +49,7 @@ pieces = st.sampled_from(
 @settings(max_examples=120, deadline=None)
 @given(parts=st.lists(pieces, max_size=25))
 def test_no_mix_of_markup_gets_through(parts: list[str]) -> None:
-    assert dangers(quoted("".join(parts))) == []
+    assert dangers(block_quote("".join(parts))) == []
     assert dangers(plain("".join(parts))) == []
 
 
@@ -82,12 +82,12 @@ def test_a_table_row_stays_one_row_whatever_a_name_holds() -> None:
 
 def test_ordinary_markdown_is_left_as_it_was_said() -> None:
     said = "A *b* [c](https://example.org) `x < y`\n\n- 1 < 2\n\n```\n<kept>\n```"
-    assert defused(said) == said
+    assert defuse(said) == said
 
 
 def test_huge_texts_are_shown_verbatim() -> None:
     text = "*a* ```" * PLAIN_ABOVE
-    assert defused(text).startswith("````text\n")
+    assert defuse(text).startswith("````text\n")
     assert "<em>" not in Prose({}).block(text)
 
 

@@ -244,9 +244,9 @@ def test_agreement_and_difference_follow_from_stances_for_any_number_of_debaters
         plain(5, "cyd", "asserts", "p002"),
     ]
     ledger = fold_notes([*opened("p001", "p002"), *events])
-    assert ledger.shared("ada", "bob") == ([], ["p001"])
-    assert ledger.shared("ada", "cyd") == (["p001"], [])
-    assert ledger.shared("bob", "cyd") == (["p002"], ["p001"])
+    assert ledger.common_ground("ada", "bob") == ([], ["p001"])
+    assert ledger.common_ground("ada", "cyd") == (["p001"], [])
+    assert ledger.common_ground("bob", "cyd") == (["p002"], ["p001"])
     assert ledger.pairs("p001") == [("ada", "bob"), ("cyd", "bob")]
 
 

@@ -46,7 +46,7 @@ def _existing(db: str | None) -> str:
     return url
 
 
-def opened(db: str | None, *, make: bool = False, environment: Environment | None = None) -> Debates:
+def open_database(db: str | None, *, make: bool = False, environment: Environment | None = None) -> Debates:
     """Open the debates of a database for a `with` block.
 
     Args:
@@ -65,14 +65,14 @@ def opened(db: str | None, *, make: bool = False, environment: Environment | Non
 
 
 @contextmanager
-def opened_debate(db: str | None, name: str) -> Iterator[Debate]:
+def open_stored_debate(db: str | None, name: str) -> Iterator[Debate]:
     """Open one debate of a database for a `with` block.
 
     Raises:
         DebateNotFound: there is none of this id or name.
         InputError: the database cannot be opened.
     """
-    with opened(db) as debates:
+    with open_database(db) as debates:
         yield debates.get(name)
 
 
@@ -89,7 +89,7 @@ def present_records(db: str | None) -> AbstractContextManager[Records]:
     return closing(open_records(url))
 
 
-def opened_records(db: str | None) -> AbstractContextManager[Records | None]:
+def open_catalogue(db: str | None) -> AbstractContextManager[Records | None]:
     """Open the catalogue alone; `None` where there is no database.
 
     Raises:
@@ -98,7 +98,7 @@ def opened_records(db: str | None) -> AbstractContextManager[Records | None]:
     return present_records(db) if exists(check_database(db)) else nullcontext()
 
 
-def opened_queue(db: str | None) -> WorkQueue:
+def open_queue(db: str | None) -> WorkQueue:
     """Return the queue of a Postgres database.
 
     Raises:

@@ -187,20 +187,20 @@ def with_files(data: JsonObject, folder: Path, readers: Mapping[str, Reader] = F
     filled: object = data
     for place, read in readers.items():
         keys = place.split(".")
-        filled = _replaced(filled, keys, partial(read, keys[-1], folder))
+        filled = _replace(filled, keys, partial(read, keys[-1], folder))
     return cast(JsonObject, filled)
 
 
-def _replaced(data: object, keys: Sequence[str], read: Callable[[object], object]) -> object:
+def _replace(data: object, keys: Sequence[str], read: Callable[[object], object]) -> object:
     """Return the data with what stands at these keys as `read` makes it."""
     if not keys:
         return read(data)
     key, *rest = keys
     if key == "*":
-        return [_replaced(each, rest, read) for each in data] if isinstance(data, list) else data
+        return [_replace(each, rest, read) for each in data] if isinstance(data, list) else data
     if not isinstance(data, Mapping) or key not in data:
         return data
-    value = _replaced(data[key], rest, read)
+    value = _replace(data[key], rest, read)
     if value is LEFT_OUT:
         return {name: each for name, each in data.items() if name != key}
     return {**data, key: value}

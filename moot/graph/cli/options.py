@@ -29,9 +29,9 @@ def _debate_file(path: Path | None) -> Path | None:
 
 def debates_like(ctx: Context, incomplete: str) -> list[str]:
     """Return the names that a shell may complete a debate's with."""
-    from moot.graph.cli.database import opened_records
+    from moot.graph.cli.database import open_catalogue
 
-    with opened_records(ctx.params.get("db")) as records:
+    with open_catalogue(ctx.params.get("db")) as records:
         rows = records.rows() if records else []
     return [row.name for row in rows if row.name.startswith(incomplete)]
 

@@ -131,7 +131,7 @@ def _run_answering(debate: Debate, delivery: Delivery, turns: int | None, answer
             turns, answer = None, answerer.answer(waiting.questions)
             if answer is None:
                 raise
-    if from_the_start and (unused := answerer.unused()):
+    if from_the_start and (unused := answerer.answers_left()):
         complain(f"warning: --answers: nobody asked for {'; '.join(unused)}")
 
 

@@ -102,7 +102,9 @@ def read_md(text: str) -> ParsedTranscript:
     if not repeated and len(names) < 2 and is_listed(lines):
         return _speeches_under(lines, _bold_heads(LISTED, lines, fenced), "- **NAME**: text")
     if names:
-        return _speeches_under(lines, {at: _headed(name, "") for at, name in names.items()}, "## NAME")
+        return _speeches_under(
+            lines, {at: _markdown_speech(name, "") for at, name in names.items()}, "## NAME"
+        )
     return read_txt(text)
 
 
@@ -114,12 +116,12 @@ def is_listed(lines: Sequence[str]) -> bool:
 def _bold_heads(form: re.Pattern[str], lines: Sequence[str], fenced: Container[int]) -> Heads:
     matches = {at: match for at, line in enumerate(lines) if (match := form.match(line)) and at not in fenced}
     return {
-        at: _headed(f"{match['time'] or ''}{match['name']}{match['aside'] or ''}", match["text"])
+        at: _markdown_speech(f"{match['time'] or ''}{match['name']}{match['aside'] or ''}", match["text"])
         for at, match in matches.items()
     }
 
 
-def _headed(head: str, text: str) -> ParsedSpeech:
+def _markdown_speech(head: str, text: str) -> ParsedSpeech:
     """Return a speech by its head in Markdown: a name, and perhaps a time in brackets."""
     match = re.fullmatch(_HEAD, head.strip())
     if match is None:

@@ -7,8 +7,8 @@ from moot.graph.reports.positions import read_standings
 from moot.graph.reports.spending import Figure, Prompts, read_plan, read_usage
 from moot.graph.reports.transcript_blocks import Transcript, anchors_of
 from moot.graph.reports.verdict_view import Panel
-from moot.graph.reports.wording import as_json, cleaned, clock, shortened
-from moot.nodes.blackboard.outcome import unfolded
+from moot.graph.reports.wording import as_json, clean_strings, clock, shorten
+from moot.nodes.blackboard.outcome import strip_marks
 from moot.nodes.protocols.protocol_table import rules_of
 from moot.state.config.model_settings import RECORDED
 from moot.state.ledger import MOTION
@@ -29,10 +29,10 @@ class Report:
 
     def __init__(self, given: object) -> None:
         """Read a document of format `moot.debate/1`; what is missing in it is missing in the report."""
-        self.document = document = as_far_as_it_goes(DebateDocument, cleaned(given))
+        self.document = document = as_far_as_it_goes(DebateDocument, clean_strings(given))
         topic, board = document["topic"].strip(), document["blackboard"]
         self.name = document["name"] or document["id"]
-        short = shortened(topic, TITLE)
+        short = shorten(topic, TITLE)
         self.title = short or self.name or "A debate"
         self.topic = topic if topic != short else ""
         """The whole topic, where the title does not hold it."""
@@ -50,7 +50,7 @@ class Report:
 
         self.rules = rules_of(document)
         """The protocol by which the result is told."""
-        answer = unfolded(document["solution"]) if self.rules.always_answers else document["solution"]
+        answer = strip_marks(document["solution"]) if self.rules.always_answers else document["solution"]
         self.solution = answer or (self.verdict.solution if self.verdict else "")
         self.at_a_glance = self.rules.at_a_glance(self.solution)
         """As much of the solution as one page has room for."""

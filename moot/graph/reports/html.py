@@ -21,7 +21,7 @@ from moot.graph.reports.charts import NARROW, SECTIONS, WIDE, floor_chart, leadi
 from moot.graph.reports.contents import Report
 from moot.graph.reports.prose import Prose
 from moot.graph.reports.transcript_blocks import Message, Transcript, anchors_of
-from moot.graph.reports.wording import cleaned, clock, grouped, one_decimal
+from moot.graph.reports.wording import clean_strings, clock, group_digits, one_decimal
 from moot.nodes.blackboard.board_words import says
 from moot.nodes.blackboard.outcome import GLANCE
 from moot.nodes.judging.decision import RULES
@@ -69,7 +69,7 @@ def render_messages(entries: Sequence[Entry], among: DebateDocument) -> list[tup
     ids = {entry["id"] for entry in entries}
     receipts = [each for each in among["receipts"] if each["entry_id"] in ids]
     few = {"config": among["config"], "transcript": list(entries), "receipts": receipts}
-    document = as_far_as_it_goes(DebateDocument, cleaned(few))
+    document = as_far_as_it_goes(DebateDocument, clean_strings(few))
     folds = Transcript(document, People(document), anchors).blocks
     template = _environment(Prose(anchors)).get_template("message.html.j2").module
     return [(each, str(template.message(each))) for fold in folds for each in fold.messages]  # type: ignore[attr-defined]  # a macro
@@ -128,7 +128,9 @@ def template_environment(**filters: Callable[..., object]) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(amount=amount, grouped=grouped, tenths=one_decimal, clock=clock, **filters)
+    environment.filters.update(
+        amount=amount, grouped=group_digits, tenths=one_decimal, clock=clock, **filters
+    )
     environment.globals.update(rules=RULES, says=says)
     environment.filters["message_id"] = lambda seq: entry_id(max(seq, 0))
     return environment

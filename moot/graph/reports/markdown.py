@@ -11,9 +11,9 @@ from markupsafe import escape
 from moot.graph.reports.cast import Person
 from moot.graph.reports.contents import Report
 from moot.graph.reports.html import template_environment
-from moot.graph.reports.markdown_quotes import plain, quoted, section
+from moot.graph.reports.markdown_quotes import block_quote, plain, section
 from moot.graph.reports.prose import Prose
-from moot.nodes.blackboard.board_words import noted
+from moot.nodes.blackboard.board_words import board_text
 from moot.state.verdict import Reason
 
 STRONGEST = 3
@@ -53,7 +53,7 @@ def render_markdown(document: Mapping[str, object]) -> str:
         return f"[{plain(message_id)}](#{quote(anchor)})" if anchor else plain(message_id)
 
     # The output is Markdown: each text goes through `plain` or `quoted`, which escape for both languages.
-    environment = template_environment(plain=plain, quoted=quoted, cite=cite, attribute=escape)
+    environment = template_environment(plain=plain, quoted=block_quote, cite=cite, attribute=escape)
     text = environment.get_template("report.md.j2").render(report=report)
     return _tidy(text)
 
@@ -66,13 +66,13 @@ def render_brief(document: Mapping[str, object], form: Literal["brief", "adr"] =
         form: which of the two.
     """
     report = Report(document)
-    environment = template_environment(plain=plain, quoted=quoted, section=section, cited=_reason_text)
+    environment = template_environment(plain=plain, quoted=block_quote, section=section, cited=_reason_text)
     options = [_option(report, person) for person in report.people.values()]
     text = environment.get_template(f"{form}.md.j2").render(
         report=report,
         options=options,
         most=STRONGEST,
-        asked=noted(report.topic.removeprefix(report.title), TOPIC_CHARS),  # beyond the title
+        asked=board_text(report.topic.removeprefix(report.title), TOPIC_CHARS),  # beyond the title
     )
     return _tidy(text)
 
@@ -100,15 +100,15 @@ def _option(report: Report, person: Person) -> Option:
         if score.person.id == person.id and score.reasoning
     ]
     remarks = [
-        Reason(text=f"{name}: {noted(score.reasoning, REASON_CHARS)}", citations=list(score.citations))
+        Reason(text=f"{name}: {board_text(score.reasoning, REASON_CHARS)}", citations=list(score.citations))
         for name, score in sorted(scores, key=lambda each: -each[1].share)
     ]
     pros: list[Reason] = []
     cons: list[Reason] = []
     for standing in report.standings:
         for holding in standing.holdings if standing.person.id == person.id else ():
-            pros += [Reason(text=noted(text, REASON_CHARS), citations=[]) for text in holding.evidence]
-            cons += [Reason(text=noted(text, REASON_CHARS), citations=[]) for text in holding.challenged]
+            pros += [Reason(text=board_text(text, REASON_CHARS), citations=[]) for text in holding.evidence]
+            cons += [Reason(text=board_text(text, REASON_CHARS), citations=[]) for text in holding.challenged]
     return Option(person, pros, cons, remarks)
 
 

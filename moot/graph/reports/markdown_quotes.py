@@ -26,18 +26,18 @@ def plain(text: str) -> str:
     return f"{line[: start.end() - 1]}\\{line[start.end() - 1 :]}" if start else line
 
 
-def quoted(text: str) -> str:
+def block_quote(text: str) -> str:
     """Return Markdown as a block quote: its own headings, lists and fences end where the quote ends.
 
     HTML in it is escaped outside fences, images become links, and where a link leads anywhere but to the
     web (or a link target is defined for the rest of the file), all brackets are escaped.
     """
-    return "\n".join(f"> {line}".rstrip() for line in defused(text).split("\n"))
+    return "\n".join(f"> {line}".rstrip() for line in defuse(text).split("\n"))
 
 
 def section(text: str, base: int) -> str:
     """Return Markdown, defused, whose headings join a file's outline from level `base` on, none skipped."""
-    text = defused(text)
+    text = defuse(text)
     lines, tokens = text.split("\n"), parser().parse(text)
     place_headings(tokens, base)
     for opening, words in pairwise(tokens):
@@ -48,7 +48,7 @@ def section(text: str, base: int) -> str:
     return "\n".join(lines)
 
 
-def defused(text: str) -> str:
+def defuse(text: str) -> str:
     """Return Markdown without HTML, images and links that lead anywhere but to the web."""
     if len(text) > PLAIN_ABOVE:
         longest = max((len(run) for run in re.findall("`+", text)), default=0)

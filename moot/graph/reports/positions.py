@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from moot.graph.documents import DebateDocument
 from moot.graph.documents.document import Admission, PropositionStanding, Stance
 from moot.graph.reports.cast import People, Person
-from moot.nodes.blackboard.board_words import noted, says, side_conceded
+from moot.nodes.blackboard.board_words import board_text, says, side_conceded
 from moot.nodes.blackboard.folding import fold_notes
 from moot.nodes.blackboard.standing import Ledger
 from moot.state.ledger import MOTION, Challenge, Event, Evidence
@@ -66,14 +66,14 @@ def read_standings(document: DebateDocument, people: People) -> tuple[DebaterPos
         agreements: list[str] = []
         disagreements: list[str] = []
         for other in people.values():
-            agreed, differing = ledger.shared(who, other.id) if other.id != who else ((), ())
+            agreed, differing = ledger.common_ground(who, other.id) if other.id != who else ((), ())
             disagreements += [f"{other.name}: {texts[key]}" for key in differing if key in texts]
             for key in agreed:
                 if key in texts:
                     answer = "no" if ledger.sign(who, key) < 0 else "yes"
                     agreements.append(f"{other.name}: {answer} to: {texts[key]}")
         concessions = [
-            quoted(each)
+            cited_quotation(each)
             for each in standing["concessions"]
             if each["debater"] == who and not any(each["quote"] in held.position for held in holdings)
         ]
@@ -86,10 +86,10 @@ def read_standings(document: DebateDocument, people: People) -> tuple[DebaterPos
 
 def mark(stance: Stance, side: str = "") -> str:
     """Return a stance with its quotation, of a concession with the side that it gives in to."""
-    return f"{says(stance)}{side}: {quoted(stance)}"
+    return f"{says(stance)}{side}: {cited_quotation(stance)}"
 
 
-def quoted(note: Stance | Event | Evidence | Challenge | Admission) -> str:
+def cited_quotation(note: Stance | Event | Evidence | Challenge | Admission) -> str:
     """Return a note's quotation with its message."""
     return f"“{note['quote']}” [{note['message_id']}]"
 
@@ -102,14 +102,14 @@ def _holdings(
     evidence, challenged = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
     for note in document["blackboard"]["minutes"]:
         if note["note"] == "evidence" and note["debater"] == who:
-            evidence[note["proposition"]].append(quoted(note))
+            evidence[note["proposition"]].append(cited_quotation(note))
         elif note["note"] == "challenge" and note["to"] == who and note["id"] in waiting:
-            challenged[note["proposition"]].append(quoted(note))
+            challenged[note["proposition"]].append(cited_quotation(note))
     for each in propositions:
         key, stance = each["id"], each["stances"].get(who)
         if stance or key in evidence or key in challenged:
             # A proposition of this very quotation needs no words of its own.
-            own = stance is not None and noted(stance["quote"]).startswith(each["text"].rstrip("…"))
+            own = stance is not None and board_text(stance["quote"]).startswith(each["text"].rstrip("…"))
             event = None if own else ledger.stance(who, key)
             position = mark(stance, side_conceded(ledger, event) if event else "") if stance else ""
             name = "" if own else each["text"].removesuffix(".")

@@ -7,7 +7,7 @@ from statistics import fmean
 
 from moot.graph.documents import DebateDocument
 from moot.graph.documents.document import Usage
-from moot.graph.reports.wording import grouped
+from moot.graph.reports.wording import group_digits
 from moot.state.conversation import LeftOut, Receipt
 from moot.state.entries import seq_of
 
@@ -71,9 +71,9 @@ def read_usage(usage: Usage) -> tuple[Figure, ...]:
     """Name what the debate used: calls, tokens, cached share, cost."""
     prompt, cached, cost = usage["prompt_tokens"], usage["cached_tokens"], usage["cost_usd"]
     return (
-        Figure("Model calls", grouped(usage["calls"])),
-        Figure("Prompt tokens", grouped(prompt)),
-        Figure("Reply tokens", grouped(usage["completion_tokens"])),
+        Figure("Model calls", group_digits(usage["calls"])),
+        Figure("Prompt tokens", group_digits(prompt)),
+        Figure("Reply tokens", group_digits(usage["completion_tokens"])),
         Figure("Cached share", f"{100 * cached / prompt:.0f} %" if prompt else "–", f"{cached:,} tokens"),
         Figure("Cost", f"${cost:,.4f}" if cost else "–", "" if cost else "no prices configured"),
     )

@@ -6,7 +6,7 @@ from itertools import groupby
 
 from moot.graph.documents import DebateDocument
 from moot.graph.reports.cast import People, Person
-from moot.graph.reports.wording import grouped
+from moot.graph.reports.wording import group_digits
 from moot.state.entries import ENTRY_ID, Entry
 
 BLOCK = 100
@@ -67,10 +67,10 @@ class Transcript:
         """Whether its blocks wait in templates."""
         self.open = self.count <= OPEN_UP_TO
         self.blocks: list[Fold] = []
-        views = {
-            receipt["entry_id"]: f"{grouped(receipt['total_tokens'])} of {grouped(receipt['budget'])}"
-            for receipt in document["receipts"]
-        }
+        views = {}
+        for receipt in document["receipts"]:
+            tokens, budget = group_digits(receipt["total_tokens"]), group_digits(receipt["budget"])
+            views[receipt["entry_id"]] = f"{tokens} of {budget}"
         chunks, used = _chunks(entries), set[str]()
         for title, chunk in zip(_titles(chunks), chunks, strict=True):
             messages: list[Message] = []

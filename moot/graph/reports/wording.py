@@ -14,7 +14,7 @@ _MOST = 2.0**63
 _SECRET = re.compile(r"(?i)(api[_-]?key|secret|password|passwd|authorization|credential|headers)$")
 
 
-def cleaned(value: object) -> object:
+def clean_strings(value: object) -> object:
     """Return `value` with its strings free of what no page may carry, however deep they lie.
 
     NUL, lone surrogates and control characters (ANSI escapes among them) go; tabs and line ends stay. Texts
@@ -28,14 +28,14 @@ def cleaned(value: object) -> object:
     if isinstance(value, int | float) and not abs(value) < _MOST:  # nor is what is not a number
         return None
     if isinstance(value, dict):
-        return {cleaned(str(key)): cleaned(item) for key, item in value.items()}
+        return {clean_strings(str(key)): clean_strings(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        items = [item.strip() if isinstance(item, str) else item for item in map(cleaned, value)]
+        items = [item.strip() if isinstance(item, str) else item for item in map(clean_strings, value)]
         return [item for item in items if item != ""]
     return value
 
 
-def grouped(number: float | None) -> str:
+def group_digits(number: float | None) -> str:
     """Write a number for a reader: thousands separated, at most two decimals, a dash for none."""
     return "–" if number is None else f"{number:,.2f}".rstrip("0").rstrip(".")
 
@@ -51,7 +51,7 @@ def clock(at: str, length: int = 16) -> str:
     return at[:length].replace("T", " ") + zone
 
 
-def shortened(text: str, limit: int) -> str:
+def shorten(text: str, limit: int) -> str:
     """Return the first line of `text`, cut at a word within `limit` characters."""
     return clip(" ".join(text.strip().partition("\n")[0].split()), limit)
 

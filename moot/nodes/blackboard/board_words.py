@@ -30,14 +30,14 @@ MOVED = "has changed its mind"
 """What the rules know of a withdrawal: that somebody says so, not where it leads."""
 
 
-def noted(text: str, limit: int = TEXT) -> str:
+def board_text(text: str, limit: int = TEXT) -> str:
     """Return somebody's words as they may stand on the blackboard: one line, no markup, at most `limit`."""
     return clip(inert(" ".join(map(inert, text.splitlines()))), limit)
 
 
 def quotation(note: Mapping[str, Any], limit: int = SHORT) -> str:
     """Return a note's quotation with the message that it is from, in a line of ours."""
-    return f"“{noted(note['quote'], limit)}” [{note['message_id']}]"
+    return f"“{board_text(note['quote'], limit)}” [{note['message_id']}]"
 
 
 def says(saying: Saying) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, ValidationError, create_model
 
-from moot.nodes.blackboard.board_words import noted
+from moot.nodes.blackboard.board_words import board_text
 from moot.nodes.blackboard.minutes import Minutes, standing_changes
 from moot.nodes.blackboard.standing import Ledger, is_given_up, said_at
 from moot.nodes.calls import Flow, Hints, ModelCall, Purpose, Reply, WireMessage
@@ -15,7 +15,7 @@ from moot.nodes.prompts.fitting import fit_messages
 from moot.nodes.prompts.library import load_prompt
 from moot.nodes.prompts.material import common_length
 from moot.nodes.prompts.rendering import LABEL_TOKENS, render_entry
-from moot.nodes.prompts.request import Voice, between, make_call, many, narrowed, one_of, voice_of
+from moot.nodes.prompts.request import Voice, between, make_call, many, narrow, one_of, voice_of
 from moot.nodes.text.plain import inert
 from moot.nodes.text.tokens import TokenCounter, batches, cut_middle
 from moot.state.config import DebateConfig
@@ -151,7 +151,7 @@ def minutes_by_model(
     before, room, names = minutes.ledger, 2 * room_for(config), config.names()
     system = EXTRACT.render(
         topic=cut_middle(minutes.topic, room // 6, count),
-        aspect=_discussed(minutes),
+        aspect=_agenda(minutes),
         debaters=debater_lines(config),
         ledger=cut_middle("\n".join(ledger_lines(before)) or "- nothing yet", room // 3, count),
     )
@@ -187,17 +187,17 @@ def _look_again(
     ledger, notes = minutes.ledger, dict[str, str]()
     for number, event in enumerate(events, 1):
         known = ledger.propositions.get(event["proposition"])
-        text = noted(known["text"]) if known and known["id"] != MOTION else _MOTION
-        note = f"{number}. Quotation: {noted(event['quote'], 400)}\nProposition: {text}"
+        text = board_text(known["text"]) if known and known["id"] != MOTION else _MOTION
+        note = f"{number}. Quotation: {board_text(event['quote'], 400)}\nProposition: {text}"
         notes[event["message_id"]] = f"{notes.get(event['message_id'], '')}\n\n{note}"
     entries = [minutes.entries[key] for key in notes]
     room = 2 * room_for(config) - sum(map(count, notes.values()))
     shown = shown_entries(entries, config.names(), room, count)
     said = [text + note for text, note in zip(shown, notes.values(), strict=True)]
 
-    system = SECOND_LOOK.render(topic=cut_middle(minutes.topic, 400, count), aspect=_discussed(minutes))
-    look = narrowed(Look, {"number": between(1, len(events), int)})
-    schema = narrowed(SecondLook, {"looks": many(look, 0, len(events))})
+    system = SECOND_LOOK.render(topic=cut_middle(minutes.topic, 400, count), aspect=_agenda(minutes))
+    look = narrow(Look, {"number": between(1, len(events), int)})
+    schema = narrow(SecondLook, {"looks": many(look, 0, len(events))})
     (reply,) = yield [structured_call("extract", config, system, said, schema, count, makes="ledger")]
     if looks := found_in(SecondLook, reply):
         seen = {each["number"]: each["kind"] for each in looks["looks"]}
@@ -239,10 +239,10 @@ def ledger_lines(ledger: Ledger) -> Iterable[str]:
         yield f"- {key}: {text}" + (f" | {stances}" if stances else "")
     for each in (*ledger.open_challenges(), *ledger.open_questions()):
         whom = f"{each['debater']} to {each['to'] or 'all'}"
-        yield f"- {each['id']}: {whom} ({each['message_id']}): {noted(each['quote'])}"
+        yield f"- {each['id']}: {whom} ({each['message_id']}): {board_text(each['quote'])}"
 
 
-def _discussed(minutes: Minutes) -> str:
+def _agenda(minutes: Minutes) -> str:
     """Return what is under discussion, in words."""
     overall = minutes.aspect == OVERALL and not minutes.about
     return "the topic as a whole" if overall else inert(minutes.about or minutes.aspect)

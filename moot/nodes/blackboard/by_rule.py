@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from moot.nodes.blackboard.board_words import noted
+from moot.nodes.blackboard.board_words import board_text
 from moot.nodes.blackboard.minutes import Operations
 from moot.nodes.blackboard.standing import Ledger
 from moot.nodes.reading.exhibits import EvidenceForm, shows_evidence
@@ -18,7 +18,7 @@ from moot.nodes.reading.moves import (
     shifts,
 )
 from moot.nodes.reading.names import mentions
-from moot.nodes.reading.phrases import HYPOTHETICAL, QUESTION, stems, unquoted
+from moot.nodes.reading.phrases import HYPOTHETICAL, QUESTION, blank_quotes, stems
 from moot.nodes.reading.standpoints import Side, keeps_position, standpoint
 from moot.nodes.text.sentences import Sentence, split_sentences
 from moot.nodes.text.terms import ALIKE, likeness, term_set
@@ -164,11 +164,11 @@ class RuleReader:
         ]
         by_stem: dict[str, list[int]] = defaultdict(list)
         for place, (_, claim) in enumerate(others):
-            for stem in stems(unquoted(claim)):
+            for stem in stems(blank_quotes(claim)):
                 by_stem[stem].append(place)
         for sentence in sentences:
             shared = Counter(
-                place for stem in stems(unquoted(sentence.text)) for place in by_stem.get(stem, ())
+                place for stem in stems(blank_quotes(sentence.text)) for place in by_stem.get(stem, ())
             )
             for place in sorted(each for each, count in shared.items() if count >= SHARED):
                 other, claim = others[place]
@@ -216,7 +216,7 @@ class RuleReader:
             if shifts(sentence.text):
                 self._event(entry, sentence.text, MOTION, "withdraws")
                 continue
-            grant = (entry["speaker"], noted(sentence.text))
+            grant = (entry["speaker"], board_text(sentence.text))
             tells = len(term_set(sentence.text)) >= CLAUSE_TERMS
             if concedes(sentence.text) and tells and grant not in self._granted:
                 self._granted.add(grant)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, get_args
 
-from moot.nodes.blackboard.board_words import noted
+from moot.nodes.blackboard.board_words import board_text
 from moot.nodes.blackboard.folding import ledger_of
 from moot.state.conversation import ConversationState
 from moot.state.errors import InputError
@@ -27,7 +27,7 @@ def correct_note(state: ConversationState, note_id: str, kind: str = "", why: st
         raise InputError(f"there is no note {note_id!r} that can be changed: {_newest(notes)}")
     known = notes[note_id]
     if not kind:
-        return [Retraction(note="retraction", of=note_id, why=noted(why), by="person")]
+        return [Retraction(note="retraction", of=note_id, why=board_text(why), by="person")]
     if known["note"] != "event":
         raise InputError(f"{note_id} is no event: it can be taken back, but not be {kind!r}")
     if kind not in KINDS:

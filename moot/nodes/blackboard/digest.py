@@ -9,8 +9,8 @@ from moot.nodes.blackboard.board_words import (
     SAYS,
     TEXT,
     Names,
+    board_text,
     cards_of,
-    noted,
     quotation,
     says,
     says_briefly,
@@ -156,7 +156,7 @@ def _board_lines(
     if is_debater:
         other = next((who for who in answering if who in names and who != speaker), "")
     if other:
-        agreed, differing = ledger.shared(speaker, other)
+        agreed, differing = ledger.common_ground(speaker, other)
         told = {*agreed[:MOST], *differing[:MOST]} - {MOTION}
         yield from board.between(speaker, other, agreed[:MOST], differing[:MOST])
 
@@ -164,7 +164,7 @@ def _board_lines(
     disputed = [*takewhile(lambda key: ledger.status(key) == "disputed", others)]
     for key in islice((key for key in disputed if key not in told), MOST):
         yes, no = ledger.course(key).sides
-        yield Line(DISPUTED, 3 if speaker in (*yes, *no) or not is_debater else 6, board.disputed(key))
+        yield Line(DISPUTED, 3 if speaker in (*yes, *no) or not is_debater else 6, board.dispute_line(key))
 
     if is_debater:
         told.update(disputed)
@@ -190,16 +190,16 @@ class _Board:
     def name(self, who: str) -> str:
         return self.names.get(who) or inert(who)
 
-    def named(self, key: str) -> str:
-        return f"{key}: {noted(self.ledger.propositions[key]['text']).removesuffix('.')}"
+    def name_of(self, key: str) -> str:
+        return f"{key}: {board_text(self.ledger.propositions[key]['text']).removesuffix('.')}"
 
     def round_of(self, message_id: str) -> int:
         return round_of(message_id, self.state.get("full_transcript") or [])
 
-    def disputed(self, key: str) -> str:
+    def dispute_line(self, key: str) -> str:
         """Return a dispute: who says yes and who no, be it on a condition, with the message of each."""
         yes, no = self.ledger.course(key).sides
-        return f"{self.named(key)} ({stances_text(self.ledger, self.names, key, [*yes, *no])})"
+        return f"{self.name_of(key)} ({stances_text(self.ledger, self.names, key, [*yes, *no])})"
 
     def point(self, event: Event | Gap) -> str:
         """Return a concession, a change of mind or a gap: what it is on, the words, and where they stand.
@@ -207,12 +207,13 @@ class _Board:
         Of what was conceded the side tells more than the words.
         """
         key = event["proposition"]
-        if key in ("", MOTION) or noted(self.ledger.propositions[key]["text"]) == noted(event["quote"]):
+        said = board_text(event["quote"])
+        if key in ("", MOTION) or board_text(self.ledger.propositions[key]["text"]) == said:
             return quotation(event)
         sign = self.ledger.course(key).sign_after(event["id"])
         if event.get("kind") == "concedes" and sign:
-            return f"{'yes' if sign > 0 else 'no'} to {self.named(key)} [{event['message_id']}]"
-        return f"{self.named(key)}: {quotation(event)}"
+            return f"{'yes' if sign > 0 else 'no'} to {self.name_of(key)} [{event['message_id']}]"
+        return f"{self.name_of(key)}: {quotation(event)}"
 
     def concessions(self, who: str = "") -> Iterator[Event]:
         """Yield the newest of what a debater, or anybody, conceded; what was conceded again is told once."""
@@ -243,18 +244,18 @@ class _Board:
         """Yield on what a debater and whom it answers differ and agree; the motion is told elsewhere."""
         for key in differing:
             if key != MOTION:
-                yield Line(BETWEEN, 2, f"you differ on {self.disputed(key)}")
+                yield Line(BETWEEN, 2, f"you differ on {self.dispute_line(key)}")
         for key in agreed:
             if key != MOTION:
                 stances = [self.ledger.stances(key)[each] for each in (who, other)]
                 yours, theirs = (f"{says_briefly(e)}{side_conceded(self.ledger, e)}" for e in stances)
                 both = f"both {yours}" if yours == theirs else f"you {yours}; {self.name(other)} {theirs}"
-                yield Line(BETWEEN, 4, f"you agree on {self.named(key)}: {both}")
+                yield Line(BETWEEN, 4, f"you agree on {self.name_of(key)}: {both}")
 
     def others(self, who: str, told: Set[str]) -> Iterator[Line]:
         """Yield what another debater holds and has given up, but for what is told."""
         for key, event in islice((each for each in self.ledger.held(who) if each[0] not in told), MOST):
-            text = f"{self.name(who)}, on {self.named(key)}: {says(event)} [{event['message_id']}]"
+            text = f"{self.name(who)}, on {self.name_of(key)}: {says(event)} [{event['message_id']}]"
             yield Line(OTHERS, 5, text)
         for key, event in islice(self.ledger.given_up(who), MOST):
             if key not in told:
@@ -286,7 +287,7 @@ class _Board:
 
         yield from self.waiting(CHALLENGES, 1, who, makers)
         for key, event in islice((each for each in self.ledger.held(who) if each[0] not in told), MOST):
-            yield Line(OWN, 5, f"{self.named(key)}: {says(event)} [{event['message_id']}]")
+            yield Line(OWN, 5, f"{self.name_of(key)}: {says(event)} [{event['message_id']}]")
         own = (item for item in reversed(self.ledger.evidence) if item["debater"] == who)
         for item in islice((item for item in own if needs_evidence(item["proposition"])), MOST):
             yield Line(OWN, 6, f"your evidence: {quotation(item)}")
@@ -302,7 +303,7 @@ class _Board:
         # What nobody holds any more is told as given up.
         held = (key for key in quiet if not all(map(is_given_up, self.ledger.stances(key).values())))
         for key in islice((key for key in held if key != MOTION), MOST):
-            yield Line(HELD, 5, f"{self.named(key)} ({stances_text(self.ledger, self.names, key)})")
+            yield Line(HELD, 5, f"{self.name_of(key)} ({stances_text(self.ledger, self.names, key)})")
         for event in self.concessions():
             yield Line(GIVEN, 2, f"{self.name(event['debater'])}: {self.point(event)}")
         for event in self.changes():

@@ -27,7 +27,7 @@ def _sign_after(event: Event, before: int, others: Sequence[int]) -> int:
     return 0 if event["kind"] == "withdraws" else leaning(event) or before
 
 
-def _mirrored(event: Event) -> EventKind:
+def _mirror(event: Event) -> EventKind:
     """Return what an event is of the negation of its proposition."""
     if leaning(event) < 0:
         return "conditional" if event["condition"] else "asserts"
@@ -189,7 +189,7 @@ def _standing_events(
             continue
         if event["proposition"] in leading:
             key, flipped = leading[event["proposition"]]
-            kind = _mirrored(event) if flipped else event["kind"]
+            kind = _mirror(event) if flipped else event["kind"]
             event = Event(**{**event, "proposition": key, "kind": kind})
         place, rank = _place(event), RANK[event["by"]]
         taken_back = retracted.get(event["id"], -1)

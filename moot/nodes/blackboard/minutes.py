@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from typing_extensions import TypedDict
 
-from moot.nodes.blackboard.board_words import noted
+from moot.nodes.blackboard.board_words import board_text
 from moot.nodes.blackboard.folding import fold_notes
 from moot.nodes.blackboard.standing import Ledger
 from moot.state.entries import Entry, cited_id
@@ -92,10 +92,10 @@ class Minutes:
         for each in operations.get("events", ()):
             self._take_event(each, opened)
         for each in operations.get("evidence", ()):
-            if said := self._said(each, quoted=True):
+            if said := self._quotation(each, quoted=True):
                 self._note("x", {**said, **self._about(each), "note": "evidence", "kind": each["kind"]})
         for each in operations.get("gaps", ()):
-            if said := self._said(each):
+            if said := self._quotation(each):
                 self._note("g", {**said, **self._about(each), "note": "gap"})
         self._take_requests(operations)
         for each in operations.get("answers", ()):
@@ -103,7 +103,7 @@ class Minutes:
         self._take_corrections(operations)
 
     def _take_event(self, each: Mapping[str, Any], opened: Mapping[str, str]) -> None:
-        said = self._said(each)
+        said = self._quotation(each)
         if not said:
             return
         if each["confidence"] < self.threshold:
@@ -115,7 +115,7 @@ class Minutes:
             self.dropped["no such proposition"] += 1
             return
         stance = each["kind"] in ("asserts", "denies", "conditional")
-        condition = noted(each["condition"]) if stance else ""
+        condition = board_text(each["condition"]) if stance else ""
         event = {
             "note": "event",
             "kind": "conditional" if each["kind"] == "asserts" and condition else each["kind"],
@@ -129,7 +129,7 @@ class Minutes:
     def _take_requests(self, operations: Operations) -> None:
         """Note challenges and questions, each with its answer where that was found as well."""
         for each in operations.get("challenges", ()):
-            if said := self._said(each, quoted=True):
+            if said := self._quotation(each, quoted=True):
                 is_other = each["to"] in self.debaters and each["to"] != said["debater"]
                 self.dropped["nobody else"] += not is_other
                 if not is_other:
@@ -138,7 +138,7 @@ class Minutes:
                 if each.get("answered_in"):
                     self._answer({"message_id": each["answered_in"], "quote": each["answer"]}, key)
         for each in operations.get("questions", ()):
-            if said := self._said(each):
+            if said := self._quotation(each):
                 to = each["to"] if each["to"] in self.debaters else ""
                 key = self._note("q", {**said, "note": "question", "to": to})
                 if each.get("answered_in"):
@@ -153,7 +153,9 @@ class Minutes:
                 self._add({"note": "same", "one": one, "other": other, "opposite": opposite, "by": self.by})
         for each in operations.get("retractions", ()):
             if any(note.get("id") == each["of"] for note in self.known):
-                self._add({"note": "retraction", "of": each["of"], "why": noted(each["why"]), "by": self.by})
+                self._add(
+                    {"note": "retraction", "of": each["of"], "why": board_text(each["why"]), "by": self.by}
+                )
 
     def drop(self, ids: Sequence[str], why: str) -> None:
         """Take back new notes, as if they had never been wanted."""
@@ -170,7 +172,7 @@ class Minutes:
         self._add({"note": "reading", "through": through, "by": self.by, "dropped": dict(self.dropped)})
         return self.new
 
-    def _said(self, each: Mapping[str, Any], *, quoted: bool = False) -> dict[str, Any]:
+    def _quotation(self, each: Mapping[str, Any], *, quoted: bool = False) -> dict[str, Any]:
         """Return who said a quotation where, in the words that really stand there; `{}` where nobody did."""
         entry = self.entries.get(cited_id(each["message_id"]))
         if entry is None or entry["speaker"] not in self.debaters:
@@ -194,7 +196,7 @@ class Minutes:
     def _proposition(self, wanted: str, opened: Mapping[str, str], seq: int) -> str:
         """Return the id of a proposition, opened now where it is new; `""` where there is none."""
         key = self._refs.get(wanted, wanted)
-        text = noted(opened.get(wanted, ""))
+        text = board_text(opened.get(wanted, ""))
         if key in self._texts or not text:
             return key if key in self._texts else ""
         key = next((known for known, folded in self._texts.items() if folded == text.casefold()), "")
@@ -207,7 +209,7 @@ class Minutes:
     def _answer(self, each: Mapping[str, Any], to: str) -> None:
         if to not in self._asked:
             self.dropped["nothing to answer"] += 1
-        elif said := self._said(each):
+        elif said := self._quotation(each):
             self._add({"note": "answer", "to": to, **said})
 
     def _note(self, letter: str, note: Mapping[str, Any]) -> str:

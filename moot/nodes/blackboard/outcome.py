@@ -10,8 +10,8 @@ from moot.nodes.blackboard.board_words import (
     TEXT,
     Names,
     answers_text,
+    board_text,
     cards_of,
-    noted,
     quotation,
     says,
     stances_text,
@@ -53,7 +53,7 @@ def findings_text(state: StateValues, names: Names, flips: Mapping[str, Sequence
     ]
     changes = []
     for change in ledger.changes:
-        held = f"from “{noted(change.before['quote'], SHORT)}” to " if change.before else ""
+        held = f"from “{board_text(change.before['quote'], SHORT)}” to " if change.before else ""
         changes.append(f"{by(change.event)}: {held}{quotation(change.event)}")
     told = {change.event["id"] for change in ledger.changes} | ledger.repeated
     conceded = [
@@ -100,18 +100,18 @@ def _propositions(state: StateValues, names: Names) -> Iterator[str]:
         if key == MOTION or status == "open":
             continue
         stands = {"active": "open", "abandoned": "still open", "": status}.get(found[key], found[key])
-        text, stances = noted(ledger.propositions[key]["text"]), stances_text(ledger, names, key)
+        text, stances = board_text(ledger.propositions[key]["text"]), stances_text(ledger, names, key)
         yield f"{text} ({stands.replace('_', ' ')}; {stances})"
 
 
-def unfolded(outcome: str) -> str:
+def strip_marks(outcome: str) -> str:
     """Return such a summary without the marks that earlier builds put into it."""
     return _FOLD_MARK.sub("", f"{outcome}\n").rstrip("\n")
 
 
 def at_a_glance(outcome: str) -> str:
     """Return such a summary with what leads in it, and how much more there is."""
-    sections = re.split(r"^(?=## )", unfolded(outcome), flags=re.MULTILINE)
+    sections = re.split(r"^(?=## )", strip_marks(outcome), flags=re.MULTILINE)
     shown, held = list[str](), list[str]()
     for section in filter(None, map(str.strip, sections)):
         lines = section.split("\n")

@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, Field
 
-from moot.nodes.blackboard.board_words import noted
+from moot.nodes.blackboard.board_words import board_text
 from moot.nodes.blackboard.by_model import debater_lines, known_debater, shown_entries, structured_call
 from moot.nodes.blackboard.digest import render_blackboard
 from moot.nodes.blackboard.folding import empty_ledger, grow_ledger, ledger_of
 from moot.nodes.blackboard.standing import Ledger
 from moot.nodes.calls import ModelCall
 from moot.nodes.prompts.library import load_prompt
-from moot.nodes.prompts.request import cited, many, narrowed, one_of
+from moot.nodes.prompts.request import citation_type, many, narrow, one_of
 from moot.nodes.text.tokens import TokenCounter, cut_middle
 from moot.state.at_sight import at_sight
 from moot.state.config import DebateConfig
@@ -116,8 +116,8 @@ def reflection_call(
     )
     said = shown_entries(entries, names, room // 3, count)
     shown = [entry["id"] for entry in entries]
-    finding = narrowed(ReflectionFinding, {"about": list[one_of(names)], "message_ids": cited(shown)})  # type: ignore[misc]  # made for the debate
-    schema = narrowed(Reflections, {"reflections": many(finding, 0, MOST)})
+    finding = narrow(ReflectionFinding, {"about": list[one_of(names)], "message_ids": citation_type(shown)})  # type: ignore[misc]  # made for the debate
+    schema = narrow(Reflections, {"reflections": many(finding, 0, MOST)})
     return structured_call(
         "reflect", config, system, said, schema, count, makes="reflections", floor=floor, about=entries
     )
@@ -133,7 +133,7 @@ def reflections_by_model(
         about = [who for name in found["about"] if (who := known_debater(name, names))]
         cited = [cited_id(key) for key in found["message_ids"]]
         real = [key for key in cited if (seq := seq_of(key)) is not None and seq < said]
-        content = noted(found["content"], CONTENT)
+        content = board_text(found["content"], CONTENT)
         if content:
             insight = _reflection(state, len(made), content, found["kind"], about, real, found["importance"])
             made.append(insight)
@@ -152,12 +152,14 @@ def reflections_by_rule(state: ConversationState, config: DebateConfig) -> list[
         kind = "shift" if news.shifts else "convergence"
         about = [event["debater"]]
         did = "no longer holds what it held" if news.shifts else "gave way on one point"
-        content = f"{names.get(event['debater'], event['debater'])} {did}: “{noted(event['quote'])}”"
+        content = f"{names.get(event['debater'], event['debater'])} {did}: “{board_text(event['quote'])}”"
     else:
         key = news.disputes[0]
         yes, no = ledger.course(key).sides
         about = [*yes, *no]
-        what = "the topic itself" if key == MOTION else f"this: {noted(ledger.propositions[key]['text'])}"
+        what = (
+            "the topic itself" if key == MOTION else f"this: {board_text(ledger.propositions[key]['text'])}"
+        )
         offered = [item for item in ledger.evidence if item["proposition"] == key]
         lack = "" if offered else "; neither has named evidence for it yet"
         content = (
@@ -165,7 +167,7 @@ def reflections_by_rule(state: ConversationState, config: DebateConfig) -> list[
         )
     importance = min(10, 4 + news.score // 10)
     ids = news.message_ids(ledger)
-    return [_reflection(state, 0, noted(content, CONTENT), kind, about, ids, importance)]
+    return [_reflection(state, 0, board_text(content, CONTENT), kind, about, ids, importance)]
 
 
 def _reflection(

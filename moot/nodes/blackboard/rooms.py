@@ -7,13 +7,13 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from moot.nodes.blackboard.board_words import noted
+from moot.nodes.blackboard.board_words import board_text
 from moot.nodes.blackboard.by_model import debater_lines, known_debater, shown_entries, structured_call
 from moot.nodes.blackboard.folding import ledger_of
 from moot.nodes.blackboard.minutes import Minutes
 from moot.nodes.calls import ModelCall
 from moot.nodes.prompts.library import load_prompt
-from moot.nodes.prompts.request import many, narrowed, one_of
+from moot.nodes.prompts.request import many, narrow, one_of
 from moot.nodes.reading.moves import concedes, shifts
 from moot.nodes.reading.standpoints import keeps_position
 from moot.nodes.text.sentences import split_sentences
@@ -133,13 +133,13 @@ def card_call(
     said = shown_entries(entries, config.names(), size * 2 // 3, count)
     names = [config.names()[who] for who in room["between"]]
     own = [entry["id"] for entry in entries if entry["id"] in room["message_ids"]]
-    side = narrowed(SideFinding, {"debater": one_of(room["between"]), "message_id": one_of(own)})
+    side = narrow(SideFinding, {"debater": one_of(room["between"]), "message_id": one_of(own)})
     return structured_call(
         "reflect",
         config,
         system,
         said,
-        narrowed(CruxFinding, {"sides": many(side, 2, 2)}),
+        narrow(CruxFinding, {"sides": many(side, 2, 2)}),
         count,
         makes="cruxes",
         floor=floor,
@@ -157,17 +157,17 @@ def card_by_model(
     card = card_by_rule(state, config, room)
     for who in found.keys() & card["sides"].keys():
         side = found[who]
-        reasoning, falsifier = noted(side["reasoning"], LONG), noted(side["falsifier"], LONG)
+        reasoning, falsifier = board_text(side["reasoning"], LONG), board_text(side["falsifier"], LONG)
         card["sides"][who] = {"answer": side["answer"], "reasoning": reasoning, "falsifier": falsifier}
     answers = {side["answer"] for side in card["sides"].values()}
     return {
         **card,
-        "question": noted(data["question"]) or card["question"],
+        "question": board_text(data["question"]) or card["question"],
         "type": data["type"],
-        "diagnosis": noted(data["diagnosis"], LONG),
+        "diagnosis": board_text(data["diagnosis"], LONG),
         # Opposite answers are no resolution, whatever the model calls them.
         "resolved": bool(data["resolved"]) and answers != {"yes", "no"},
-        "resolution": noted(data["resolution"], LONG),
+        "resolution": board_text(data["resolution"], LONG),
     }
 
 
@@ -215,8 +215,8 @@ def card_by_rule(state: ConversationState, config: DebateConfig, room: Room) -> 
         flips = config.debater(who).flip_conditions
         sides[who] = {
             "answer": "nuanced" if moved else stands,  # type: ignore[typeddict-item]  # one of the three
-            "reasoning": noted(about[-1], LONG) if about else "",
-            "falsifier": noted(flips[0], LONG) if flips else "",
+            "reasoning": board_text(about[-1], LONG) if about else "",
+            "falsifier": board_text(flips[0], LONG) if flips else "",
         }
     movers = " and ".join(names[who] for who, side in sides.items() if side["answer"] == "nuanced")
     return {
@@ -225,7 +225,7 @@ def card_by_rule(state: ConversationState, config: DebateConfig, room: Room) -> 
         "message_ids": [*room["trigger"], *room["message_ids"]],
         "round": int(state.get("round", 0)),
         "room": room["id"],
-        "question": noted(f"Is this so: {text}") if text else "",
+        "question": board_text(f"Is this so: {text}") if text else "",
         "sides": sides,
         "type": "claim",
         "diagnosis": "The two differ on this statement.",
@@ -251,4 +251,4 @@ def room_closes(state: ConversationState, room: Room, card: CruxCard) -> bool:
 def claim_text(state: StateValues, room: Room) -> str:
     """Return what a room is about, in words."""
     known = ledger_of(state).propositions.get(room["claim"])
-    return noted(known["text"]) if known else ""
+    return board_text(known["text"]) if known else ""

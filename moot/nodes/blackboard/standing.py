@@ -73,7 +73,7 @@ class Course(tuple[Turn, ...]):
         return changed
 
     @cached_property
-    def repeated(self) -> Set[str]:
+    def repeats(self) -> Set[str]:
         """Ids of the concessions that were made before."""
         same = (turn.event for turn in self if turn.sign_before == turn.sign)
         return {event["id"] for event in same if event["kind"] == "concedes"}
@@ -107,7 +107,7 @@ class Course(tuple[Turn, ...]):
         return {who for who, turn in self.last.items() if is_given_up(turn.event)}
 
     @cached_property
-    def unpressed(self) -> Status:
+    def unchallenged_status(self) -> Status:
         """How it stands where nobody who gave it up had been challenged on it."""
         yes, no = self.sides
         if yes and no:
@@ -177,11 +177,13 @@ class Ledger:
     def status(self, proposition: str) -> Status:
         """Return how a proposition stands."""
         course = self.course(proposition)
-        pressed = course.given_up and self._pressed.get(proposition, set()) & course.given_up
-        return "settled" if pressed and course.unpressed != "disputed" else course.unpressed
+        pressed = course.given_up and self._challenged_on.get(proposition, set()) & course.given_up
+        return (
+            "settled" if pressed and course.unchallenged_status != "disputed" else course.unchallenged_status
+        )
 
     @cached_property
-    def _pressed(self) -> Mapping[str, set[str]]:
+    def _challenged_on(self) -> Mapping[str, set[str]]:
         """Who was challenged on each proposition."""
         pressed: dict[str, set[str]] = defaultdict(set)
         for each in self.challenges.values():
@@ -216,7 +218,7 @@ class Ledger:
         return self._points.get((debater, True), ())
 
     @at_sight(8)  # asked every turn, though the ledger grows as messages leave the window alone
-    def shared(self, one: str, other: str) -> tuple[list[str], list[str]]:
+    def common_ground(self, one: str, other: str) -> tuple[list[str], list[str]]:
         """Return the propositions on which two debaters agree and those on which they differ, by salience."""
         agreed, differing = [], []
         for key in self.by_salience:
@@ -227,7 +229,7 @@ class Ledger:
         return agreed, differing
 
     @cached_property
-    def conceded(self) -> Mapping[str, Sequence[Event]]:
+    def concessions_by(self) -> Mapping[str, Sequence[Event]]:
         """What each debater conceded, oldest first; by `""` what anybody did."""
         by_debater: dict[str, list[Event]] = defaultdict(list)
         for event in self.events:
@@ -238,12 +240,12 @@ class Ledger:
 
     def concessions(self, debater: str = "") -> Sequence[Event]:
         """Return what a debater, or anybody, conceded."""
-        return self.conceded.get(debater, ())
+        return self.concessions_by.get(debater, ())
 
     @cached_property
     def repeated(self) -> Set[str]:
         """Ids of the concessions that were made before, on the same proposition."""
-        return {each for key, course in self.courses.items() if key for each in course.repeated}
+        return {each for key, course in self.courses.items() if key for each in course.repeats}
 
     def is_core(self, concession: Event) -> bool:
         """Return whether a concession gives up the motion, or what the debater's stance on it rests on."""

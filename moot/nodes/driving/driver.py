@@ -81,7 +81,7 @@ class _Run:
     async def drive(self, body: NodeBody) -> Update:
         """Run the body to its end and return its update, with what it spent added up."""
         if self.records is not None and reaches(self.context.claim.config):
-            claim = await in_thread(_granted, self.context.claim, self.records, self._place)
+            claim = await in_thread(_claim_with_grants, self.context.claim, self.records, self._place)
             self.context = replace(self.context, claim=claim)
         self.answering = Answering(self.context.env, self.context.claim, self._place, self.config)
         update: Update = dict(await run_flow(body(self.state, self.context), self._carry_out) or {})
@@ -160,7 +160,7 @@ def _claim(state: ConversationState, given: object, env: Environment) -> Claim:
     return Claim(requested_config(usual, *said) if said else usual, reaches(usual), env.harmless)
 
 
-def _granted(claim: Claim, records: Records, place: JournalPlace) -> Claim:
+def _claim_with_grants(claim: Claim, records: Records, place: JournalPlace) -> Claim:
     """Return a claim with what its debate was granted before; an operator's own is granted as it opens."""
     if place.node == "open" and claim.granted and place.debate:
         records.grants.add(place.debate, claim.granted)

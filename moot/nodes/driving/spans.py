@@ -30,11 +30,11 @@ def _start(name: str, facts: Facts, parent: object = None, *, client: bool = Fal
         return None
     kind = trace.SpanKind.CLIENT if client else trace.SpanKind.INTERNAL
     context = trace.set_span_in_context(parent) if parent else None
-    span: Span = trace.get_tracer("moot").start_span(name, context, kind, _known(facts))
+    span: Span = trace.get_tracer("moot").start_span(name, context, kind, _drop_unknown(facts))
     return span
 
 
-def _known(facts: Facts) -> dict[str, Any]:
+def _drop_unknown(facts: Facts) -> dict[str, Any]:
     return {key: value for key, value in facts.items() if value not in (None, "")}
 
 
@@ -108,4 +108,4 @@ def call_span(call: ModelCall, debate: str) -> Iterator[list[Reply]]:
             "moot.attempts": reply.attempts,
             "error.type": "" if reply.ok else str(reply.status or "failed"),
         }
-        span.set_attributes(_known(outcome))
+        span.set_attributes(_drop_unknown(outcome))

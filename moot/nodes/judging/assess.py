@@ -45,7 +45,11 @@ def assess(
     passes: dict[str, list[Verdict]] = {}
     for sitting, reply in zip(sittings, replies, strict=True):
         opinion, check = sitting.opinion(reply), sitting.check
-        said = check.judged(opinion, reply) if isinstance(opinion, JudgeOpinion) else sitting.failed(reply)
+        said = (
+            check.opinion_verdict(opinion, reply)
+            if isinstance(opinion, JudgeOpinion)
+            else sitting.failed(reply)
+        )
         passes.setdefault(check.judge, []).append(said)
     verdicts = [
         reconcile(*both, names=config.names(), capped=brief.solution) if len(both) == 2 else both[0]

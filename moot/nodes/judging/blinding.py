@@ -73,7 +73,7 @@ class Blinding:
 
     def blind_text(self, text: str) -> str:
         """Return `text` with a label for every mention of a debater, and pronouns near it neutral."""
-        blinded = self._repeated.sub(r"\1", self._mention.sub(self._blind, text))
+        blinded = self._repetition.sub(r"\1", self._mention.sub(self._blind, text))
         parts: list[str] = []
         for line in blinded.splitlines(keepends=True):
             # Pronouns are a debater's from the sentence of its line that names it, on while there are any.
@@ -129,7 +129,7 @@ class Blinding:
         return re.compile(f"{_MESSAGE_ID}{mention}|(?P<lookalike>{lookalike})")
 
     @cached_property
-    def _repeated(self) -> re.Pattern[str]:
+    def _repetition(self) -> re.Pattern[str]:
         """One debater's label several times in a row: a first and a last name were a mention each."""
         labels = "|".join(map(re.escape, self.labels.values())) or "(?!)"
         return re.compile(rf"(?<!{_WORD})({labels})(?:{_SPACE}\1(?!{_WORD}))+")
@@ -234,7 +234,7 @@ def _forms(names: Mapping[str, str], texts: Sequence[str]) -> tuple[_Form, ...]:
     written = [(form, owners, _full_pattern(form)) for form, owners in full.items()]
     parts = _owners((part, debater) for debater, name in names.items() for part in _parts(name))
     for part, owners in parts.items():
-        word = re.compile(_bounded(re.escape(part.lower()), part))
+        word = re.compile(_with_boundaries(re.escape(part.lower()), part))
         if len(owners) == 1 and _key(part) not in taken and not any(map(word.search, texts)):
             written.append((part, owners, _exact(part)))
     written.sort(key=lambda row: (-len(row[0]), row[0]))
@@ -271,10 +271,10 @@ def _exact(form: str, *, any_case: bool = False) -> str:
     normal = (form, unicodedata.normalize("NFC", form), unicodedata.normalize("NFD", form))
     spellings = dict.fromkeys(r"\s+".join(map(re.escape, spelling.split())) for spelling in normal)
     cased = (f"(?i:{spelling})" if any_case else spelling for spelling in spellings)
-    return "|".join(_bounded(spelling, form) for spelling in cased)
+    return "|".join(_with_boundaries(spelling, form) for spelling in cased)
 
 
-def _bounded(pattern: str, form: str) -> str:
+def _with_boundaries(pattern: str, form: str) -> str:
     """`pattern` where no letter of a spaced script touches it; unspaced scripts have no such boundary."""
     before = rf"(?<!{_WORD})" if re.match(_WORD, form) else ""
     after = rf"(?!{_WORD})" if re.match(_WORD, form[-1]) else ""

@@ -187,7 +187,7 @@ def record_evaluation(evaluator: Evaluator, sitting: Sitting, reply: Reply) -> E
         scores.append(CriterionScore(debater=outcome, criterion=criterion.id, score=score))
         if score != criterion.clamp(score):
             notes.append(f"{criterion.id}: {score} became {criterion.clamp(score):g}")
-    verdict: Verdict = {**sitting.check.scored(scores, reply), "notes": notes}
+    verdict: Verdict = {**sitting.check.score_verdict(scores, reply), "notes": notes}
     return Evaluation(evaluator, verdict, said["strengths"], said["weaknesses"], reasons)
 
 

@@ -49,7 +49,7 @@ class OpinionCheck:
         rubric = self.rubric.name
         return failed_verdict(self.judge, error, model=model, rubric=rubric, order=self.sides, usage=usage)
 
-    def scored(self, scores: Iterable[CriterionScore], reply: Reply) -> Verdict:
+    def score_verdict(self, scores: Iterable[CriterionScore], reply: Reply) -> Verdict:
         """Return a verdict of scores alone, without a winner.
 
         They are clamped to their scales; citations of unknown messages, and scores of unknown sides or
@@ -80,13 +80,13 @@ class OpinionCheck:
         verdict["lengths"] = dict(self.lengths)
         return verdict
 
-    def judged(self, opinion: JudgeOpinion, reply: Reply) -> Verdict:
+    def opinion_verdict(self, opinion: JudgeOpinion, reply: Reply) -> Verdict:
         """Return the verdict of an opinion that is unblinded, so that it names debaters by id.
 
         The winner is one of the sides, `tie` or `synthesis`. An opinion with neither a valid winner nor a
         valid score becomes a `failed` verdict.
         """
-        verdict = self.scored(opinion.scores, reply)
+        verdict = self.score_verdict(opinion.scores, reply)
         outcome = opinion.winner.strip().casefold()
         winner = _side_meant(opinion.winner, self.sides) or (outcome if outcome in (TIE, SYNTHESIS) else None)
         if winner is None and not verdict["scores"]:

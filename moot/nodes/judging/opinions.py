@@ -9,7 +9,7 @@ from typing import Any, Union
 from pydantic import BaseModel, Field
 
 from moot.nodes.judging.rubrics import Rubric
-from moot.nodes.prompts.request import between, cited, many, narrowed, one_of
+from moot.nodes.prompts.request import between, citation_type, many, narrow, one_of
 from moot.state.verdict import SYNTHESIS, TIE
 
 MOST_POINTS = 12
@@ -141,12 +141,12 @@ def opinion_schema(
     for each in rubric.criteria:
         scales.setdefault((each.scale_min, each.scale_max), []).append(each.id)
     rows: list[Any] = [
-        narrowed(
+        narrow(
             CriterionScore,
             {
                 "debater": one_of(sides),
                 "criterion": one_of(criteria),
-                "citations": cited(ids),
+                "citations": citation_type(ids),
                 "score": between(*scale),
             },
             f"ScoreOf{number}to{scale[1]:g}" if len(scales) > 1 else "",
@@ -154,10 +154,10 @@ def opinion_schema(
         for number, (scale, criteria) in enumerate(scales.items(), 1)
     ]
     count = len(sides) * len(rubric.criteria)
-    reasons = many(narrowed(CitedReason, {"citations": cited(ids)}), 0, reasons_each(len(sides)))
-    case = narrowed(DebaterCase, {"debater": one_of(sides), "pros": reasons, "cons": reasons})
+    reasons = many(narrow(CitedReason, {"citations": citation_type(ids)}), 0, reasons_each(len(sides)))
+    case = narrow(DebaterCase, {"debater": one_of(sides), "pros": reasons, "cons": reasons})
     points = ("open_questions", "recommendations", *(("tradeoffs",) if solution else ()))
-    return narrowed(
+    return narrow(
         SolutionOpinion if solution else JudgeOpinion,
         {
             "cases": many(case, len(sides), len(sides)),

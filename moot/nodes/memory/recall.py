@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
-from moot.nodes.blackboard.board_words import TEXT, answers_text, noted, quotation
+from moot.nodes.blackboard.board_words import TEXT, answers_text, board_text, quotation
 from moot.nodes.blackboard.folding import ledger_of
 from moot.nodes.blackboard.standing import Ledger
 from moot.nodes.effects import Job
@@ -200,7 +200,7 @@ def memory_items(
     noted_down: list[tuple[str, str, int, Sequence[str]]] = []
     for change in ledger.changes[-SHIFTS:]:
         event, before = change.event, change.before
-        held = f" from “{noted(before['quote'])}”" if before else ""
+        held = f" from “{board_text(before['quote'])}”" if before else ""
         text = f"{display_name(event['debater'], names)} moved{held} to {quotation(event, TEXT)}"
         noted_down.append((f"shift:{event['id']}", text, _SHIFT_IMPORTANCE, [event["message_id"]]))
     for card in list((cards or {}).values())[-CARDS:]:

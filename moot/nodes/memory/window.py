@@ -53,7 +53,7 @@ class WindowLimits:
         high = memory.keep_recent + memory.summarize_every
         return cls(high, memory.keep_recent, tokens, int(tokens * LOW_WATER[memory.layout]))
 
-    def kept(self, costs: Sequence[float]) -> int:
+    def messages_kept(self, costs: Sequence[float]) -> int:
         """Return how many messages of these costs stay, the newest: all where they are within the limits.
 
         What stays leaves room for as many messages as come between two compactions by their number, and is
@@ -77,7 +77,7 @@ def compact(
 
     A tool's call and its result, a question and its answer, stay or go together.
     """
-    kept = limits.kept([entry_tokens(entry, names, count) for entry in entries])
+    kept = limits.messages_kept([entry_tokens(entry, names, count) for entry in entries])
     if kept == len(entries):
         return None
     places = {entry["id"]: at for at, entry in enumerate(entries)}
@@ -104,7 +104,7 @@ def window_start(state: StateValues) -> int:
     return next(told, len(state["full_transcript"]))
 
 
-def uncovered(state: StateValues) -> list[Entry]:
+def entries_to_cover(state: StateValues) -> list[Entry]:
     """Return the entries that have left the window and are to be folded into the rolling summary.
 
     With those that are done every message is in the window or in the summary, never in neither.

@@ -230,7 +230,7 @@ class Models:
             return cost
         return list_price(name, self.base_url(name), tokens)
 
-    def unpriced(self, names: Iterable[str]) -> list[str]:
+    def names_without_price(self, names: Iterable[str]) -> list[str]:
         """Return those whose calls cost something that nobody can count."""
         return [name for name in names if self.cost_usd(name, NOTHING) is None]
 

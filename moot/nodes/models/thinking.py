@@ -51,14 +51,14 @@ class ThinkFilter:
             end = len(self._buffer)
         (thought if self._thinking else said).append(self._buffer[:end])
         self._buffer = self._buffer[end:]
-        return self._parted("".join(said), "".join(thought))
+        return self._part("".join(said), "".join(thought))
 
     def close(self) -> Parted:
         """Return what was held back because it looked like the start of a tag."""
         rest, self._buffer = self._buffer, ""
-        return self._parted("", rest) if self._thinking else self._parted(rest, "")
+        return self._part("", rest) if self._thinking else self._part(rest, "")
 
-    def _parted(self, said: str, thought: str) -> Parted:
+    def _part(self, said: str, thought: str) -> Parted:
         if not self._begun:
             said = said.lstrip()
             self._begun = bool(said)

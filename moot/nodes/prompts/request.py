@@ -111,7 +111,7 @@ def one_of(values: Iterable[str]) -> Any:
     return Annotated[str, Field(json_schema_extra={"enum": list(values) or [""]})]
 
 
-def cited(ids: Sequence[str]) -> Any:
+def citation_type(ids: Sequence[str]) -> Any:
     """Return the type of a list of message ids: of these; of their form alone where they are many or none."""
     if 0 < len(ids) <= MOST_IDS:
         return list[one_of(ids)]  # type: ignore[misc]  # made for the debate
@@ -128,7 +128,7 @@ def many(item: Any, least: int, most: int) -> Any:
     return Annotated[list[item], Field(json_schema_extra={"minItems": least, "maxItems": most})]
 
 
-def narrowed(model: type[Model], types: Mapping[str, Any], name: str = "") -> type[Model]:
+def narrow(model: type[Model], types: Mapping[str, Any], name: str = "") -> type[Model]:
     """Return a schema with other types of some fields; their descriptions and defaults stay."""
     fields: dict[str, Any] = {}
     for key, kind in types.items():

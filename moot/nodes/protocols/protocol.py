@@ -180,7 +180,7 @@ class Protocol(Terms):
     frame: float = 450.0
     """Tokens of a view beside the topic and what was said."""
 
-    def shown(self, phase: str, config: DebateConfig) -> float | None:
+    def shown_tokens(self, phase: str, config: DebateConfig) -> float | None:
         """Return about how many tokens of what was said a floor is shown; `None` for summary and window.
 
         What it is shown of its own past, where it has a perspective, comes on top.

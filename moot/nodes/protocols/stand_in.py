@@ -191,7 +191,7 @@ class StandIn:
         """Give the floors of a step, read what is said, and look at crux rooms."""
         phase, floors = step["phase"], step["floors"]
         words = self.protocol.words.get(phase, SPEECH_WORDS) * TOKENS_PER_WORD
-        shown = self.protocol.shown(phase, self.config)
+        shown = self.protocol.shown_tokens(phase, self.config)
         if shown is None:
             shown = sum(self._window) + self._summary
         asked = self._models(floor["speaker"] for floor in floors)
@@ -264,7 +264,7 @@ class StandIn:
         """Let what is over the high-water mark leave the window, and fold it into the summary."""
         memory = self.config.memory
         self._window += [each] * entries
-        gone = len(self._window) - self._limits.kept(self._window)
+        gone = len(self._window) - self._limits.messages_kept(self._window)
         if not gone:
             return
         left = sum(self._window[:gone])

@@ -14,9 +14,9 @@ from moot.nodes.reading.phrases import (
     QUESTION,
     Phrases,
     around,
+    blank_quotes,
     negations,
     stems,
-    unquoted,
 )
 from moot.nodes.text.sentences import split_sentences
 from moot.nodes.text.terms import numbers, terms
@@ -162,14 +162,14 @@ _READ = 2_000
 @lru_cache(READ)
 def concedes(sentence: str) -> bool:
     """Return whether the speaker grants something to the other side."""
-    said = unquoted(sentence)
+    said = blank_quotes(sentence)
     return bool(_CONCESSION.pattern.search(said)) and not _NO_CONCESSION.pattern.search(said)
 
 
 @lru_cache(READ)
 def shifts(sentence: str) -> bool:
     """Return whether the speaker says that it has changed its own position."""
-    said = unquoted(sentence)
+    said = blank_quotes(sentence)
     if QUESTION.search(said):
         return False
     # What stands behind a declared change, or in another clause, takes nothing of it back.
@@ -187,7 +187,7 @@ def denies_plainly(sentence: str) -> bool:
 
 def asks(sentence: str) -> bool:
     """Return whether a sentence is a question that waits for an answer."""
-    said = unquoted(sentence)
+    said = blank_quotes(sentence)
     long_enough = len(said.split()) >= _ASKED_WORDS or not said.isascii()
     waits = _ASKED.search(said) and not _TAG.search(said) and not _SUGGESTED.search(said)
     return bool(waits) and long_enough
@@ -195,12 +195,12 @@ def asks(sentence: str) -> bool:
 
 def asks_somebody(sentence: str) -> bool:
     """Return whether a sentence asks somebody present."""
-    return asks(sentence) and bool(_ADDRESS.pattern.search(unquoted(sentence)))
+    return asks(sentence) and bool(_ADDRESS.pattern.search(blank_quotes(sentence)))
 
 
 def contradicts(one: str, other: str) -> int:
     """Return 1 where two sentences say the same but for a negation in the other, -1 in the one, else 0."""
-    first, second = unquoted(one), unquoted(other)
+    first, second = blank_quotes(one), blank_quotes(other)
     ours, theirs = stems(first), stems(second)
     shared, (short, long) = len(ours & theirs), sorted((len(ours), len(theirs)))
     if shared < SHARED or shared < _SAME[0] * short or shared < _SAME[1] * long:

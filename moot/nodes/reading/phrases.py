@@ -47,7 +47,7 @@ QUESTION = re.compile(r"[?？؟]")
 
 
 @lru_cache(maxsize=1024)
-def unquoted(sentence: str) -> str:
+def blank_quotes(sentence: str) -> str:
     """Return a sentence with quoted speech blanked, every place kept, its apostrophes plain."""
     return _QUOTED.sub(lambda found: " " * len(found.group()), sentence.replace("’", "'"))
 

@@ -14,9 +14,9 @@ from moot.nodes.reading.phrases import (
     QUESTION,
     Phrases,
     around,
+    blank_quotes,
     negations,
     stems,
-    unquoted,
 )
 from moot.nodes.text.terms import term_set
 
@@ -184,7 +184,7 @@ _LONGEST = 20
 
 def standpoint(sentence: str, topic: str) -> Standpoint | None:
     """Return the side that a sentence takes on a topic, `None` where it takes none, or none for sure."""
-    said = unquoted(sentence)
+    said = blank_quotes(sentence)
     if QUESTION.search(said):
         return None
     yes, no = _FOR.pattern.search(said), _AGAINST.pattern.search(said)
@@ -265,4 +265,4 @@ def _side_wished(said: str, topic: str) -> tuple[Side, int] | None:
 
 def keeps_position(sentence: str) -> bool:
     """Return whether the speaker says that it stands where it stood."""
-    return bool(_UNCHANGED.pattern.search(unquoted(sentence)))
+    return bool(_UNCHANGED.pattern.search(blank_quotes(sentence)))

@@ -90,7 +90,7 @@ def words(text: str) -> list[str]:
     return found
 
 
-def spelled(text: str) -> list[str]:
+def spellings(text: str) -> list[str]:
     """Return the words of `text` as they are written, split where their script changes."""
     return [run for word in WORD.findall(unicodedata.normalize("NFKC", text)) for run in _RUNS.findall(word)]
 

@@ -117,12 +117,12 @@ def encoding_for(model: str) -> str:
 def counter(name: str = DEFAULT_ENCODING) -> TokenCounter:
     """Return a function that counts the tokens of a text exactly, special tokens as plain text."""
 
-    def encoded(text: str) -> int:
+    def count_encoded(text: str) -> int:
         encode = encoding(name).encode_ordinary
         pieces = (text[start : start + PIECE_CHARS] for start in range(0, len(text), PIECE_CHARS))
         return sum(len(encode(piece)) for piece in pieces)
 
-    short, long = (lru_cache(maxsize=size)(encoded) for size in (CACHED_TEXTS, CACHED_LONG_TEXTS))
+    short, long = (lru_cache(maxsize=size)(count_encoded) for size in (CACHED_TEXTS, CACHED_LONG_TEXTS))
     return lambda text: short(text) if len(text) <= CACHED_CHARS else long(text)
 
 

@@ -70,7 +70,7 @@ def evaluate(expression: str) -> Number:
         tree = ast.parse(text, mode="eval").body
         if _depth(tree) > MAX_DEPTH:
             raise ToolFailed(f"the expression is nested more than {MAX_DEPTH} deep")
-        return _bounded(walker.eval(text, previously_parsed=tree))
+        return _bound(walker.eval(text, previously_parsed=tree))
     except ZeroDivisionError:
         raise ToolFailed("division by zero") from None
     except (OverflowError, ValueError) as error:
@@ -104,7 +104,7 @@ def _literal(source: str) -> Fraction:
     return Fraction(digits) * Fraction(10) ** int(exponent or 0)
 
 
-def _bounded(value: object) -> Number:
+def _bound(value: object) -> Number:
     """Return a number that is no larger than any may be on the way."""
     if not isinstance(value, Fraction | float):
         raise TypeError("no number")
@@ -114,7 +114,7 @@ def _bounded(value: object) -> Number:
 
 
 def _bounding(handler: Callable[[ast.AST], object]) -> Callable[[ast.AST], Number]:
-    return lambda node: _bounded(handler(node))
+    return lambda node: _bound(handler(node))
 
 
 def _bits(value: Fraction) -> int:
@@ -137,7 +137,7 @@ def _root(value: Number) -> Number:
     return math.sqrt(value)
 
 
-def _rounded(value: Number, places: Number = Fraction(0)) -> Number:
+def _round(value: Number, places: Number = Fraction(0)) -> Number:
     """Round half away from zero, as people do."""
     count = int(places)
     if abs(count) > 100:
@@ -187,7 +187,7 @@ _FUNCTIONS: dict[str, Callable[..., Number]] = {
     "log2": math.log2,
     "max": lambda *values: max(values),
     "min": lambda *values: min(values),
-    "round": _rounded,
+    "round": _round,
     "sin": math.sin,
     "sqrt": _root,
     "sum": lambda *values: sum(values, Fraction(0)),

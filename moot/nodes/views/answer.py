@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 
 from moot.nodes.calls import Flow, Hints
 from moot.nodes.prompts.rendering import display_name
-from moot.nodes.prompts.request import cited, make_call, narrowed, voice_of
+from moot.nodes.prompts.request import citation_type, make_call, narrow, voice_of
 from moot.nodes.text.plain import inert
 from moot.nodes.views.question_quotes import Place, Splitting, by_message, key_of
 from moot.nodes.views.question_view import AskView, named_seqs
@@ -90,7 +90,7 @@ def ask(state: ConversationState, config: DebateConfig, asked: AskView) -> Flow[
     """
     voice, length = voice_of(config, config.judge), config.memory.budget.reply
     hints: Hints = {"topic": state["topic"], "fields": {"not_found": list(asked.unknown)}}
-    schema = narrowed(AskAnswer, {"citations": cited(asked.view.shown)})
+    schema = narrow(AskAnswer, {"citations": citation_type(asked.view.shown)})
     (reply,) = yield [make_call(voice, "ask", asked.view, schema=schema, reply=length, hints=hints)]
     data = reply.require().data
     said = AskAnswer.model_validate(data) if data else NO_ANSWER

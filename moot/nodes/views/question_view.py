@@ -17,7 +17,7 @@ from moot.nodes.prompts.library import load_prompt
 from moot.nodes.prompts.material import pinned_entries
 from moot.nodes.prompts.rendering import PEOPLE, cut_message
 from moot.nodes.text.plain import inert
-from moot.nodes.text.terms import ASKING, asking_terms, is_unspaced, spelled, term_set, terms
+from moot.nodes.text.terms import ASKING, asking_terms, is_unspaced, spellings, term_set, terms
 from moot.nodes.text.tokens import REPLY_PRIMING, TokenCounter, cut_middle, message_tokens
 from moot.nodes.views.question_quotes import (
     HEADING,
@@ -240,7 +240,7 @@ def unsaid_words(
     called = frozenset(terms(" ".join([*names, *names.values(), *PEOPLE, *PEOPLE.values(), *ids])))
     unknown = frozenset(question.unknown) - called - asking_terms()
     words: dict[str, None] = {}
-    for run in map(str.casefold, spelled(question.text)):
+    for run in map(str.casefold, spellings(question.text)):
         if not is_unspaced(run):
             if len(run) > 1 and not unknown.isdisjoint(terms(run)):
                 words[run] = None

@@ -112,14 +112,14 @@ class Claim:
             if (not kinds or reach.kind in kinds)
             and not {reach, reach.kind} & set(self.harmless)
             and reach not in self.granted
-            and not _allowed(reach)
+            and not _allows(reach)
         ]
         if refused:
             raise ConfigError("\n".join(refused))
         return self.config
 
 
-def _allowed(reach: Reach) -> bool:
+def _allows(reach: Reach) -> bool:
     """Return whether the operator's environment allows everybody to reach a thing."""
     path = environment.variable("MOOT_CONFIG")
     if path is not None and reach in _in_file(path):

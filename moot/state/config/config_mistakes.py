@@ -14,18 +14,18 @@ def explain(error: ValidationError, model: type[BaseModel], *, under: str = "") 
     lines = []
     for detail in error.errors(include_url=False):
         loc: Loc = detail["loc"]
-        key = _joined(under, *loc)
+        key = _join(under, *loc)
         if detail["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
             lines.append(unknown_key(key, _model_at(loc[:-1], model).model_fields))
             continue
-        message = _expected(detail["type"], loc, model) or detail["msg"].removeprefix("Value error, ")
+        message = _expectation(detail["type"], loc, model) or detail["msg"].removeprefix("Value error, ")
         lines.append(message if key in message or not key else f"{key}: {message}")
     return "\n".join(lines)
 
 
 def mistakes_in(error: ValidationError, whole: str = "") -> list[str]:
     """Return what is wrong with data from outside, as `key.key: why` each; `whole` is what has no key."""
-    found = ((_joined(*one["loc"]) or whole, one["msg"]) for one in error.errors(include_url=False))
+    found = ((_join(*one["loc"]) or whole, one["msg"]) for one in error.errors(include_url=False))
     return [f"{key}: {why}" if key else why for key, why in found]
 
 
@@ -33,14 +33,14 @@ def unknown_key(key: str, known: Iterable[str]) -> str:
     """Return what is said of a key that there is not: the one that was likely meant."""
     section = key.rpartition(".")[0]
     close = difflib.get_close_matches(key.rpartition(".")[2], sorted(known), n=1)
-    return f"unknown key {key!r}" + (f": did you mean {_joined(section, close[0])!r}?" if close else "")
+    return f"unknown key {key!r}" + (f": did you mean {_join(section, close[0])!r}?" if close else "")
 
 
-def _joined(*parts: int | str) -> str:
+def _join(*parts: int | str) -> str:
     return ".".join(str(part) for part in parts if part != "")
 
 
-def _expected(kind: str, loc: Loc, model: type[BaseModel]) -> str:
+def _expectation(kind: str, loc: Loc, model: type[BaseModel]) -> str:
     """Return what to write where a value has the wrong shape, `""` for any other mistake."""
     inner = _model_at(loc, model)
     fields = inner.model_fields

@@ -284,7 +284,7 @@ def _parse(canonical: str) -> DebateConfig:
 
 
 @at_sight(KEPT)
-def _parsed(*stored: object) -> DebateConfig:
+def _parse_cached(*stored: object) -> DebateConfig:
     keys = len(stored) // 2
     return _parse(json.dumps(dict(zip(stored[:keys], stored[keys:], strict=True)), sort_keys=True))
 
@@ -301,7 +301,7 @@ def frozen_config(state: StateValues) -> DebateConfig:
     stored = state.get("config")
     if not stored:
         raise InputError("this debate never began, nothing of it was paid: delete it and start it again")
-    return _parsed(*stored.keys(), *stored.values())
+    return _parse_cached(*stored.keys(), *stored.values())
 
 
 def differing_keys(one: object, other: object, prefix: str = "") -> list[str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from moot.graph.cli.database import opened_debate
+from moot.graph.cli.database import open_stored_debate
 from moot.graph.cli.options import DbOption, DebateArgument, JsonOption, QuietOption
 from moot.graph.cli.screen.output import MarkdownText, print_json, print_result, print_text, remark
 from moot.graph.cli.screen.terminal_text import debater_names, one_line
@@ -32,7 +32,7 @@ def ask(
 ) -> None:
     """Answer a question about a debate, citing the messages behind the answer; the debate stays as it is."""
     asked = sys.stdin.read() if question == "-" else question
-    with opened_debate(db, debate_id) as debate:
+    with open_stored_debate(db, debate_id) as debate:
         answer = debate.ask(asked, model=model)
         if as_json:
             return print_json({"debate": debate.id, "question": asked.strip(), **answer.to_json()})

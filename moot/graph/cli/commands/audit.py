@@ -8,7 +8,7 @@ from typing import Annotated
 
 from typer import Option
 
-from moot.graph.cli.database import opened_debate
+from moot.graph.cli.database import open_stored_debate
 from moot.graph.cli.options import DbOption, DebateArgument, JsonOption
 from moot.graph.cli.screen.output import print_answer
 from moot.state.errors import InputError
@@ -36,7 +36,7 @@ def audit(
 
     if (without is None) != (turns is None):
         raise InputError("--replay-without and --turns go together: say which turns are to be asked again")
-    with opened_debate(db, debate_id) as debate:
+    with open_stored_debate(db, debate_id) as debate:
         if without is None or turns is None:
             rows = memory_costs(debate.document())  # type: ignore[arg-type]  # a document
             data: object = {"id": debate.id, "memory": [asdict(row) for row in rows]}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Exit, Option
 
 from moot.graph.cli import options as shared
-from moot.graph.cli.database import opened
+from moot.graph.cli.database import open_database
 from moot.graph.cli.screen.output import check_folder, err_console, print_json, print_result, write_file
 from moot.graph.cli.screen.progress_lines import spent_words
 from moot.graph.cli.screen.result_tables import Grid
@@ -57,9 +57,9 @@ def batch(
     flags = {"protocol": protocol, "turns": turns, "rounds": rounds, "model": model}
     planned = read_batch(path, usual_data(config, flags))
     errors: dict[str, str] = {}
-    with opened(db, make=True) as debates:
+    with open_database(db, make=True) as debates:
         try:
-            with terminated_like_interrupted(), _shown(debates, planned, errors, quiet=quiet) as say:
+            with terminated_like_interrupted(), _progress(debates, planned, errors, quiet=quiet) as say:
                 for each, error in run_many(debates, planned, workers):
                     errors[each.id] = error
                     say(each)
@@ -161,7 +161,7 @@ def _result(debates: Debates, planned: PlannedDebate, error: str) -> JsonObject:
 
 
 @contextmanager
-def _shown(
+def _progress(
     debates: Debates, planned: Sequence[PlannedDebate], errors: Mapping[str, str], *, quiet: bool
 ) -> Iterator[Callable[[PlannedDebate], None]]:
     """Show what runs in a table on a terminal, and of each that ended one line; yield what is told of it."""

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from moot.graph.cli.database import opened
+from moot.graph.cli.database import open_database
 from moot.graph.cli.options import DbOption, JsonOption, QuietOption
 from moot.graph.cli.screen.output import (
     STDOUT,
@@ -63,7 +63,7 @@ def compare(
             "give two debates or more, or one --with single or vote, and -o FILE.html or FILE.md; "
             "--json prints JSON"
         )
-    with opened(db) as debates:
+    with open_database(db) as debates:
         compared = [debates.get(each) for each in debate_ids]
         for protocol in sorted(baselines or ()):
             baseline = baseline_of(debates, compared[0], protocol)

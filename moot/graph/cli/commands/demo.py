@@ -6,7 +6,7 @@ from typing import Annotated
 from typer import Argument, Exit, Option
 
 from moot.graph.cli import options as shared
-from moot.graph.cli.database import command_line, opened
+from moot.graph.cli.database import command_line, open_database
 from moot.graph.cli.screen.output import remark
 
 READING_PACE_S = 0.1
@@ -38,7 +38,7 @@ def demo(
     topic = settings.pop("topic")
     model = RecordedModel(recording=sample, pace_s=0.0 if fast or quiet or as_json else READING_PACE_S)
     environment = Environment(factory=lambda name, settings: model)
-    with opened(db, make=True, environment=environment) as debates:
+    with open_database(db, make=True, environment=environment) as debates:
         name = free_id(sample, {row.name for row in debates.rows()})
         debate = debates.start(topic, DebateConfig(**settings), name=name)
         code = run_to_end(debate, Delivery(db, as_json, quiet, output or Path(f"{name}.html")))

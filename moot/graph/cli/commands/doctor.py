@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Exit, Option
 
-from moot.graph.cli.database import check_database, exists, opened
+from moot.graph.cli.database import check_database, exists, open_database
 from moot.graph.cli.options import ConfigOption, DbOption, JsonOption, ModelOption
 from moot.graph.cli.screen.output import consents, print_json, print_result
 from moot.graph.cli.screen.terminal_text import one_line
@@ -46,7 +46,7 @@ def doctor(
     url = check_database(db)
     found: list[Finding] = list(look_at_installation())
     if exists(url):
-        with opened(db) as debates:
+        with open_database(db) as debates:
             for each in look_at_database(debates):
                 if repair and each.repair:
                     each.repair()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 from typer import Argument, Exit, Option
 
-from moot.graph.cli.database import opened
+from moot.graph.cli.database import open_database
 from moot.graph.cli.options import DbOption, JsonOption, QuietOption
 from moot.graph.cli.screen.output import complain, print_text, remark
 from moot.graph.cli.screen.result_tables import Grid, deliver, form_of
@@ -72,7 +72,7 @@ def evaluate_debates(
         if path := file_of(each):
             outcomes.append(read_subject(path, problem=wanted))
             continue
-        with opened(db) as debates:
+        with open_database(db) as debates:
             outcomes.append(subject_of_document(debates.get(each).document(), problem=wanted))
     if not (evaluator or config or variable("MOOT_MODEL")):
         check_judges(DebateConfig(), [model for each in outcomes for model in each.models], Environment())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from typer import Argument, Option, prompt
 
-from moot.graph.cli.database import command_line, opened
+from moot.graph.cli.database import command_line, open_database
 from moot.graph.cli.options import ConfigOption, DbOption, JsonOption, NameOption, QuietOption
 from moot.graph.cli.screen.output import print_json, print_text, remark
 from moot.graph.cli.screen.terminal_text import one_line
@@ -53,7 +53,7 @@ def import_debate(
     from moot.graph.cli.usual_config import run_config
 
     imported = read_transcript(path, form)
-    with opened(db, make=True) as debates:
+    with open_database(db, make=True) as debates:
         if imported.document is not None:
             given = {"--topic": topic, "--debater": debater, "--moderator": moderator, "--config": config}
             if refused := [option for option, value in given.items() if value]:

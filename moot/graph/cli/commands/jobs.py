@@ -8,7 +8,7 @@ from typing import Annotated
 from typer import Option
 
 from moot.graph.cli import options as shared
-from moot.graph.cli.database import opened, opened_queue, opened_records, present_records
+from moot.graph.cli.database import open_catalogue, open_database, open_queue, present_records
 from moot.graph.cli.group import new_app
 from moot.graph.cli.screen.output import acknowledge, print_answer, print_json, remark
 from moot.graph.cli.screen.result_tables import Grid
@@ -38,8 +38,8 @@ def enqueue(
     from moot.graph.many import begin_debate, is_judged
 
     flags = {"protocol": protocol, "turns": turns, "rounds": rounds, "model": model}
-    queue, planned = opened_queue(db), read_batch(path, usual_data(config, flags))
-    with opened(db, make=True) as debates:
+    queue, planned = open_queue(db), read_batch(path, usual_data(config, flags))
+    with open_database(db, make=True) as debates:
         stored = [begin_debate(debates, each) for each in planned]
         waiting = [each.id for each in stored if not is_judged(each)]
     added = queue.add(waiting, priority)
@@ -61,8 +61,8 @@ def worker(
     """
     from moot.graph.cli.running import terminated_like_interrupted
 
-    queue, ended = opened_queue(db), []
-    with opened(db) as debates, terminated_like_interrupted():
+    queue, ended = open_queue(db), []
+    with open_database(db) as debates, terminated_like_interrupted():
         for debate, error in queue.work(debates, workers, drain=drain):
             name = debates.records.catalogue.name_of(debate)
             if as_json:
@@ -84,8 +84,8 @@ def jobs() -> None:
 @app.command("list")
 def list_jobs(db: shared.DbOption = None, as_json: shared.JsonOption = False) -> None:
     """List what runs, waits or failed, in the order in which it is taken."""
-    entries = opened_queue(db).entries()
-    with opened_records(db) as records:
+    entries = open_queue(db).entries()
+    with open_catalogue(db) as records:
         known = {row.id: row for row in records.rows()} if records else {}
     rows = [(known[each.debate], each) for each in entries if each.debate in known]
     data = [{"name": row.name, "turns": row.turns, **asdict(each)} for row, each in rows]
@@ -100,7 +100,7 @@ def list_jobs(db: shared.DbOption = None, as_json: shared.JsonOption = False) ->
 @app.command()
 def cancel(debate_id: shared.DebateArgument, db: shared.DbOption = None) -> None:
     """Take a debate out of the queue; where it runs, it is paused."""
-    queue = opened_queue(db)
+    queue = open_queue(db)
     with present_records(db) as records:
         if not queue.cancel(records.find(debate_id).id):
             raise InputError(f"debate {debate_id!r} is not in the queue: `moot jobs list` shows what is")
@@ -115,6 +115,6 @@ def retry(
     db: shared.DbOption = None,
 ) -> None:
     """Queue any debate, one that failed anew; one that waits gets another priority."""
-    queue = opened_queue(db)
+    queue = open_queue(db)
     with present_records(db) as records:
         queue.add([records.find(debate_id).id], priority)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Exit, Option
 
-from moot.graph.cli.database import opened
+from moot.graph.cli.database import open_database
 from moot.graph.cli.options import ConfigOption, DbOption, JsonOption, QuietOption
 from moot.graph.cli.screen.output import complain, print_answer, remark
 from moot.graph.cli.screen.terminal_text import one_line
@@ -99,7 +99,7 @@ def judge(
         raise InputError("--topic is for a FILE that does not say it; a debate has its own")
     else:
         options = _with_config(options, config)
-        with opened(db) as debates:
+        with open_database(db) as debates:
             judgement = judge_debate(debates.get(subject).session, options, dry_run=dry_run)
     _deliver(judgement, as_json=as_json, quiet=quiet)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from moot.graph.cli.database import opened, opened_records
+from moot.graph.cli.database import open_catalogue, open_database
 from moot.graph.cli.options import DbOption, JsonOption
 from moot.graph.cli.screen.output import columns, print_json, print_result, remark
 from moot.graph.cli.screen.result_tables import borderless_table
@@ -44,7 +44,7 @@ def list_debates(
     as_json: JsonOption = False,
 ) -> None:
     """List the debates of a database, the most recently active first."""
-    with opened_records(db) as records:
+    with open_catalogue(db) as records:
         rows, outcomes = (records.rows(), records.outcomes.all()) if records else ([], {})
     known = []
     for row in rows:
@@ -124,7 +124,7 @@ def search(
 
     wanted = [word.casefold() for given in words for word in given.split()]
     found = []
-    with opened(db) as debates:
+    with open_database(db) as debates:
         for row in debates.rows():
             debate = debates.get(row.id)
             values = debate.state().values

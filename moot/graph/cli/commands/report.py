@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from typer import Option
 
-from moot.graph.cli.database import opened_debate
+from moot.graph.cli.database import open_stored_debate
 from moot.graph.cli.options import DbOption, DebateArgument, QuietOption
 from moot.graph.cli.screen.output import STDOUT, check_folder, format_of, remark, render, write_file
 from moot.state.errors import InputError
@@ -51,7 +51,7 @@ def report(
     chosen = chosen or "html"
     if brief and chosen == "adr":
         raise InputError("--brief and --format adr are two reports: give one of them")
-    with opened_debate(db, debate_id) as debate:
+    with open_stored_debate(db, debate_id) as debate:
         document, name = debate.document(), debate.name
     stem = re.sub(r"[^\w.-]+", "-", name).strip("-.")[:100]  # what paths and shells take for nothing else
     path = output or Path((stem or "debate") + ENDINGS.get((chosen, brief), f".{chosen}"))
@@ -89,6 +89,6 @@ def export(
         form = "json" if as_json else form or "json"
     chosen = form or format_of(output)
     check_folder(output)
-    with opened_debate(db, debate_id) as debate:
+    with open_stored_debate(db, debate_id) as debate:
         text = render(debate.document(), chosen)
     write_file(output, text)

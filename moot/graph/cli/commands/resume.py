@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Exit, Option
 
 from moot.graph.cli import options as shared
-from moot.graph.cli.database import opened_debate
+from moot.graph.cli.database import open_stored_debate
 from moot.graph.cli.screen.output import print_json, print_text, remark
 from moot.state.errors import ConfigError, InputError
 
@@ -47,7 +47,7 @@ def resume(
     from moot.graph.continuation import verdict_failed
 
     delivery = Delivery(db, as_json, quiet, output, read_answers(answers), bell, log_json)
-    with opened_debate(db, debate_id) as debate:
+    with open_stored_debate(db, debate_id) as debate:
         if delivery.answers is not None:
             check_answers(delivery.answers, debate.config(), debate.questions())
         _go_on_with(debate, config, model, judge_model, reconfigure=reconfigure)
@@ -87,7 +87,7 @@ def fork(
     from moot.graph.cli.running import Delivery, resume_line, run_to_end
 
     seq = shared.entry_number(after, "--after") if after is not None else None
-    with opened_debate(db, debate_id) as debate:
+    with open_stored_debate(db, debate_id) as debate:
         made = debate.fork(after=seq, name=name)
         _go_on_with(made, config, model, judge_model, reconfigure=True)
         if run:

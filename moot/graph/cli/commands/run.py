@@ -8,7 +8,7 @@ from typing import Annotated
 from typer import Argument, Exit, Option
 
 from moot.graph.cli import options as shared
-from moot.graph.cli.database import check_database, opened
+from moot.graph.cli.database import check_database, open_database
 from moot.graph.cli.screen.output import remark
 from moot.state.errors import InputError
 
@@ -89,7 +89,7 @@ def run(
 
     delivery = Delivery(db, as_json, quiet, output, read_answers(answers), bell, log_json)
     if replay:
-        with opened(db) as debates:
+        with open_database(db) as debates:
             raise Exit(run_to_end(debates.replay(replay, name=name), delivery))
 
     folders = [path for path in context or () if path.is_dir()]
@@ -121,6 +121,6 @@ def run(
         remark("warning: nobody has tools to look into the context folder: give --tools search,read_file")
     check_answers(delivery.answers, settings)
 
-    with opened(db, make=True) as debates:
+    with open_database(db, make=True) as debates:
         debate = debates.start(asked, settings, name=name, documents=documents)
         raise Exit(run_to_end(debate, delivery))

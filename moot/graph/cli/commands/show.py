@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
-from moot.graph.cli.database import opened_debate
+from moot.graph.cli.database import open_stored_debate
 from moot.graph.cli.options import DbOption, DebateArgument, JsonOption, entry_number
 from moot.graph.cli.screen.output import print_answer, print_result, remark
 from moot.state.errors import InputError
@@ -59,7 +59,7 @@ def show(
     from moot.graph.cli.running import resume_line
     from moot.graph.cli.screen import showing
 
-    with opened_debate(db, debate_id) as debate:
+    with open_stored_debate(db, debate_id) as debate:
         if follow:
             return _follow(debate)
         if view is not None:

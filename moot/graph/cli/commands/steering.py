@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option, confirm
 
-from moot.graph.cli.database import command_line, opened_debate
+from moot.graph.cli.database import command_line, open_stored_debate
 from moot.graph.cli.options import DbOption, DebateArgument, JsonOption
 from moot.graph.cli.screen.output import acknowledge
 from moot.state.errors import InputError
@@ -33,7 +33,7 @@ def say(
     from moot.graph.cli.named_files import read_words
 
     words = read_words(text, "remark", "give the words")
-    with opened_debate(db, debate_id) as debate:
+    with open_stored_debate(db, debate_id) as debate:
         chosen = _speaker(debate.config(), speaker)
         number = debate.say(words, chosen)
         over, goes_on = debate.is_over(), debate.can_go_on()
@@ -73,7 +73,7 @@ def pause(debate_id: DebateArgument, db: DbOption = None, as_json: JsonOption = 
 
     What is under way is finished and saved; `moot resume` goes on. A debate that nobody runs stays as it is.
     """
-    with opened_debate(db, debate_id) as debate:
+    with open_stored_debate(db, debate_id) as debate:
         running = debate.is_running()
         if running:
             debate.pause()
@@ -99,7 +99,7 @@ def unpin(
 
 
 def _pin(debate_id: str, message: str, db: str | None, *, as_json: bool, pinned: bool) -> None:
-    with opened_debate(db, debate_id) as debate:
+    with open_stored_debate(db, debate_id) as debate:
         ids = debate.pin(message, pinned=pinned)
     words = f"pinned in {debate.name}: {', '.join(ids)}" if ids else f"nothing is pinned in {debate.name}"
     acknowledge({"id": debate.id, "pinned": ids}, words, as_json=as_json)
@@ -124,6 +124,6 @@ def correct(
     as_json: JsonOption = False,
 ) -> None:
     """Change a note of the minutes; no later reading undoes it. `moot show ID --blackboard` lists them."""
-    with opened_debate(db, debate_id) as debate:
+    with open_stored_debate(db, debate_id) as debate:
         notes = debate.correct(note, kind, why=why, same_as=same_as, opposite=opposite)
     acknowledge({"id": debate.id, "notes": notes}, f"{note} is corrected in {debate.name}", as_json=as_json)

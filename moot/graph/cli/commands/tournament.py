@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 from typer import Argument, Exit, Option
 
-from moot.graph.cli.database import opened
+from moot.graph.cli.database import open_database
 from moot.graph.cli.options import DbOption, JsonOption, QuietOption
 from moot.graph.cli.screen.output import print_answer, remark
 from moot.graph.cli.screen.result_tables import Grid, deliver, form_of, markdown_cell, rate
@@ -56,7 +56,7 @@ def tournament(
         lines = [f"{one_line(m.topic, 60)}: {m.first} – {m.second}, seed {m.seed}" for m in matches]
         return print_answer(data, amount(len(matches), "match"), *lines, as_json=chosen == "json")
     report = None if quiet else _say_played
-    with opened(db, make=True) as debates, terminated_like_interrupted():
+    with open_database(db, make=True) as debates, terminated_like_interrupted():
         table = play_tournament(debates, settings, concurrency=concurrency, report=report)
     _deliver(table, chosen, output)
     if table.failed:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from moot.graph.cli.database import opened, opened_debate, present_records
+from moot.graph.cli.database import open_database, open_stored_debate, present_records
 from moot.graph.cli.options import DbOption, DebateArgument, JsonOption, debates_like
 from moot.graph.cli.screen.output import acknowledge, consents, print_json, remark
 from moot.graph.cli.screen.terminal_text import one_line
@@ -23,7 +23,7 @@ def rename(
     as_json: JsonOption = False,
 ) -> None:
     """Call a debate something else; its id stays, and what it was called leads to it still."""
-    with opened_debate(db, debate_id) as debate:
+    with open_stored_debate(db, debate_id) as debate:
         debate.session.records.rename(debate.id, name)
     data = {"id": debate.id, "name": name, "was": debate.name}
     acknowledge(data, f"{debate.name} is {name} now", as_json=as_json)
@@ -40,7 +40,7 @@ def delete(
 ) -> None:
     """Delete debates with all their checkpoints. Their forks stay."""
     deleted = []
-    with opened(db) as debates:
+    with open_database(db) as debates:
         chosen = {each.id: each for each in map(debates.get, debate_ids)}.values()  # all of them are there
         for debate in chosen:
             about = f"{debate.name}, {amount(debate.row.turns, 'turn')}: {one_line(debate.row.topic, 60)}"
@@ -88,7 +88,7 @@ def gc(
     from moot.state.conversation import OVER
 
     dropped = stored = 0
-    with opened(db) as debates:
+    with open_database(db) as debates:
         chosen = debate_ids or [row.id for row in debates.rows() if row.status in OVER]
         for name in () if keep_history else chosen:
             with suppress(DebateBusy):

@@ -63,7 +63,7 @@ class Answerer:
             return answers
         return _ask(questions) if self._at_terminal and questions else None
 
-    def unused(self) -> list[str]:
+    def answers_left(self) -> list[str]:
         """Return, in words, which prepared answers nobody has asked for."""
         return [] if self._given is None else unused_answers(list(self._asked.values()), self._given)
 

@@ -118,7 +118,7 @@ def print_text(text: str) -> None:
 
 def remark(text: str) -> None:
     """Say something on stderr, safe for a terminal."""
-    print(fitted(safe(text), sys.stderr), file=sys.stderr, flush=True)
+    print(wrap_for_terminal(safe(text), sys.stderr), file=sys.stderr, flush=True)
 
 
 def complain(message: str) -> None:
@@ -147,7 +147,7 @@ def ring(words: str) -> None:
         print(f"\x1b]0;moot: {one_line(words, 80)}\x07\x07", end="", file=sys.stderr, flush=True)
 
 
-def fitted(text: str, stream: TextIO) -> str:
+def wrap_for_terminal(text: str, stream: TextIO) -> str:
     """Return text wrapped between words for a terminal; a line with a command to paste stays one."""
     if not stream.isatty():
         return text

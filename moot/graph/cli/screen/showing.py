@@ -77,7 +77,7 @@ def _agreement(document: Document) -> str:
 def cost_text(document: Document) -> str:
     """Return what a debate has cost, and what is not counted in it."""
     config, spent = frozen_config(document), f"US$ {document['usage']['cost_usd']:.4f}"
-    unpriced = Models(config.models).unpriced(config.model_names())
+    unpriced = Models(config.models).names_without_price(config.model_names())
     if not unpriced:
         return spent
     if not set(config.model_names()) - {OFFLINE, *unpriced}:

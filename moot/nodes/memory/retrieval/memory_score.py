@@ -91,7 +91,7 @@ def recall(
     """
     limit = len(index) if before is None else bisect_left(index.seqs, before)
     items, passed_over = items or MemoryItems(), frozenset(exclude)
-    wanted = _wanted(index, items, query, answering)
+    wanted = _query_weights(index, items, query, answering)
     meant = f"{query}\n{answering}".strip() if semantic else ""
     found = [
         *_entries(index, wanted, limit, passed_over, meant),
@@ -100,7 +100,7 @@ def recall(
     good = [each for each in found if each.relevance >= RELEVANCE_FLOOR or each.importance >= IMPORTANT]
 
     price, left, taken = pricing(index, costs), budget, list[_Candidate]()
-    for each in _ranked(good):
+    for each in _rank(good):
         if len(taken) == top:
             break
         cost = price(each.seq) if each.is_entry else items.items[each.position].tokens
@@ -122,7 +122,7 @@ def recall(
     return Recall(seqs, item_ids, budget - left, len(good) - len(taken))
 
 
-def _wanted(index: EvidenceIndex, items: MemoryItems, query: str, answering: str) -> dict[str, float]:
+def _query_weights(index: EvidenceIndex, items: MemoryItems, query: str, answering: str) -> dict[str, float]:
     """Return term → weight: of the rarest known terms, and of those of `query` that nothing can match.
 
     The unknown ones keep relevance absolute: a memory that shares one word with a long question is not
@@ -199,20 +199,20 @@ def _relevance(postings: Postings, positions: Ints, wanted: dict[str, float]) ->
     return matched / total
 
 
-def _scaled(values: Floats) -> Floats:
+def _scale(values: Floats) -> Floats:
     """Scale to 0–1; values that are all alike say nothing and become 0."""
     low, high = (values.min(), values.max()) if len(values) else (0.0, 0.0)
     return (values - low) / (high - low) if high > low else np.zeros(len(values))
 
 
-def _ranked(found: Sequence[_Candidate]) -> list[_Candidate]:
+def _rank(found: Sequence[_Candidate]) -> list[_Candidate]:
     """Return the candidates, best first; ties go to the newer, then to the later in the list."""
     seqs = np.array([each.seq for each in found], dtype=np.int64)
     _, age = np.unique(-seqs, return_inverse=True)
     score = (
-        RECENCY_WEIGHT * _scaled(RECENCY_DECAY ** age.astype(float))
-        + RELEVANCE_WEIGHT * _scaled(np.array([each.relevance for each in found], dtype=float))
-        + IMPORTANCE_WEIGHT * _scaled(np.array([each.importance for each in found], dtype=float))
+        RECENCY_WEIGHT * _scale(RECENCY_DECAY ** age.astype(float))
+        + RELEVANCE_WEIGHT * _scale(np.array([each.relevance for each in found], dtype=float))
+        + IMPORTANCE_WEIGHT * _scale(np.array([each.importance for each in found], dtype=float))
     )
     order = np.lexsort((-np.arange(len(score)), -seqs, -score.round(9)))
     return [found[number] for number in order.tolist()]

@@ -39,7 +39,7 @@ class RetrievalQuestion:
 def read_question(index: EvidenceIndex, text: str) -> RetrievalQuestion:
     """Split `text` into the speakers it names and the terms it asks about."""
     names = [_aliases(index.names.get(speaker, speaker)) for speaker in index.speakers]
-    called = _called(names, _asked(text))
+    called = _speakers_in(names, _word_weights(text))
     naming = frozenset[str]().union(*(alias for aliases in called.values() for alias in aliases))
     about = " ".join(word for word in WORD.findall(text) if _fold(word) not in naming)
     wanted = Counter(question_terms(about))
@@ -49,7 +49,7 @@ def read_question(index: EvidenceIndex, text: str) -> RetrievalQuestion:
     return RetrievalQuestion(text, about or text, known, tuple(called), unknown)
 
 
-def _called(
+def _speakers_in(
     names: Sequence[Sequence[frozenset[str]]], asked: Mapping[str, float]
 ) -> dict[int, list[frozenset[str]]]:
     """Return the numbers of the speakers whom a question names, with the aliases by which it does.
@@ -80,7 +80,7 @@ def _fold(word: str) -> str:
     return word if len(word) == 1 and word.isupper() else word.casefold()
 
 
-def _asked(text: str) -> dict[str, float]:
+def _word_weights(text: str) -> dict[str, float]:
     """Return word → weight; a capital inside a question hints at a name: "Bains" will do for "Jo Bains"."""
     found = dict.fromkeys(words(text), 1.0)
     for n, word in enumerate(WORD.findall(text)):

@@ -73,7 +73,7 @@ def lay_out(
     def fits(candidate: SummaryPoints, limit: float = max_tokens) -> bool:
         return count(render(candidate, names)) <= limit
 
-    def named(speakers: Iterable[str]) -> str:
+    def name_list(speakers: Iterable[str]) -> str:
         return ", ".join(_labels(list(speakers)[:_NAMES_IN_NOTICE], names, _NAME_IN_NOTICE).values())
 
     if max_tokens >= NOTICE_BELOW:
@@ -84,15 +84,15 @@ def lay_out(
         ]
         chosen = next((each for each in tried if fits(each)), None)
         if chosen:
-            return _filled(chosen, fits, ranking.quota + max_tokens // _LEAST_LINE)
+            return _fill(chosen, fits, ranking.quota + max_tokens // _LEAST_LINE)
         # Half of the room for those who are quoted, half for the names of the others.
         few = _most(tried[-1], ranking.quota, lambda c: fits(c, max_tokens / 2))
         if few["shown"]:
             quoted = {point["speaker"] for point in few["points"][: few["shown"]]}
-            others = named(who for who in few["speakers"] if who not in quoted)
+            others = name_list(who for who in few["speakers"] if who not in quoted)
             return _with_notice(few, f"Also spoke: {others}.", fits)
     messages = amount(laid["messages"], "message")
-    who = named(laid["speakers"])
+    who = name_list(laid["speakers"])
     return _with_notice(laid, f"Earlier: {messages} by {who}; not shown for lack of room.", fits)
 
 
@@ -108,7 +108,7 @@ def _most(summary: SummaryPoints, high: int, fits: Fits) -> SummaryPoints:
     return SummaryPoints(**{**summary, "shown": low})
 
 
-def _filled(summary: SummaryPoints, fits: Fits, most_points: int) -> SummaryPoints:
+def _fill(summary: SummaryPoints, fits: Fits, most_points: int) -> SummaryPoints:
     """Return `summary`, which fits, with all further points that fit, and single later ones that still do."""
     most = _most(summary, min(most_points, len(summary["points"])), fits)
     filled = most if most["shown"] >= summary["shown"] and fits(most) else summary

@@ -83,7 +83,7 @@ def check_summary(
         raise SummaryFailed("the model echoed its input")
     if _has_nothing_of(text, source):
         raise SummaryFailed("the model's summary has nothing of what it was to sum up")
-    if _repeats(_folded(text), _folded(instructions)):
+    if _repeats(_bare_words(text), _bare_words(instructions)):
         raise SummaryFailed("the model echoed its instructions")
     return cut_middle(text, room, count)
 
@@ -100,7 +100,7 @@ def _is_excuse(text: str, source: str) -> bool:
 
 def _is_echo(text: str, source: str, *, of: float) -> bool:
     """Whether a text is its source again, the share `of` of it, or its beginning; a summary may quote."""
-    folded, original = _folded(text), _folded(source)
+    folded, original = _bare_words(text), _bare_words(source)
     if len(folded) < ECHO_CHARS or len(original) < ECHO_CHARS:
         return False
     if original.startswith(folded):
@@ -108,7 +108,7 @@ def _is_echo(text: str, source: str, *, of: float) -> bool:
     return len(folded) >= of * len(original) and _repeats(folded, original)
 
 
-def _folded(text: str) -> str:
+def _bare_words(text: str) -> str:
     """Return the words of a text alone: neither case, line breaks nor bullets hide an echo."""
     return " ".join(re.findall(r"\w+", text.casefold()))
 

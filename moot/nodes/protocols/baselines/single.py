@@ -40,7 +40,7 @@ class Alone(Protocol):
     words = MappingProxyType({PHASE: ANSWER_WORDS})
     frame = 150.0
 
-    def shown(self, phase: str, config: DebateConfig) -> float:
+    def shown_tokens(self, phase: str, config: DebateConfig) -> float:
         """Nothing that was said."""
         return 0.0
 

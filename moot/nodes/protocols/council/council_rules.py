@@ -149,7 +149,7 @@ class Council(Protocol):
         {"propose": PROPOSAL_WORDS, "critique": CRITIQUE_WORDS, "refine": PROPOSAL_WORDS}
     )
 
-    def shown(self, phase: str, config: DebateConfig) -> float:
+    def shown_tokens(self, phase: str, config: DebateConfig) -> float:
         """The proposal that is criticised, or one's own and the critiques of it."""
         received = {"critique": 1, "refine": len(config.debaters)}.get(phase, 0)
         return received and TOKENS_PER_WORD * (PROPOSAL_WORDS + (received - 1) * CRITIQUE_WORDS)

@@ -95,11 +95,11 @@ def council_instruction(scene: Scene) -> str:
         case "critique":
             (target,) = scene.floor["targets"]
             name = display_name(target, scene.names)
-            said = any(each["speaker"] == speaker for each in _received(scene, target, now - 1))
+            said = any(each["speaker"] == speaker for each in _critiques_of(scene, target, now - 1))
             before = _ANSWERED if said else ""
             asked = CRITIQUE.render(target=name, words=str(CRITIQUE_WORDS), before=before, **place)
         case _:
-            standing = _STANDING if _received(scene, speaker, now) else _STANDING_ALONE
+            standing = _STANDING if _critiques_of(scene, speaker, now) else _STANDING_ALONE
             if speaker not in latest_proposals(scene.state["full_transcript"]):
                 standing = _NONE_YET
             asked = REFINE.render(standing=standing, words=str(PROPOSAL_WORDS), **place)
@@ -114,7 +114,7 @@ def _criticisms(scene: Scene, target: str, round_no: int, rank: int) -> list[Blo
     )
     return [
         piece
-        for number, entry in enumerate(_received(scene, target, round_no), 1)
+        for number, entry in enumerate(_critiques_of(scene, target, round_no), 1)
         if own or entry["speaker"] == scene.speaker.id
         for piece in _subject(scene, entry, "critique", heading.format(number), rank)
     ]
@@ -125,7 +125,7 @@ def _subject(scene: Scene, entry: Entry, label: str, heading: str, rank: int = S
     return [*tool_pieces(scene, entry, rank), entry_piece(scene, entry, rank, label, heading)]
 
 
-def _received(scene: Scene, target: str, round_no: int) -> list[Entry]:
+def _critiques_of(scene: Scene, target: str, round_no: int) -> list[Entry]:
     """Return a round's critiques of a debater, and the notices of those that are missing."""
     return [
         entry

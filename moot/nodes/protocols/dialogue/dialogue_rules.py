@@ -15,14 +15,14 @@ from types import MappingProxyType
 
 from pydantic import BaseModel, Field
 
-from moot.nodes.blackboard.board_words import SHORT, noted
+from moot.nodes.blackboard.board_words import SHORT, board_text
 from moot.nodes.blackboard.by_model import debater_lines, found_in, structured_call
 from moot.nodes.blackboard.outcome import at_a_glance, findings_text
 from moot.nodes.calls import Hints, ModelCall, Reply
 from moot.nodes.judging.opinions import JudgeBrief
 from moot.nodes.prompts.fitting import Block
 from moot.nodes.prompts.library import load_prompt
-from moot.nodes.prompts.request import counter_of, many, narrowed, voice_of
+from moot.nodes.prompts.request import counter_of, many, narrow, voice_of
 from moot.nodes.protocols.dialogue.crux_rooms import (
     STAGES,
     new_rooms,
@@ -143,7 +143,7 @@ class Dialogue(Protocol):
 
     words = MappingProxyType(WORDS | {f"crux-{stage}": ROOM_WORDS for stage in STAGES})
 
-    def shown(self, phase: str, config: DebateConfig) -> float:
+    def shown_tokens(self, phase: str, config: DebateConfig) -> float:
         """The blackboard, and what is answered with what was said around it."""
         dialogue, people = DialogueConfig.of(config), len(config.debaters)
         if phase in ("respond", "reply"):
@@ -170,7 +170,7 @@ def _split(state: ConversationState, config: DebateConfig) -> Step | Consult:
     """Open with the configured aspects, else ask a model for them."""
     dialogue = DialogueConfig.of(config)
     if dialogue.aspects:
-        return _open(state, config, [noted(aspect, SHORT) for aspect in dialogue.aspects])
+        return _open(state, config, [board_text(aspect, SHORT) for aspect in dialogue.aspects])
     outlay = Outlay("extract", "aspects", reserve=config.blackboard.reply)
     named = [f"aspect number {number}" for number in range(1, dialogue.max_aspects + 1)]
     fewest, most = ([Reply(data={"reasoning": "", "aspects": some})] for some in (named[:1], named))
@@ -182,7 +182,7 @@ def _split(state: ConversationState, config: DebateConfig) -> Step | Consult:
 def _aspects_call(state: ConversationState, config: DebateConfig) -> ModelCall:
     topic, most = state["topic"], DialogueConfig.of(config).max_aspects
     system = SPLIT.render(topic=topic[:_TOPIC_CHARS], debaters=debater_lines(config), most=str(most))
-    schema = narrowed(Aspects, {"aspects": many(str, 1, most)})
+    schema = narrow(Aspects, {"aspects": many(str, 1, most)})
     count = counter_of(voice_of(config, config.blackboard), config)
     hints: Hints = {"phase": "aspects", "topic": topic}
     return structured_call("extract", config, system, ["Split the topic."], schema, count, hints=hints)
@@ -190,7 +190,7 @@ def _aspects_call(state: ConversationState, config: DebateConfig) -> ModelCall:
 
 def _open_by_reply(state: ConversationState, config: DebateConfig, replies: Sequence[Reply]) -> Step:
     found, most = found_in(Aspects, replies[0]) or {"aspects": ()}, DialogueConfig.of(config).max_aspects
-    named = dict.fromkeys(noted(aspect, SHORT) for aspect in found["aspects"])
+    named = dict.fromkeys(board_text(aspect, SHORT) for aspect in found["aspects"])
     distinct = list(filter(None, named))[:most]
     return _open(state, config, distinct or aspects_by_rule(state["topic"], most))
 
@@ -202,7 +202,7 @@ def _open(state: ConversationState, config: DebateConfig, aspects: list[str]) ->
 
 def aspects_by_rule(topic: str, most: int) -> list[str]:
     """Return a topic's aspects without a model: its own parts where it lists some, else common lenses."""
-    parts = [noted(part, SHORT) for part in _CLAUSES.split(topic.strip()[:_TOPIC_CHARS])]
+    parts = [board_text(part, SHORT) for part in _CLAUSES.split(topic.strip()[:_TOPIC_CHARS])]
     parts = list(dict.fromkeys(part for part in parts if len(part) > 3))
     return (parts if len(parts) > 1 else list(LENSES))[:most]
 

@@ -28,7 +28,7 @@ def dialogue_view(scene: Scene) -> list[Block]:
     The material is what people gave first, the phase's own, and what was said from the floor since.
     """
     material = {
-        "opening": _said,
+        "opening": _speech_pieces,
         "take": _on_aspect,
         "respond": _on_aspect,
         "reply": _on_aspect,
@@ -67,7 +67,7 @@ def _on_aspect(scene: Scene) -> Iterator[Block]:
     held = board_memory(f"{FOUND}:\n{text}", scene.state, scene.count)
     yield from _text_piece(scene, FOUND, text, BACKGROUND, held)
     if scene.step["phase"] == "take":
-        yield from _said(scene)
+        yield from _speech_pieces(scene)
         return
     transcript, round_no = scene.state["full_transcript"], scene.step["round"]
     own: list[str] = []
@@ -78,7 +78,7 @@ def _on_aspect(scene: Scene) -> Iterator[Block]:
             heard += room["message_ids"]
     elsewhere = entries_of(others, transcript)
     speeches = [*recent_exchange(transcript, round_no), *entries_of(own, transcript), *elsewhere]
-    yield from _said(scene, speeches, scene.floor["targets"], elsewhere)
+    yield from _speech_pieces(scene, speeches, scene.floor["targets"], elsewhere)
 
 
 def recent_exchange(transcript: Sequence[Entry], round_no: int) -> list[Entry]:
@@ -102,10 +102,10 @@ def _room(scene: Scene) -> Iterator[Block]:
             yield from _text_piece(scene, "An earlier crux", text, BACKGROUND, "cruxes")
     yield from _text_piece(scene, "Insights", reflections_text(scene.state), BACKGROUND, "reflections")
     entries = entries_of([*room["trigger"], *room["message_ids"]], scene.state["full_transcript"])
-    yield from _said(scene, entries, room["message_ids"])
+    yield from _speech_pieces(scene, entries, room["message_ids"])
 
 
-def _said(
+def _speech_pieces(
     scene: Scene,
     speeches: Sequence[Entry] = (),
     subjects: Sequence[str] = (),
@@ -138,7 +138,7 @@ def _everything(scene: Scene) -> Iterator[Block]:
     rooms = {entry["room"] for entry in own} - {""}
     confided = [e for e in transcript if e["room"] in rooms and kind_of(e).argues]
     speeches = [*own[:1], *confided, *recent_exchange(transcript, before)]
-    yield from _said(scene, speeches, [entry["id"] for entry in own[:1]], confided)
+    yield from _speech_pieces(scene, speeches, [entry["id"] for entry in own[:1]], confided)
 
 
 def _text_piece(

@@ -8,7 +8,7 @@ from functools import partial
 
 from pydantic import BaseModel
 
-from moot.nodes.blackboard.board_words import noted
+from moot.nodes.blackboard.board_words import board_text
 from moot.nodes.blackboard.by_model import (
     debater_lines,
     found_in,
@@ -19,7 +19,7 @@ from moot.nodes.blackboard.by_model import (
 from moot.nodes.blackboard.digest import render_blackboard
 from moot.nodes.calls import Hints, ModelCall, Reply
 from moot.nodes.prompts.library import load_prompt
-from moot.nodes.prompts.request import counter_of, narrowed, one_of, voice_of
+from moot.nodes.prompts.request import counter_of, narrow, one_of, voice_of
 from moot.nodes.protocols.long_form.long_form import (
     LongForm,
     ModeratorConfig,
@@ -79,7 +79,7 @@ def _call(state: ConversationState, config: DebateConfig) -> ModelCall:
     )
     recent = [entry for entry in state["full_transcript"][-SHOWN:] if kind_of(entry).shown]
     said = shown_entries(recent, names, room, count) or ["Nothing has been said yet."]
-    schema = narrowed(Nomination, {"next_speaker": one_of(names)})
+    schema = narrow(Nomination, {"next_speaker": one_of(names)})
     hints: Hints = {"topic": state["topic"]}
     return structured_call("moderate", config, system, said, schema, count, voice=voice, hints=hints)
 
@@ -88,7 +88,7 @@ def _decide(state: ConversationState, config: DebateConfig, replies: Sequence[Re
     found = found_in(Nomination, replies[0]) or {"next_speaker": "", "instruction": ""}
     named = known_debater(found["next_speaker"], config.names())
     speaker = named or config.debaters[state.get("turn_count", 0) % len(config.debaters)].id
-    order = noted(found["instruction"], ORDER) if named else ""
+    order = board_text(found["instruction"], ORDER) if named else ""
     if is_stuck(state, config, speaker):
         recent = recent_speakers(state, config)
         newest = {who: place for place, who in enumerate(recent)}
