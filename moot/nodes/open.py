@@ -14,7 +14,7 @@ from moot.nodes.memory.window import Scribe, window_message
 from moot.nodes.people.interjections import adopt_operation, foreign_messages, said_outside
 from moot.nodes.prompts.library import LOADED
 from moot.nodes.protocols.protocol_table import protocol_named
-from moot.nodes.tools.context_documents import check_tools, context_document
+from moot.nodes.tools.context_documents import check_tools
 from moot.nodes.views.afterwards import answer_floor, goes_on
 from moot.nodes.views.rolling import leaves_window
 from moot.state.config import DebateConfig
@@ -110,12 +110,9 @@ def _context(config: DebateConfig, context: NodeContext) -> Errand[Sequence[Mapp
     """
     if config.context is None and not any(debater.tools for debater in config.debaters):
         return ()
-
-    def look() -> str:
-        check_tools(config, context.env.count_for(config))
-        return json.dumps(context_document(context.claim))
-
-    document = json.loads((yield Work([Job(config.context or "", look)]))[0])
+    count = context.env.count_for(config)
+    job = Job(config.context or "", lambda: json.dumps(check_tools(config, count)))
+    document = json.loads((yield Work([job]))[0])
     return (document,) if document else ()
 
 

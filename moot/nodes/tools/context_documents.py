@@ -12,19 +12,18 @@ from moot.state.errors import ConfigError
 from moot.state.settings import variable
 
 
-def check_tools(config: DebateConfig, count: TokenCounter) -> None:
-    """Refuse tools and a context that could not be used.
+def check_tools(config: DebateConfig, count: TokenCounter) -> dict[str, str] | None:
+    """Refuse tools and a context that could not be used, and return a context file as a document.
 
     Raises:
         ConfigError: an unknown tool, a tool without the folder that it needs, a budget too small for it, or a
             context that does not exist or may not be read.
     """
-    if config.context is not None:
-        read_context(config.context)
-    folder = config.context is not None and Path(config.context).is_dir()
+    document = None if config.context is None else read_context(config.context)
+    has_folder = config.context is not None and document is None
     for debater in config.debaters:
         for name in debater.tools:
-            if tool_named(name).needs_context and not folder:
+            if tool_named(name).needs_context and not has_folder:
                 raise ConfigError(f"tool {name!r} of {debater.id!r} needs a folder: give it as `context`")
         offered = functions_tokens(debater.tools, count)
         if offered > config.memory.budget.messages // 4:
@@ -32,6 +31,7 @@ def check_tools(config: DebateConfig, count: TokenCounter) -> None:
                 f"memory.budget.messages is {config.memory.budget.messages} tokens, too few for the tools of "
                 f"{debater.id!r}: give at least {4 * offered}, or fewer tools"
             )
+    return document
 
 
 def read_context(context: str) -> dict[str, str] | None:
@@ -69,13 +69,3 @@ def context_sandbox(claim: Claim) -> Sandbox | None:
         return None
     read_context(context)
     return Sandbox(Path(context).resolve())
-
-
-def context_document(claim: Claim) -> dict[str, str] | None:
-    """Return a debate's context file as a document, `None` for a folder and for none.
-
-    Raises:
-        ConfigError: it is not admitted, or cannot be read.
-    """
-    context = claim.admit("context").context
-    return None if context is None else read_context(context)
