@@ -18,7 +18,6 @@ class Prompt:
 
     name: str
     template: str
-    placeholders: frozenset[str]
 
     @property
     def sha256(self) -> str:
@@ -48,17 +47,14 @@ def make_prompt(name: str, template: str, *placeholders: str) -> Prompt:
     found = frozenset(_PLACEHOLDER.findall(template))
     if found != frozenset(placeholders):
         raise ValueError(f"prompt {name!r} has placeholders {sorted(found)}, not {sorted(placeholders)}")
-    return Prompt(name, template, found)
+    return Prompt(name, template)
 
 
 def load_prompt(name: str, *placeholders: str, home: str | Path | None = None) -> Prompt:
     """Load the Markdown file of this name and check its placeholders; call it at import.
 
-    Args:
-        name: of the file.
-        placeholders: the names that its user fills.
-        home: the package or folder that holds it, whose own name is put before the prompt's; `None` for the
-            prompts that all share.
+    `home` is the package or folder that holds it, whose own name is put before the prompt's; `None` for the
+    prompts that all share.
 
     Raises:
         ValueError: the file has other placeholders.
