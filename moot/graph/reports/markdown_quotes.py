@@ -1,13 +1,12 @@
 """Words of models and people inside a Markdown file, where they must not become structure."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from itertools import pairwise
 from typing import Any
 
 from markdown_it import MarkdownIt
-from markdown_it.token import Token
 
 from moot.graph.reports.prose import PLAIN_ABOVE, is_safe_link, parser, place_headings
 
@@ -80,16 +79,12 @@ def _inspector() -> MarkdownIt:
     return markdown
 
 
-def _every(tokens: list[Token]) -> Iterator[Token]:
-    for token in tokens:
-        yield token
-        yield from _every(token.children or [])
-
-
 def _leads_astray(text: str) -> bool:
     """Tell whether a text has a link that is not to the web, or defines targets for the whole file."""
     environment: dict[str, Any] = {}
-    tokens = _every(_inspector().parse(text, environment))
+    tokens = _inspector().parse(text, environment)
+    for token in tokens:  # which grow
+        tokens += token.children or ()
     targets = (token.attrGet(key) for token in tokens for key in ("href", "src"))
     astray = any(target is not None and not is_safe_link(str(target)) for target in targets)
     return astray or bool(environment.get("references"))

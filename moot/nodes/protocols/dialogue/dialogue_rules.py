@@ -237,7 +237,9 @@ def _main_floor(
         if stage in ("respond", "reply"):
             distance = 1 + (aspect + mini) % (len(ids) - 1)
             target = ids[(place + (distance if stage == "respond" else -distance)) % len(ids)]
-            said = _last_said(state, target)
+            latest = reversed(state["full_transcript"][-_LOOK_BACK:])
+            own = (each for each in latest if each["speaker"] == target and not each["room"])
+            said = next(([each["id"]] for each in own if kind_of(each).argues), [])
             targets = [target, *said]
             name = " ".join([config.names()[target], *(f"[{key}]" for key in said)])
         asked = PROMPTS[stage].render(
@@ -247,9 +249,3 @@ def _main_floor(
     memo = {PLACE: {"stage": stage, "aspect": aspect, "mini": mini}}
     step = make_step(stage, round_no, floors, aspect=about)
     return {**step, "last_words": stage == "closing", "memo": memo}
-
-
-def _last_said(state: ConversationState, who: str) -> list[str]:
-    """Return the id of what a debater said last on the main floor."""
-    own = (each for each in reversed(state["full_transcript"][-_LOOK_BACK:]) if each["speaker"] == who)
-    return next(([each["id"]] for each in own if not each["room"] and kind_of(each).argues), [])
