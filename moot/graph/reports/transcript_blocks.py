@@ -37,23 +37,16 @@ class Message:
     """Tokens of the prompt behind it against its budget, where there is a receipt."""
 
 
-@dataclass(frozen=True)
 class Fold:
     """Consecutive messages under one fold."""
 
-    title: str
-    messages: tuple[Message, ...]
-
-    @property
-    def span(self) -> str:
+    def __init__(self, title: str, messages: Sequence[Message]) -> None:
+        self.title, self.messages = title, messages
+        first, last = messages[0].label, messages[-1].label
+        self.span = first if len(messages) == 1 else f"{first} – {last}"
         """The first and the last message."""
-        first, last = self.messages[0].label, self.messages[-1].label
-        return first if len(self.messages) == 1 else f"{first} – {last}"
-
-    @property
-    def people(self) -> tuple[Person, ...]:
+        self.people = list({message.person.id: message.person for message in messages}.values())
         """Who speaks in it."""
-        return tuple({message.person.id: message.person for message in self.messages}.values())
 
 
 class Transcript:
@@ -90,7 +83,7 @@ class Transcript:
                 )
                 messages.append(message)
                 used.add(anchor)
-            self.blocks.append(Fold(title, tuple(messages)))
+            self.blocks.append(Fold(title, messages))
 
 
 def anchors_of(entries: Sequence[Entry]) -> dict[str, str]:

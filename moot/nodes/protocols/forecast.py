@@ -5,6 +5,7 @@ many there are at least and at most. Token figures are estimates: *expected* goe
 *most* by the budgets. Tools, retries, and answers that are asked for again with more room, come on top.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from moot.nodes.calls import Purpose
@@ -43,43 +44,25 @@ class Batch:
         return self.calls * self.times
 
 
-@dataclass(frozen=True)
 class Forecast:
     """What a run will take."""
 
-    batches: tuple[Batch, ...]
-    """In the order of their first time; batches follow each other, the calls of one overlap."""
-    concurrency: int
-    turns: int | None
-    """Utterances in all, at most, people's included; `None` where the debate itself decides."""
-
-    @property
-    def calls(self) -> int:
+    def __init__(self, batches: Sequence[Batch], concurrency: int, turns: int | None) -> None:
+        self.batches, self.concurrency = batches, concurrency
+        """Batches, in the order of their first time, follow each other; the calls of one overlap."""
+        self.turns = turns
+        """Utterances in all, at most, people's included; `None` where the debate itself decides."""
+        self.calls = sum(batch.all_calls for batch in batches)
         """Model calls in all, as planned."""
-        return sum(batch.all_calls for batch in self.batches)
-
-    @property
-    def calls_at_least(self) -> int:
+        self.calls_at_least = sum(batch.calls * batch.times_at_least for batch in batches)
         """Model calls that are certain."""
-        return sum(batch.calls * batch.times_at_least for batch in self.batches)
-
-    @property
-    def calls_at_most(self) -> int:
+        self.calls_at_most = sum(batch.calls * batch.times_at_most for batch in batches)
         """Model calls that there can be, whatever is said."""
-        return sum(batch.calls * batch.times_at_most for batch in self.batches)
-
-    @property
-    def critical_path(self) -> int:
+        in_a_row = [(-(-batch.calls // concurrency), batch) for batch in batches]
+        self.critical_path = sum(calls * batch.times for calls, batch in in_a_row)
         """Calls that must follow one another, as planned."""
-        return sum(self._in_a_row(batch) * batch.times for batch in self.batches)
-
-    @property
-    def critical_path_at_most(self) -> int:
+        self.critical_path_at_most = sum(calls * batch.times_at_most for calls, batch in in_a_row)
         """Calls that may have to follow one another."""
-        return sum(self._in_a_row(batch) * batch.times_at_most for batch in self.batches)
-
-    def _in_a_row(self, batch: Batch) -> int:
-        return -(-batch.calls // self.concurrency)
 
     def calls_by_purpose(self) -> dict[str, int]:
         """Return the planned calls by what they are made for."""

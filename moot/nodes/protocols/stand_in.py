@@ -79,7 +79,7 @@ def forecast(config: DebateConfig) -> Forecast | None:
         batches.append(Batch(*key, prompt, reply, *times))
     turns = planned.state["turn_count"]
     certain = turns if turns == most.state["turn_count"] else None
-    return Forecast(tuple(batches), config.limits.concurrency, certain)
+    return Forecast(batches, config.limits.concurrency, certain)
 
 
 class StandIn:
