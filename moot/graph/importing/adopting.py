@@ -43,16 +43,13 @@ def transcript_config(
     if not arguing:
         raise InputError("nobody argues in this transcript: only a moderator or judge speaks")
     by_word = {word: one for one in reversed(arguing) for word in (one.name.casefold(), one.id)}
-    chosen = arguing
-    if debaters:
-        chosen = []
-        for name in debaters:
-            speaker = by_word.get(name.strip().casefold())
-            if speaker is None:
-                known = ", ".join(repr(speaker.name) for speaker in arguing[:20])
-                raise InputError(f"--debater {name!r}: nobody of that name speaks; there are {known}")
-            chosen.append(speaker)
-    people = tuple(DebaterConfig(id=one.id, name=one.name[:NAME_CHARS]) for one in dict.fromkeys(chosen))
+    chosen = [by_word.get(name.strip().casefold()) for name in debaters]
+    if None in chosen:
+        known = ", ".join(repr(speaker.name) for speaker in arguing[:20])
+        unknown = debaters[chosen.index(None)]
+        raise InputError(f"--debater {unknown!r}: nobody of that name speaks; there are {known}")
+    named = dict.fromkeys(filter(None, chosen)) or arguing
+    people = tuple(DebaterConfig(id=one.id, name=one.name[:NAME_CHARS]) for one in named)
     return (base or DebateConfig()).model_copy(
         update={"debaters": people, "order": (), "turns": None, "rounds": None}
     )

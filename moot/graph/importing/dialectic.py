@@ -7,7 +7,7 @@ of a view, which is in tokens, is widened so that it holds them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,13 +31,13 @@ CHARS_PER_TOKEN = 3
 """Low for English, so that a budget made from characters is roomy."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Converted:
     """A configuration of ours, and what could not be taken over as it was."""
 
-    data: JsonObject = field(default_factory=dict)
+    data: JsonObject
     """As `make_config` takes it; `@FILE` stands for a prompt's file beside the configuration."""
-    warnings: list[str] = field(default_factory=list)
+    warnings: list[str]
 
 
 def is_dialectic(data: Mapping[str, Any]) -> bool:
