@@ -129,17 +129,14 @@ class Panel:
         alone = verdicts[-1:] if failed else []
         self.decision = next(iter(views([decision] if decision else alone)), None)
         """The decision, or the failed verdict of a lone judge: never another judge's in its place."""
-
-    @property
-    def others(self) -> tuple[tuple[str, str], ...]:
-        """Further figures of agreement, as (name, value)."""
-        kappa, unanimous = self.agreement.get("kappa"), self.agreement.get("unanimous")
-        failed = self.agreement.get("failed", 0)
-        return (
-            *([("Mean of the judges’ pairwise κ", f"{kappa:.2f}")] if kappa is not None else []),
-            *([("Unanimous", "yes" if unanimous else "no")] if unanimous is not None else []),
-            *([("Judges who failed", str(failed))] if failed else []),
+        kappa, unanimous = agreement.get("kappa"), agreement.get("unanimous")
+        figures = (
+            ("Mean of the judges’ pairwise κ", "" if kappa is None else f"{kappa:.2f}"),
+            ("Unanimous", {True: "yes", False: "no", None: ""}[unanimous]),
+            ("Judges who failed", str(agreement.get("failed") or "")),
         )
+        self.others = tuple((name, value) for name, value in figures if value)
+        """Further figures of agreement, as (name, value)."""
 
 
 def _named_scales(document: DebateDocument) -> dict[str, list[CriterionScale]]:
