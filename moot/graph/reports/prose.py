@@ -14,17 +14,14 @@ from moot.state.entries import ENTRY_ID
 PLAIN_ABOVE = 20_000
 """Characters from which on a text is shown as it is: Markdown's worst cases are quadratic."""
 
-SAFE_SCHEMES = frozenset({"http", "https", "mailto"})
 _SAFE_LINK = re.compile(r"(?i)(?:https?://|mailto:)[^\s\\]+\Z")
-_TAGS = (
-    "a blockquote br code del em h1 h2 h3 h4 h5 h6 hr li ol p pre s strong table tbody td th thead tr ul span"
-)
+_TAGS = "a blockquote br code del em h1 h2 h3 h4 h5 h6 hr li ol p pre s strong table tbody td th thead tr ul"
 _FLAT_LIST = re.compile(r"<ul>\n((?:<li>[^\n]*</li>\n)+)</ul>")
 _CLEANER = nh3.Cleaner(
     tags=set(_TAGS.split()),
     attributes={"a": {"href", "title"}, "ol": {"start"}},
-    allowed_classes={"a": {"cite"}, "p": {"heading"}, "span": {"image"}},
-    url_schemes=set(SAFE_SCHEMES),
+    allowed_classes={"a": {"cite"}, "p": {"heading"}},
+    url_schemes={"http", "https", "mailto"},
     url_relative=lambda url: url if url.startswith("#") else None,
     link_rel="noopener noreferrer nofollow",
 )
