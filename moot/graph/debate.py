@@ -289,7 +289,7 @@ def operators_config() -> DebateConfig:
 
 @lru_cache(maxsize=1)
 def _operators_config(path: str | None, model: str | None) -> DebateConfig:
-    from moot.graph.cli.usual_config import usual_config
+    from moot.graph.operator_config import usual_config
 
     return usual_config(None, {})
 

@@ -13,9 +13,10 @@ import httpx
 from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
 
-from moot.graph.cli.database import open_catalogue
 from moot.state.catalogue import DebateRow
 from moot.state.entries import JsonObject
+from moot.state.records import open_records
+from moot.state.settings import check_database, database_exists
 
 GRAPH = "debate"
 EVERY_S = 3.0
@@ -79,8 +80,11 @@ async def _make_assistants(client: LangGraphClient) -> None:
 
 
 def _rows() -> list[DebateRow]:
-    with open_catalogue(None) as records:
-        return records.catalogue.rows() if records else []
+    url = check_database()
+    if not database_exists(url):
+        return []
+    with contextlib.closing(open_records(url)) as records:
+        return records.catalogue.rows()
 
 
 async def _register(client: LangGraphClient, row: DebateRow) -> None:

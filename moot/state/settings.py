@@ -4,8 +4,8 @@ import os
 import re
 from pathlib import Path
 
-from moot.state.errors import ConfigError
-from moot.state.redaction import keep_secret
+from moot.state.errors import ConfigError, InputError
+from moot.state.redaction import keep_secret, shown_url
 
 VARIABLES = {
     "OPENAI_API_KEY": "key of OpenAI, or of the server that `OPENAI_BASE_URL` names",
@@ -113,3 +113,21 @@ def sqlite_path(url: str) -> Path:
             "with LangGraph's InMemorySaver"
         )
     return Path(url.removeprefix("sqlite:///")).expanduser()
+
+
+def check_database(db: str | None = None) -> str:
+    """Return the address of a database, of the usual one where none is given.
+
+    Raises:
+        InputError: it is neither a path nor an address that Moot knows.
+    """
+    url = database_url() if db is None else db
+    known = is_postgres(url) or url.startswith("sqlite:///") or "://" not in url
+    if not url.strip() or not known:
+        raise InputError(f"database {shown_url(url)!r}: give a path, sqlite:///path or postgresql://…")
+    return url
+
+
+def database_exists(url: str) -> bool:
+    """Return whether there is a database at an address; servers always count."""
+    return is_postgres(url) or sqlite_path(url).exists()

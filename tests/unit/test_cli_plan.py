@@ -6,7 +6,8 @@ import pytest
 from typer.testing import CliRunner
 
 from moot.graph.cli.group import app_of
-from moot.graph.cli.named_files import with_files
+from moot.graph.cli.screen.output import complain
+from moot.graph.operator_config import with_files
 from moot.state.errors import ConfigError
 
 
@@ -55,7 +56,8 @@ def test_a_prompt_file_that_cannot_be_read_warns_and_leaves_the_built_in_one(
 ) -> None:
     (tmp_path / "mine.md").write_text("Mind the doors.")
     given = {"name": "Ann", "system_prompt": "@mine.md", "summary_prompt": "@gone.md"}
-    data = with_files({"debaters": [given], "memory": {"perspectives": {"prompt": "@lost.md"}}}, tmp_path)
+    memory = {"perspectives": {"prompt": "@lost.md"}}
+    data = with_files({"debaters": [given], "memory": memory}, tmp_path, complain)
     assert data["debaters"] == [{"name": "Ann", "system_prompt": "Mind the doors."}]
     assert data["memory"] == {"perspectives": {}}
     said = capsys.readouterr().err

@@ -10,8 +10,9 @@ from moot.graph.cli.config_template import template
 from moot.graph.cli.group import load_command
 from moot.graph.cli.named_files import read_documents, read_topic
 from moot.graph.cli.options import protocols_like
-from moot.graph.cli.usual_config import file_data, parse_debaters, run_config
+from moot.graph.cli.usual_config import parse_debaters, run_config
 from moot.graph.json_schemas import config_schema
+from moot.graph.operator_config import file_data
 from moot.nodes.people.questions import PersonQuestion, unused_answers
 from moot.nodes.protocols.protocol_table import PROTOCOLS
 from moot.state.config import DebateConfig

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
-from moot.graph.cli.usual_config import file_data, run_config
+from moot.graph.cli.screen.output import complain
+from moot.graph.cli.usual_config import run_config
 from moot.graph.importing.dialectic import Converted, from_dialectic, is_dialectic
+from moot.graph.operator_config import file_data
 from moot.nodes.memory.perspective import perspective_settings
 from moot.nodes.protocols.council.convergence import TerminationConfig
 from moot.nodes.roles.role import shipped_role
@@ -142,7 +144,7 @@ def test_prompts_are_read_from_beside_the_file(tmp_path: Path, capsys: pytest.Ca
     data = {"agents": [agent, KISS], "judge": {**JUDGE, "systemPromptPath": "j.md"}, "debate": DEBATE}
     file = tmp_path / "debate-config.json"
     file.write_text(json.dumps(data))
-    config = make_config(file_data(file))
+    config = make_config(file_data(file, complain))
     assert config.debaters[0].system_prompt == "You draw boxes."
     assert config.debaters[0].summary_prompt == "Keep the boxes."
     assert config.debaters[0].clarification_prompt == ""

@@ -86,6 +86,13 @@ def test_no_two_packages_import_each_other() -> None:
     assert not {(a, b) for a, b in pairs if a < b and (b, a) in pairs}
 
 
+def test_only_the_command_line_knows_the_command_line() -> None:
+    others = {module for module in OURS if not module.startswith("moot.graph.cli")}
+    assert not {
+        module for module in others if any(each.startswith("moot.graph.cli") for each in OURS[module])
+    }
+
+
 def test_at_the_root_of_nodes_stand_the_nodes_and_what_they_may_ask_for() -> None:
     files = {path.stem for path in (ROOT / "nodes").glob("*.py")}
     assert files == {*NODES, "effects", "calls", "__init__"}

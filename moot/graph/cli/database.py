@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from moot.state.errors import DebateNotFound, InputError
 from moot.state.redaction import shown_url
-from moot.state.settings import database_url, is_postgres, sqlite_path
+from moot.state.settings import check_database, database_exists, is_postgres
 
 if TYPE_CHECKING:
     from moot.graph.api import Debate, Debates
@@ -21,27 +21,9 @@ if TYPE_CHECKING:
     from moot.state.records import Records
 
 
-def check_database(db: str | None) -> str:
-    """Return the database's address.
-
-    Raises:
-        InputError: it is neither a path nor an address that Moot knows.
-    """
-    url = database_url() if db is None else db
-    known = is_postgres(url) or url.startswith("sqlite:///") or "://" not in url
-    if not url.strip() or not known:
-        raise InputError(f"database {shown_url(url)!r}: give a path, sqlite:///path or postgresql://…")
-    return url
-
-
-def exists(url: str) -> bool:
-    """Return whether there is a database at an address; servers always count."""
-    return is_postgres(url) or sqlite_path(url).exists()
-
-
 def _existing(db: str | None) -> str:
     url = check_database(db)
-    if not exists(url):
+    if not database_exists(url):
         raise DebateNotFound(f"no debates: there is no database {url!r} yet")
     return url
 
@@ -95,7 +77,7 @@ def open_catalogue(db: str | None) -> AbstractContextManager[Records | None]:
     Raises:
         InputError: it cannot be opened.
     """
-    return present_records(db) if exists(check_database(db)) else nullcontext()
+    return present_records(db) if database_exists(check_database(db)) else nullcontext()
 
 
 def open_queue(db: str | None) -> WorkQueue:

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, cast
 
-from moot.graph.cli.database import check_database, command_line
+from moot.graph.cli.database import command_line
 from moot.graph.cli.group import INTERRUPTED, stop_listening
 from moot.graph.cli.screen.answerer import Answerer, question_lines
 from moot.graph.cli.screen.output import (
@@ -43,6 +43,7 @@ from moot.state.entries import takes_turn, tokens_of
 from moot.state.errors import DebatePaused, JudgeFailed, RunError, WaitingForPerson
 from moot.state.event_loop import GRACE_S, stop
 from moot.state.redaction import shown_url
+from moot.state.settings import check_database
 
 if TYPE_CHECKING:
     from moot.graph.api import Debate, Event

@@ -1,45 +1,17 @@
-"""The configuration that an operator's file, environment and flags make together."""
+"""The configuration of a command: the operator's, and what would go wrong in it, said on stderr."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from moot.graph.cli.named_files import with_files
 from moot.graph.cli.screen.output import complain
+from moot.graph.operator_config import usual_config
 from moot.state.config import DebateConfig, slug
-from moot.state.config.config_files import load_config, make_config, with_settings
-from moot.state.entries import JsonObject
 from moot.state.errors import InputError
-from moot.state.settings import variable
 
 LENGTHS = ("turns", "rounds")
 """Flags that say how long a debate is."""
-
-
-def file_data(path: Path | None) -> JsonObject:
-    """Return what the configuration file says, with the files that it names read into it; `{}` without one.
-
-    Args:
-        path: `--config`; where it is not given, `MOOT_CONFIG` counts.
-
-    Raises:
-        ConfigError: it cannot be read.
-    """
-    chosen = path or variable("MOOT_CONFIG")
-    if chosen is None:
-        return {}
-    data, folder = load_config(chosen), Path(chosen).parent
-    from moot.graph.importing.dialectic import from_dialectic, is_dialectic  # with all readers of transcripts
-
-    if is_dialectic(data):
-        converted = from_dialectic(data, folder)
-        for warning in converted.warnings:
-            complain(f"warning: {warning}")
-        data = converted.data
-    elif isinstance(data.get("context"), str):
-        data["context"] = str((folder / data["context"]).absolute())
-    return with_files(data, folder)
 
 
 def parse_debaters(given: Sequence[str] | None) -> list[dict[str, str]] | None:
@@ -56,21 +28,6 @@ def parse_debaters(given: Sequence[str] | None) -> list[dict[str, str]] | None:
         made = {} if slug(parts[0]) else {"id": f"debater-{number}"}  # the name makes none
         debaters.append({**made, **dict(zip(("name", "role", "stance"), parts, strict=False))})
     return debaters or None
-
-
-def usual_data(path: Path | None, flags: Mapping[str, object]) -> JsonObject:
-    """Return the data of a configuration that flags, `--config`, `MOOT_MODEL` make, in this order."""
-    model = variable("MOOT_MODEL")
-    return with_settings({**({"model": model} if model else {}), **file_data(path)}, flags)
-
-
-def usual_config(path: Path | None, flags: Mapping[str, object]) -> DebateConfig:
-    """Return the configuration that flags, `--config`, `MOOT_MODEL` and the defaults make, in this order.
-
-    Raises:
-        ConfigError: it is none.
-    """
-    return make_config(usual_data(path, flags))
 
 
 def run_config(
@@ -93,7 +50,7 @@ def run_config(
     Raises:
         ConfigError: it cannot be used; nothing has been written.
     """
-    config = usual_config(path, flags)
+    config = usual_config(path, flags, complain)
     if tools:
         debaters = tuple(
             each if each.is_human or each.tools else each.model_copy(update={"tools": tuple(tools)})

@@ -49,13 +49,14 @@ def batch(
     failed.
     """
     from moot.graph.cli.running import terminated_like_interrupted
-    from moot.graph.cli.usual_config import usual_data
+    from moot.graph.cli.screen.output import complain
     from moot.graph.many import run_many
+    from moot.graph.operator_config import usual_data
 
     if output is not None:
         check_folder(output)
     flags = {"protocol": protocol, "turns": turns, "rounds": rounds, "model": model}
-    planned = read_batch(path, usual_data(config, flags))
+    planned = read_batch(path, usual_data(config, flags, complain))
     errors: dict[str, str] = {}
     with open_database(db, make=True) as debates:
         try:
@@ -84,8 +85,9 @@ def read_batch(path: Path, base: JsonObject) -> list[PlannedDebate]:
     Raises:
         ConfigError: a line cannot be used.
     """
-    from moot.graph.cli.named_files import with_files
+    from moot.graph.cli.screen.output import complain
     from moot.graph.many import PlannedDebate, planned_name
+    from moot.graph.operator_config import with_files
     from moot.graph.preflight import check_config
     from moot.nodes.driving.environment import Environment
     from moot.state.catalogue import check_name
@@ -102,7 +104,7 @@ def read_batch(path: Path, base: JsonObject) -> list[PlannedDebate]:
         sections = [key for key, value in said.items() if isinstance(value, dict)]
         both = {key: {**base[key], **said[key]} for key in sections if isinstance(base.get(key), dict)}
         try:
-            config = make_config(with_files({**base, **said, **both}, path.parent))
+            config = make_config(with_files({**base, **said, **both}, path.parent, complain))
             check_config(Claim.of_operator(config), Environment())
         except ConfigError as error:
             raise ConfigError(f"{place}: {error}") from error
@@ -120,7 +122,7 @@ def read_batch(path: Path, base: JsonObject) -> list[PlannedDebate]:
 
 def _items(path: Path) -> Iterator[tuple[str, object]]:
     """Yield what a file has, with the place in it."""
-    from moot.graph.cli.named_files import read_text
+    from moot.graph.operator_config import read_text
     from moot.state.config.config_files import data_in
 
     text, kind = read_text(path, "batch"), path.suffix.lower()

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Exit, Option
 
-from moot.graph.cli.database import check_database, exists, open_database
+from moot.graph.cli.database import open_database
 from moot.graph.cli.options import ConfigOption, DbOption, JsonOption, ModelOption
 from moot.graph.cli.screen.output import consents, print_json, print_result
 from moot.graph.cli.screen.terminal_text import one_line
 from moot.state.errors import InputError
 from moot.state.redaction import shown_url
+from moot.state.settings import check_database, database_exists
 
 if TYPE_CHECKING:
     from moot.graph.checkup import Finding
@@ -41,11 +42,12 @@ def doctor(
         look_at_installation,
         look_at_models,
     )
-    from moot.graph.cli.usual_config import usual_config
+    from moot.graph.cli.screen.output import complain
+    from moot.graph.operator_config import usual_config
 
     url = check_database(db)
     found: list[Finding] = list(look_at_installation())
-    if exists(url):
+    if database_exists(url):
         with open_database(db) as debates:
             for each in look_at_database(debates):
                 if repair and each.repair:
@@ -53,7 +55,7 @@ def doctor(
                     each = replace(each, says=f"{each.says}: put right", ok=True, repair=None)
                 found.append(each)
     if models:
-        settings = usual_config(config, {"model": model})
+        settings = usual_config(config, {"model": model}, complain)
         names = callable_models(settings)
         if not names:
             raise InputError("no model to call: give --config or --model")
@@ -67,6 +69,7 @@ def doctor(
         lines = [f"{marks[each.ok]} {one_line(each.what, 40)}: {one_line(each.says, 300)}" for each in found]
         if any(each.repair for each in found):
             lines.append("`moot doctor --repair` puts right what can be")
-        print_result(f"Database {shown_url(url)}" + ("" if exists(url) else ", not made yet"), *lines)
+        missing = "" if database_exists(url) else ", not made yet"
+        print_result(f"Database {shown_url(url)}{missing}", *lines)
     if not all(each.ok for each in found):
         raise Exit(1)

@@ -102,7 +102,7 @@ def _say_what_was_noted(cards: Sequence[Scorecard], *, quiet: bool) -> None:
 
 def _problem(given: str | None) -> str:
     """Return the problem's text: a file's, where there is one of that name."""
-    from moot.graph.cli.named_files import read_text
+    from moot.graph.operator_config import read_text
 
     if given is None:
         return ""

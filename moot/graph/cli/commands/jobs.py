@@ -34,11 +34,12 @@ def enqueue(
     A file is read as by `moot batch`. What waits already waits once; what is over stays so.
     """
     from moot.graph.cli.commands.batch import read_batch
-    from moot.graph.cli.usual_config import usual_data
+    from moot.graph.cli.screen.output import complain
     from moot.graph.many import begin_debate, is_judged
+    from moot.graph.operator_config import usual_data
 
     flags = {"protocol": protocol, "turns": turns, "rounds": rounds, "model": model}
-    queue, planned = open_queue(db), read_batch(path, usual_data(config, flags))
+    queue, planned = open_queue(db), read_batch(path, usual_data(config, flags, complain))
     with open_database(db, make=True) as debates:
         stored = [begin_debate(debates, each) for each in planned]
         waiting = [each.id for each in stored if not is_judged(each)]

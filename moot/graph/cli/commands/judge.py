@@ -66,8 +66,9 @@ def judge(
     ones. Of --config, what is under judge and models counts where the debate has a configuration already.
     Exits with 3 where the verdict failed.
     """
-    from moot.graph.cli.named_files import file_of, read_rubric
+    from moot.graph.cli.named_files import file_of
     from moot.graph.judgement import JudgingOptions, judge_debate
+    from moot.graph.operator_config import read_rubric
 
     several = model if model and len(model) > 1 else None
     if several and panel is not None:
@@ -106,12 +107,13 @@ def judge(
 
 def _with_config(options: JudgingOptions, config: Path | None) -> JudgingOptions:
     """Return the options for a debate that has a configuration, of whose judge a file says something else."""
-    from moot.graph.cli.usual_config import file_data
+    from moot.graph.cli.screen.output import complain
+    from moot.graph.operator_config import file_data
     from moot.state.config.config_files import make_config
 
     if config is None:
         return options
-    data = file_data(config)
+    data = file_data(config, complain)
     make_config(data)  # what is wrong elsewhere in the file is no less wrong
     if not data.get("judge") and not data.get("models"):
         raise InputError(

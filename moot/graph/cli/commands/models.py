@@ -27,11 +27,12 @@ def models(
 
     import httpx
 
-    from moot.graph.cli.usual_config import usual_config
+    from moot.graph.cli.screen.output import complain
+    from moot.graph.operator_config import usual_config
     from moot.nodes.models.offers import offered_rows
     from moot.nodes.models.registry import Models, access_to
 
-    known = Models(usual_config(config, {}).models)
+    known = Models(usual_config(config, {}, complain).models)
     access, url = access_to(model or "", known.settings_of(model or "")), known.base_url(model or "")
     try:
         offered = [str(row["id"]) for row in asyncio.run(offered_rows(access))]

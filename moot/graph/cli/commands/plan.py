@@ -48,7 +48,9 @@ def plan(
     the most that the budgets allow. Prices are those configured, else the list prices of well-known models.
     """
     from moot.graph.cli.named_files import read_topic
-    from moot.graph.cli.usual_config import parse_debaters, usual_config, warn_of_idle
+    from moot.graph.cli.screen.output import complain
+    from moot.graph.cli.usual_config import parse_debaters, warn_of_idle
+    from moot.graph.operator_config import usual_config
     from moot.graph.preflight import expected_cost
     from moot.nodes.protocols.protocol_table import protocol_named
     from moot.nodes.protocols.stand_in import forecast
@@ -62,7 +64,7 @@ def plan(
         "model": model,
         "judge.model": judge_model,
     }
-    settings = usual_config(config, flags)
+    settings = usual_config(config, flags, complain)
     warn_of_idle(flags, settings)
     protocol_named(settings.protocol).check(settings)
     planned = forecast(settings)

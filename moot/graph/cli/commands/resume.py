@@ -106,10 +106,11 @@ def _go_on_with(
     given = {key: name for key, name in (("model", model), ("judge.model", judge_model)) if name is not None}
     if not given and path is None:
         return
-    from moot.graph.cli.usual_config import file_data
+    from moot.graph.cli.screen.output import complain
+    from moot.graph.operator_config import file_data
     from moot.state.config.config_files import make_config, with_settings
 
-    data = file_data(path) if path is not None else {}
+    data = file_data(path, complain) if path is not None else {}
     said, frozen = make_config(data).to_json(), debate.config().to_json()
     new = make_config({**frozen, **{key: said[key] for key in data if key != "topic"}})
     debate.allow(make_config(with_settings(data, given)))

@@ -8,9 +8,10 @@ from typing import Annotated
 from typer import Argument, Exit, Option
 
 from moot.graph.cli import options as shared
-from moot.graph.cli.database import check_database, open_database
+from moot.graph.cli.database import open_database
 from moot.graph.cli.screen.output import remark
 from moot.state.errors import InputError
+from moot.state.settings import check_database
 
 
 def run(
@@ -82,10 +83,11 @@ def run(
     What is given here overrides the configuration file. The debate is saved at every step: after Ctrl-C, a
     crash or a failing model, `moot resume` goes on where it was.
     """
-    from moot.graph.cli.named_files import read_answers, read_documents, read_rubric, read_topic
+    from moot.graph.cli.named_files import read_answers, read_documents, read_topic
     from moot.graph.cli.running import Delivery, run_to_end
     from moot.graph.cli.screen.answerer import check_answers
     from moot.graph.cli.usual_config import parse_debaters, run_config, warn_of_idle
+    from moot.graph.operator_config import read_rubric
 
     delivery = Delivery(db, as_json, quiet, output, read_answers(answers), bell, log_json)
     if replay:

@@ -14,12 +14,11 @@ from typing import Annotated
 
 from typer import Exit, Option
 
-from moot.graph.cli.database import check_database
 from moot.graph.cli.group import INTERRUPTED
 from moot.graph.cli.options import ConfigOption, DbOption
 from moot.graph.cli.screen.output import remark
 from moot.state.errors import ConfigError
-from moot.state.settings import environment_with, is_postgres, sqlite_path, variable
+from moot.state.settings import check_database, environment_with, is_postgres, sqlite_path, variable
 
 HostOption = Annotated[str, Option("--host", help="Address to listen on.")]
 PortOption = Annotated[int, Option("--port", min=1, max=65535, help="Port to listen on.")]
@@ -42,11 +41,12 @@ def serve(
     """
     if not (find_spec("starlette") and find_spec("uvicorn") and find_spec("sse_starlette")):
         raise ConfigError("the live page's server is not installed: pip install 'moot[serve]'")
-    from moot.graph.cli.usual_config import usual_config
+    from moot.graph.cli.screen.output import complain
     from moot.graph.live.doorkeeper import is_loopback
     from moot.graph.live.page_routes import serve_page
+    from moot.graph.operator_config import usual_config
 
-    database, usual = check_database(db), usual_config(config, {"model": model})
+    database, usual = check_database(db), usual_config(config, {"model": model}, complain)
     token = None if is_loopback(host) else variable("MOOT_TOKEN") or secrets.token_urlsafe(24)
     address = f"http://{f'[{host}]' if ':' in host else host}:{port}/moot"
     remark(f"Debates of {database} at {address}{f'?token={token}' if token else ''}")
@@ -71,10 +71,11 @@ def mcp(
     if find_spec("mcp") is None:
         raise ConfigError("the MCP server's package is not installed: pip install 'moot[mcp]'")
     from moot.graph.cli.running import terminated_like_interrupted
-    from moot.graph.cli.usual_config import usual_config
+    from moot.graph.cli.screen.output import complain
     from moot.graph.mcp_server import serve as serve_agents
+    from moot.graph.operator_config import usual_config
 
-    usual = usual_config(config, {"model": model})
+    usual = usual_config(config, {"model": model}, complain)
     with terminated_like_interrupted():
         asyncio.run(serve_agents(check_database(db), usual, http))
 

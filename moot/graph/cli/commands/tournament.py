@@ -70,14 +70,14 @@ def read_tournament(path: Path) -> TournamentConfig:
     Raises:
         ConfigError: it cannot be used.
     """
-    from moot.graph.cli.named_files import RUBRICS, with_files
+    from moot.graph.operator_config import with_rubrics
     from moot.graph.tournament import make_tournament
     from moot.state.config.config_files import load_config
     from moot.state.settings import variable
 
     model = variable("MOOT_MODEL")
     data = {"name": path.stem, **({"model": model} if model else {}), **load_config(path)}
-    return make_tournament(with_files(data, path.parent, RUBRICS))
+    return make_tournament(with_rubrics(data, path.parent))
 
 
 def _say_played(played: MatchResult, done: int, total: int) -> None:
