@@ -81,6 +81,7 @@ def test_agents_become_the_debaters_of_a_council() -> None:
         ("kiss", "simplicity"),
         ("generalist", "generalist"),
         ("data-modeling", "data-modeling"),
+        ("datamodeling", "data-modeling"),
     ],
 )
 def test_its_roles_are_ours(role: str, ours: str) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from moot.nodes.roles.role import ROLE_NAMES
 from moot.state.config.debaters import NAME_CHARS, RESERVED_IDS, SLUG, slug
 from moot.state.config.memory_config import Budget
 from moot.state.entries import JsonObject
@@ -20,9 +21,6 @@ OPENROUTER = {"base_url": "https://openrouter.ai/api/v1", "api_key_env": "OPENRO
 PROVIDERS: Mapping[str, Mapping[str, str]] = {"openai": {}, "openrouter": OPENROUTER}
 TOOLS = {"context_search": "search_debate", "file_read": "read_file", "list_files": "list_files"}
 FILE_TOOLS = frozenset({"read_file", "list_files"})
-ROLES = frozenset(
-    {"architect", "performance", "security", "testing", "kiss", "generalist", "data-modeling", "datamodeling"}
-)
 METHODS = {"length-based": "llm"}
 
 DEFAULT_ROUNDS = 3
@@ -119,7 +117,7 @@ class _DialecticFile:
         tools = self._tools(section)
         name = str(section.take("name", "") or section.path)
         role = str(section.take("role", ""))
-        if role.lower() not in ROLES:
+        if slug(role) not in ROLE_NAMES:
             self.warn(f"{section.path}.role {role!r} is no shipped role: a generalist's prompts are used")
         debater = {
             "id": self._id(section, name),

@@ -148,9 +148,11 @@ _ADDRESS = Phrases(
 _OWN = Phrases(r"(?:i|my|ich|je|yo)\b")
 READ = 4096
 """Sentences kept as they were read: for importance as a message is born, for the minutes as it leaves."""
+# On the labelled excerpts of `benchmarks/minutes.py` .7 and .5 find nothing, .6 and .4 one dispute that is
+# there, .5 and .3 two that are there and three that are not; one to five stems find the same.
 SHARED = 3
 """Stems that two sentences have in common at least where one contradicts the other."""
-_SAME = 0.7, 0.5
+_SAME = 0.6, 0.4
 """Share of the shorter and of the longer sentence's terms that both have where one contradicts the other."""
 
 _SAYS_SOMETHING = 8

@@ -25,12 +25,15 @@ _ALIASES = {
     "data-modeler": "data-modeling",
     "data-modeller": "data-modeling",
     "data-modelling": "data-modeling",
+    "datamodeling": "data-modeling",
     "tester": "testing",
     "test-engineer": "testing",
     "performance-engineer": "performance",
     "security-engineer": "security",
 }
 
+ROLE_NAMES = frozenset({*ROLES, *_ALIASES})
+"""All that a role which ships is called."""
 _HEADING = re.compile(r"^## (\w+)[ \t]*$", re.MULTILINE)
 
 
