@@ -85,12 +85,17 @@ def lay_out(
         chosen = next((each for each in tried if fits(each)), None)
         if chosen:
             return _fill(chosen, fits, ranking.quota + max_tokens // _LEAST_LINE)
-        # Half of the room for those who are quoted, half for the names of the others.
-        few = _most(tried[-1], ranking.quota, lambda c: fits(c, max_tokens / 2))
+
+        def naming(candidate: SummaryPoints) -> SummaryPoints:
+            """Return a candidate that names those whom it does not quote, in a third of the room at most."""
+            quoted = {point["speaker"] for point in candidate["points"][: candidate["shown"]]}
+            others = name_list(who for who in candidate["speakers"] if who not in quoted)
+            notice = clip(f"Also spoke: {others}.", max_tokens * CHARS_A_TOKEN // 3) if others else ""
+            return SummaryPoints(**{**candidate, "notice": notice})
+
+        few = _most(tried[-1], ranking.quota, lambda candidate: fits(naming(candidate)))
         if few["shown"]:
-            quoted = {point["speaker"] for point in few["points"][: few["shown"]]}
-            others = name_list(who for who in few["speakers"] if who not in quoted)
-            return _with_notice(few, f"Also spoke: {others}.", fits)
+            return naming(few)
     messages = amount(laid["messages"], "message")
     who = name_list(laid["speakers"])
     return _with_notice(laid, f"Earlier: {messages} by {who}; not shown for lack of room.", fits)
