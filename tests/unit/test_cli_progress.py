@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from moot.graph.cli.running import Delivery, make_progress
+from moot.graph.cli.options import Delivery
+from moot.graph.cli.running import make_progress
 from moot.graph.cli.screen import live
 from moot.graph.cli.screen.answerer import question_lines
 from moot.graph.cli.screen.progress_lines import Goal, RunTally, event_line, header_lines

@@ -9,7 +9,8 @@ from typing import Any, cast
 import pytest
 
 from moot.graph.api import Debate
-from moot.graph.cli.running import Delivery, run_to_end, terminated_like_interrupted
+from moot.graph.cli.options import Delivery
+from moot.graph.cli.running import run_to_end, terminated_like_interrupted
 from moot.state.catalogue import DebateRow
 from moot.state.config import DebateConfig
 from moot.state.errors import DebateBusy, DebatePaused, JudgeFailed, ModelError, WaitingForPerson

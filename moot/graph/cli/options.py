@@ -1,7 +1,10 @@
 """Arguments and options that several commands share, with what is checked of them at once."""
 
+from collections.abc import Callable
+from dataclasses import dataclass, is_dataclass
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, get_type_hints
 
 from typer import Argument, Context, Option
 
@@ -25,6 +28,40 @@ def _debate_file(path: Path | None) -> Path | None:
 
         format_of(path)
     return path
+
+
+def _answers(path: Path | None) -> object:
+    """Return what a file of answers holds, before anything is paid."""
+    from moot.graph.cli.named_files import read_answers
+
+    return read_answers(path)
+
+
+def with_groups(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command whose parameters that are dataclasses bring their fields as its options."""
+    hints = get_type_hints(command, include_extras=True)
+    options: dict[str, Parameter] = {}
+    groups: dict[str, tuple[Callable[..., object], list[str]]] = {}
+    for name, parameter in signature(command).parameters.items():
+        own = {name: (parameter.default, hints[name])}
+        if is_dataclass(kind := hints[name]) and isinstance(kind, type):
+            own = {
+                each: (getattr(kind, each), hint)
+                for each, hint in get_type_hints(kind, include_extras=True).items()
+            }
+            groups[name] = kind, list(own)
+        for each, (default, hint) in own.items():
+            options[each] = Parameter(each, Parameter.KEYWORD_ONLY, default=default, annotation=hint)
+
+    def run(**given: object) -> None:
+        for name, (kind, fields) in groups.items():
+            given[name] = kind(**{each: given.pop(each) for each in fields})
+        command(**given)
+
+    run.__doc__, run.__name__ = command.__doc__, command.__name__
+    run.__annotations__ = {name: option.annotation for name, option in options.items()}
+    run.__signature__ = Signature(list(options.values()))  # type: ignore[attr-defined]  # what typer reads
+    return run
 
 
 def debates_like(ctx: Context, incomplete: str) -> list[str]:
@@ -148,5 +185,51 @@ AnswersOption = Annotated[
         "--answers",
         metavar="FILE",
         help="Answers to what debaters ask, YAML or JSON: by debater, by question, or a list.",
+        callback=_answers,
     ),
 ]
+
+
+@dataclass(frozen=True)
+class SetupOptions:
+    """What a new debate is like, over what the configuration file says."""
+
+    config: ConfigOption = None
+    debater: DebaterOption = None
+    turns: TurnsOption = None
+    rounds: RoundsOption = None
+    protocol: ProtocolOption = None
+    model: ModelOption = None
+    judge_model: JudgeModelOption = None
+
+    def flags(self) -> dict[str, object]:
+        """Return the settings that these options stand for, by their dotted keys; `None` says nothing."""
+        from moot.graph.cli.usual_config import parse_debaters
+
+        return {
+            "debaters": parse_debaters(self.debater),
+            "turns": self.turns,
+            "rounds": self.rounds,
+            "protocol": self.protocol,
+            "model": self.model,
+            "judge.model": self.judge_model,
+        }
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """How the result of a run is delivered."""
+
+    answers: AnswersOption = None
+    """What the file holds, read as the options are."""
+    output: OutputOption = None
+    db: DbOption = None
+    as_json: JsonOption = False
+    quiet: QuietOption = False
+    bell: BellOption = False
+    log_json: LogOption = False
+
+    @property
+    def remarks(self) -> bool:
+        """Whether a reader is told on stderr what is argued and what to do next."""
+        return not (self.quiet or self.log_json)

@@ -7,13 +7,12 @@ import signal
 import sys
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
-from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, cast
 
 from moot.graph.cli.database import command_line
 from moot.graph.cli.group import INTERRUPTED, stop_listening
+from moot.graph.cli.options import Delivery
 from moot.graph.cli.screen.answerer import Answerer, question_lines
 from moot.graph.cli.screen.output import (
     complain,
@@ -49,28 +48,6 @@ if TYPE_CHECKING:
     from moot.graph.api import Debate, Event
 
 STOPPING = f"\nStopping: calls under way may come in for {GRACE_S:g} s; once more cuts them off.\n".encode()
-
-
-@dataclass(frozen=True)
-class Delivery:
-    """How the result of a run is delivered."""
-
-    db: str | None = None
-    """`--db`, for the commands to copy."""
-    as_json: bool = False
-    quiet: bool = False
-    output: Path | None = None
-    answers: object = None
-    """What `--answers` holds."""
-    bell: bool = False
-    """Whether the terminal rings and says in its title how the run ended."""
-    log_json: bool = False
-    """Whether progress is told as JSON lines."""
-
-    @property
-    def remarks(self) -> bool:
-        """Whether a reader is told on stderr what is argued and what to do next."""
-        return not (self.quiet or self.log_json)
 
 
 def run_to_end(debate: Debate, delivery: Delivery, *, turns: int | None = None, answer: object = None) -> int:

@@ -28,7 +28,7 @@ def demo(
     No key and no network are needed. It is a debate like any other: Ctrl-C and `moot resume`, `moot report`,
     `moot fork` work, and with a model of your own `moot ask` and `moot judge`. Facts in it are unchecked.
     """
-    from moot.graph.cli.running import Delivery, run_to_end
+    from moot.graph.cli.running import run_to_end
     from moot.nodes.driving.environment import Environment
     from moot.nodes.models.recorded import RecordedModel, recording_config
     from moot.state.config import DebateConfig
@@ -41,7 +41,8 @@ def demo(
     with open_database(db, make=True, environment=environment) as debates:
         name = free_id(sample, {row.name for row in debates.rows()})
         debate = debates.start(topic, DebateConfig(**settings), name=name)
-        code = run_to_end(debate, Delivery(db, as_json, quiet, output or Path(f"{name}.html")))
+        delivery = shared.Delivery(None, output or Path(f"{name}.html"), db, as_json, quiet)
+        code = run_to_end(debate, delivery)
         if not quiet and code == 0:
             remark(f"  your own   {command_line('run', 'Should we …?', '--model', 'NAME', db=db)}")
     raise Exit(code)

@@ -23,18 +23,14 @@ TABLE_CHARS = 72
 """Columns that the whole table takes; a narrower terminal gets the calls alone."""
 
 
+@shared.with_groups
 def plan(
     topic: Annotated[
         str | None,
         Argument(metavar="TOPIC|@FILE|-", help="What would be argued; without it, a short one is assumed."),
     ] = None,
-    config: shared.ConfigOption = None,
-    debater: shared.DebaterOption = None,
-    turns: shared.TurnsOption = None,
-    rounds: shared.RoundsOption = None,
-    protocol: shared.ProtocolOption = None,
-    model: shared.ModelOption = None,
-    judge_model: shared.JudgeModelOption = None,
+    *,
+    setup: shared.SetupOptions,
     latency: Annotated[
         float, Option("--latency", min=0, metavar="S", help="Seconds that one call takes.")
     ] = 5.0,
@@ -49,22 +45,14 @@ def plan(
     """
     from moot.graph.cli.named_files import read_topic
     from moot.graph.cli.screen.output import complain
-    from moot.graph.cli.usual_config import parse_debaters, warn_of_idle
+    from moot.graph.cli.usual_config import warn_of_idle
     from moot.graph.operator_config import usual_config
     from moot.graph.preflight import expected_cost
     from moot.nodes.protocols.protocol_table import protocol_named
     from moot.nodes.protocols.stand_in import forecast
 
-    flags = {
-        "topic": read_topic(topic),
-        "debaters": parse_debaters(debater),
-        "turns": turns,
-        "rounds": rounds,
-        "protocol": protocol,
-        "model": model,
-        "judge.model": judge_model,
-    }
-    settings = usual_config(config, flags, complain)
+    flags = {"topic": read_topic(topic), **setup.flags()}
+    settings = usual_config(setup.config, flags, complain)
     warn_of_idle(flags, settings)
     protocol_named(settings.protocol).check(settings)
     planned = forecast(settings)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from moot.graph.api import Debate
 
 
+@shared.with_groups
 def resume(
     debate_id: shared.DebateArgument,
     turns: shared.MoreTurnsOption = None,
@@ -28,26 +29,19 @@ def resume(
     answer: Annotated[
         str | None, Option("--answer", metavar="TEXT", help="Answer to what the debate waits for.")
     ] = None,
-    answers: shared.AnswersOption = None,
-    output: shared.OutputOption = None,
-    db: shared.DbOption = None,
-    as_json: shared.JsonOption = False,
-    quiet: shared.QuietOption = False,
-    bell: shared.BellOption = False,
-    log_json: shared.LogOption = False,
+    *,
+    delivery: shared.Delivery,
 ) -> None:
     """Go on with a debate where it stands, or extend a finished one.
 
     The configuration was frozen when the debate began; --model and --judge-model change it from here on. A
     --config that says otherwise is refused, naming the keys that differ, unless --reconfigure.
     """
-    from moot.graph.cli.named_files import read_answers
-    from moot.graph.cli.running import Delivery, deliver, resume_line, run_to_end
+    from moot.graph.cli.running import deliver, resume_line, run_to_end
     from moot.graph.cli.screen.answerer import check_answers
     from moot.graph.continuation import verdict_failed
 
-    delivery = Delivery(db, as_json, quiet, output, read_answers(answers), bell, log_json)
-    with open_stored_debate(db, debate_id) as debate:
+    with open_stored_debate(delivery.db, debate_id) as debate:
         if delivery.answers is not None:
             check_answers(delivery.answers, debate.config(), debate.questions())
         _go_on_with(debate, config, model, judge_model, reconfigure=reconfigure)
@@ -58,7 +52,7 @@ def resume(
         document = debate.document()
         remark(f"This debate is finished ({document['status']}).")
         if debate.can_go_on():
-            remark(f"Extend it with:\n  {resume_line(debate, db, '--turns', '6')}")
+            remark(f"Extend it with:\n  {resume_line(debate, delivery.db, '--turns', '6')}")
         deliver(debate, document, delivery, finished=False)
 
 
@@ -84,14 +78,14 @@ def fork(
     """
     if turns is not None and not run:
         raise InputError("--turns says how far --run goes: add --run")
-    from moot.graph.cli.running import Delivery, resume_line, run_to_end
+    from moot.graph.cli.running import resume_line, run_to_end
 
     seq = shared.entry_number(after, "--after") if after is not None else None
     with open_stored_debate(db, debate_id) as debate:
         made = debate.fork(after=seq, name=name)
         _go_on_with(made, config, model, judge_model, reconfigure=True)
         if run:
-            raise Exit(run_to_end(made, Delivery(db, as_json, quiet), turns=turns))
+            raise Exit(run_to_end(made, shared.Delivery(db=db, as_json=as_json, quiet=quiet), turns=turns))
         if as_json:
             return print_json(made.document())
         print_text(made.name)
