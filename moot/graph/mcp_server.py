@@ -170,7 +170,7 @@ class McpDebates:
 
     async def say(self, debate: DebateId, text: str) -> str:
         """Say something to a running debate, from the floor: everybody hears it at the next step."""
-        number = (await self._get(debate)).say(text)
+        number = await in_thread((await self._get(debate)).say, text)
         return f"It will be heard at the next step, as remark {number}."
 
     async def answer(self, debate: DebateId, answers: str | dict[str, str]) -> DebateOutcome:
@@ -188,7 +188,7 @@ class McpDebates:
 
     async def compare(self, debates: Annotated[list[str], Field(min_length=2)]) -> str:
         """Set debates side by side: results, models, tokens, cost, time and answers, as Markdown."""
-        documents = [await in_thread(self._debates.get(each).document) for each in debates]
+        documents = [await in_thread((await self._get(each)).document) for each in debates]
         return render_comparison(compare_debates(documents))
 
     async def debates(self) -> str:

@@ -30,11 +30,11 @@ def _debate_file(path: Path | None) -> Path | None:
     return path
 
 
-def _answers(path: Path | None) -> object:
-    """Return what a file of answers holds, before anything is paid."""
+def _answers(ctx: Context, path: Path | None) -> object:
+    """Return what a file of answers holds, before anything is paid; a shell that completes reads nothing."""
     from moot.graph.cli.named_files import read_answers
 
-    return read_answers(path)
+    return None if ctx.resilient_parsing else read_answers(path)
 
 
 def with_groups(command: Callable[..., None]) -> Callable[..., None]:

@@ -65,7 +65,10 @@ def render_brief(document: Mapping[str, object], form: Literal["brief", "adr"] =
         document: a debate in the format `moot.debate/1`; any key may be missing.
         form: which of the two.
     """
-    report = Report(document)
+    return _brief(Report(document), form)
+
+
+def _brief(report: Report, form: Literal["brief", "adr"]) -> str:
     environment = template_environment(plain=plain, quoted=block_quote, section=section, cited=_reason_text)
     options = [_option(report, person) for person in report.people.values()]
     text = environment.get_template(f"{form}.md.j2").render(
@@ -79,7 +82,8 @@ def render_brief(document: Mapping[str, object], form: Literal["brief", "adr"] =
 
 def render_brief_html(document: Mapping[str, object]) -> str:
     """Render the one page as self-contained HTML."""
-    return as_page(render_brief(document), Report(document).title)
+    report = Report(document)
+    return as_page(_brief(report, "brief"), report.title)
 
 
 def as_page(text: str, title: str, kicker: str = "In brief") -> str:

@@ -19,7 +19,7 @@ from moot.nodes.blackboard.board_words import (
 from moot.nodes.blackboard.folding import ledger_of
 from moot.nodes.blackboard.standing import Stage, stage_of
 from moot.nodes.text.plain import inert
-from moot.state.conversation import StateValues
+from moot.state.conversation import OVER, StateValues
 from moot.state.ledger import MOTION, Event, Gap
 
 LEADING, GLANCE = ("Cruxes", "What would change minds", "Where they stand"), 4
@@ -33,7 +33,7 @@ def stages(state: StateValues) -> dict[str, Stage]:
     ledger, cards = ledger_of(state), cards_of(state)
     # Nothing more will be said in the debate, unless it is gone on with.
     closing = (state.get("step") or {}).get("kind") in ("judge", "close")
-    over = closing or state.get("status") in ("done", "limit")
+    over = closing or state.get("status") in OVER
     in_rooms = {room["claim"] for room in (state.get("crux_rooms") or {}).values() if not room["closed"]}
     return {
         key: stage_of(ledger, key, cards, in_room=key in in_rooms and not over, over=over)

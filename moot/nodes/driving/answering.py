@@ -28,7 +28,6 @@ from moot.state.reducers import add_up
 
 T = TypeVar("T")
 Asked = TypeVar("Asked")
-"""Asks for batches of calls, is sent the replies, and returns what came of them."""
 
 
 @dataclass(frozen=True)

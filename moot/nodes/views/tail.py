@@ -43,7 +43,9 @@ def tail_block(
     are the ids of what the part of that name brings back, for the receipt.
     """
     texts, budget = _bare_tail(scene), scene.config.memory.budget.tail
-    given = {"perspective": earlier_text(scene), **(parts or {})}
+    given = dict(parts or {})
+    if "perspective" not in given:  # a long form has read it already, to know what it leaves
+        given["perspective"] = earlier_text(scene)
     for name in PARTS:
         if text := given.get(name):
             left = budget - _tail_tokens(texts, scene.count)

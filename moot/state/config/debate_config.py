@@ -205,7 +205,10 @@ class DebateConfig(Section):
 
     def debater(self, debater_id: str) -> DebaterConfig:
         """Return the debater with this id; `KeyError` where there is none."""
-        return {debater.id: debater for debater in self.debaters}[debater_id]
+        for debater in self.debaters:
+            if debater.id == debater_id:
+                return debater
+        raise KeyError(debater_id)
 
     def has_person(self, debater_id: str) -> bool:
         """Return whether this is a debater whose turns a person takes."""

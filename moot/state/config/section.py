@@ -4,6 +4,7 @@ Protocols stand above the configuration, which therefore imports none of them: w
 table what each of them brings.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Protocol, Self, cast
 
@@ -20,7 +21,7 @@ class Section(BaseModel):
 
 def repeats(names: Sequence[str]) -> list[str]:
     """Return what is named more than once, sorted."""
-    return sorted({name for name in names if names.count(name) > 1})
+    return sorted(name for name, times in Counter(names).items() if times > 1)
 
 
 class ProtocolSettings(Section):
