@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from tests.support.openai_server import Act, OpenAIServer
+from tests.support.patience import until
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "Hello"}]}
 
@@ -31,6 +32,7 @@ def test_as_a_process_it_prints_its_address_and_records_every_request(tmp_path: 
         assert process.stdout is not None
         base_url = process.stdout.readline().strip()
         answers = [httpx.post(f"{base_url}/chat/completions", json=CHAT) for _ in range(2)]
+        until(lambda: record.read_text().count("\n") == 2)  # written once the answer is out
         process.kill()
     assert [answer.status_code for answer in answers] == [503, 200]
     lines = [json.loads(line) for line in record.read_text().splitlines()]

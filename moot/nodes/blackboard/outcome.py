@@ -17,7 +17,7 @@ from moot.nodes.blackboard.board_words import (
     stances_text,
 )
 from moot.nodes.blackboard.folding import ledger_of
-from moot.nodes.blackboard.standing import Stage, stage_of
+from moot.nodes.blackboard.standing import Ledger, Stage, stage_of
 from moot.nodes.text.plain import inert
 from moot.state.conversation import OVER, StateValues
 from moot.state.ledger import MOTION, Event, Gap
@@ -43,7 +43,8 @@ def stages(state: StateValues) -> dict[str, Stage]:
 
 def findings_text(state: StateValues, names: Names, flips: Mapping[str, Sequence[str]]) -> str:
     """Return what a dialogue brought, as Markdown: from the ledger alone, the same for the same state."""
-    ledger, shown = ledger_of(state), {who: inert(name) for who, name in names.items()}
+    ledger, found = ledger_of(state), stages(state)
+    shown = {who: inert(name) for who, name in names.items()}
 
     def by(note: Event | Gap) -> str:
         return shown.get(note["debater"], note["debater"])
@@ -62,19 +63,18 @@ def findings_text(state: StateValues, names: Names, flips: Mapping[str, Sequence
         if event["id"] not in told
     ]
     sections = (
-        ("Cruxes", list(_cruxes(state, shown))),
+        ("Cruxes", list(_cruxes(state, found, shown))),
         ("What would change minds", list(_flips(state, shown, flips))),
         ("Where they stand", stances),
         ("Changes of mind", changes),
         ("Conceded", conceded),
-        ("Propositions", list(_propositions(state, shown))),
+        ("Propositions", list(_propositions(ledger, found, shown))),
         ("Admitted not to know", [f"{by(gap)}: {quotation(gap)}" for gap in ledger.gaps]),
     )
     return "\n\n".join("\n- ".join([f"## {title}", *lines]) for title, lines in sections if lines)
 
 
-def _cruxes(state: StateValues, names: Names) -> Iterator[str]:
-    found = stages(state)
+def _cruxes(state: StateValues, found: Mapping[str, Stage], names: Names) -> Iterator[str]:
     for card in cards_of(state):
         # A card is not final: what was said after it may have reopened the question, or settled it.
         settled = found.get(card["claim"], "resolved" if card["resolved"] else "") == "resolved"
@@ -91,9 +91,8 @@ def _flips(state: StateValues, names: Names, flips: Mapping[str, Sequence[str]])
                 yield f"{names.get(who, who)}, on “{card['question']}”: {side['falsifier']}"
 
 
-def _propositions(state: StateValues, names: Names) -> Iterator[str]:
+def _propositions(ledger: Ledger, found: Mapping[str, Stage], names: Names) -> Iterator[str]:
     """Yield each proposition that more than one took up: what is open first."""
-    ledger, found = ledger_of(state), stages(state)
     order = {"active": 0, "in_crux_room": 0, "abandoned": 0, "resolved": 1, "": 2}
     for key in sorted(ledger.by_salience, key=lambda key: order[found[key]]):
         status = ledger.status(key)
